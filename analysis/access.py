@@ -1,0 +1,229 @@
+"""Closed-form access counts of a tiled matrix product, guards included.
+
+A kernel of the ladder is described by its `Tiling`. From that and the shape follow, for
+global and shared memory, loads and stores, how many floats its threads move (elements) and
+in how many thread-level instructions, as the source is written: a float4 is four elements
+in one instruction. A compiler may merge or widen shared reads; such code executes fewer
+instructions than stated here and moves the same elements.
+
+Notation: a block computes a tile of C of BM×BN, in phases of depth BK; G_m×G_n blocks
+cover C; P = ceil(K / BK) phases cover K.
+
+| access          | elements                          | because                                |
+|-----------------|-----------------------------------|----------------------------------------|
+| global load A   | M·K·G_n                           | every column of blocks reads all of A  |
+| global load B   | K·N·G_m                           | every row of blocks reads all of B     |
+| global store C  | M·N                               | once; C is loaded too when beta ≠ 0    |
+| shared store A  | G_m·G_n·P·BM·BK                   | zeros are stored outside the matrix    |
+| shared load A   | threads·P·BK·TM                   | each thread reads TM values per k      |
+
+and likewise for B. Without shared memory BK, P and the shared rows vanish, and a thread
+that owns an element of C loads K values of A and of B: the same formula with a 1×1 tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from analysis.errors import InputError
+from analysis.geometry import ceil_div, exact_div
+from analysis.problem import FLOAT_BYTES, Gemm
+
+Space = Literal["global", "shared"]
+Operation = Literal["load", "store"]
+Operand = Literal["A", "B", "C"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """How a kernel cuts the product: per block, per phase and per thread.
+
+    `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
+    shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
+    of one thread. The widths are floats per instruction.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int | None = None
+    thread_m: int = 1
+    thread_n: int = 1
+    global_width: int = 1
+    shared_store_a_width: int = 1
+    shared_store_b_width: int = 1
+    shared_load_a_width: int = 1
+    shared_load_b_width: int = 1
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads that share one tile of C; raises InputError where the tiles do not divide."""
+        return exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of one tile of A and one of B, in bytes."""
+        return FLOAT_BYTES * (self.block_k or 0) * (self.block_m + self.block_n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The accesses of all threads of a launch to one operand in one memory space."""
+
+    space: Space
+    operation: Operation
+    operand: Operand
+    elements: int
+    instructions: int
+
+    @property
+    def bytes(self) -> int:
+        return FLOAT_BYTES * self.elements
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessCounts:
+    """All accesses of one launch; `threads` is what was launched, idle threads included."""
+
+    problem: Gemm
+    threads: int
+    accesses: tuple[Access, ...]
+
+    def select(
+        self,
+        space: Space | None = None,
+        operation: Operation | None = None,
+        operand: Operand | None = None,
+    ) -> tuple[Access, ...]:
+        """The accesses that match every given key."""
+        return tuple(
+            access
+            for access in self.accesses
+            if space in (None, access.space)
+            and operation in (None, access.operation)
+            and operand in (None, access.operand)
+        )
+
+    def elements(
+        self,
+        space: Space,
+        operation: Operation | None = None,
+        operand: Operand | None = None,
+    ) -> int:
+        """Floats moved by the whole launch."""
+        return sum(access.elements for access in self.select(space, operation, operand))
+
+    def instructions(
+        self,
+        space: Space,
+        operation: Operation | None = None,
+        operand: Operand | None = None,
+    ) -> int:
+        """Thread-level instructions of the whole launch; divide by 32 for full warps."""
+        return sum(access.instructions for access in self.select(space, operation, operand))
+
+    def bytes(self, space: Space, operation: Operation | None = None) -> int:
+        """Bytes moved by the whole launch."""
+        return FLOAT_BYTES * self.elements(space, operation)
+
+    def per_c_element(self, space: Space, operation: Operation | None = None) -> Fraction:
+        """Floats moved per element of C, averaged over C."""
+        return Fraction(self.elements(space, operation), self.problem.c_elements)
+
+    def instructions_per_c_element(
+        self, space: Space, operation: Operation | None = None
+    ) -> Fraction:
+        """Thread-level instructions per element of C, averaged over C."""
+        return Fraction(self.instructions(space, operation), self.problem.c_elements)
+
+    def per_thread(self, space: Space, operation: Operation | None = None) -> Fraction:
+        """Floats moved per launched thread, averaged over the grid."""
+        return Fraction(self.elements(space, operation), self.threads)
+
+
+def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> AccessCounts:
+    """The accesses of one launch of a kernel that is tiled by `tiling`.
+
+    `reads_c` says that beta is not 0, so that C is loaded. Derivation: the table at the head of
+    this file. Raises InputError where a vector width does not divide what it moves.
+    """
+    blocks_m = ceil_div(problem.m, tiling.block_m)
+    blocks_n = ceil_div(problem.n, tiling.block_n)
+    blocks = blocks_m * blocks_n
+    threads = blocks * tiling.threads_per_block
+    reuse_m, reuse_n = (blocks_m, blocks_n) if tiling.block_k else (problem.m, problem.n)
+
+    def access(
+        space: Space, operation: Operation, operand: Operand, elements: int, width: int = 1
+    ) -> Access:
+        return Access(
+            space=space,
+            operation=operation,
+            operand=operand,
+            elements=elements,
+            instructions=exact_div(elements, width),
+        )
+
+    width = tiling.global_width
+    accesses = [
+        access("global", "load", "A", problem.a_elements * reuse_n, width),
+        access("global", "load", "B", problem.b_elements * reuse_m, width),
+        access("global", "store", "C", problem.c_elements, width),
+    ]
+    if reads_c:
+        accesses.append(access("global", "load", "C", problem.c_elements, width))
+    if tiling.block_k:
+        phases = ceil_div(problem.k, tiling.block_k)
+        depth = phases * tiling.block_k
+        accesses += [
+            access(
+                "shared", "store", "A", blocks * depth * tiling.block_m, tiling.shared_store_a_width
+            ),
+            access(
+                "shared", "store", "B", blocks * depth * tiling.block_n, tiling.shared_store_b_width
+            ),
+            access(
+                "shared", "load", "A", threads * depth * tiling.thread_m, tiling.shared_load_a_width
+            ),
+            access(
+                "shared", "load", "B", threads * depth * tiling.thread_n, tiling.shared_load_b_width
+            ),
+        ]
+    return AccessCounts(problem=problem, threads=threads, accesses=tuple(accesses))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileLimit:
+    """The largest square tile of one thread per element, and what stops the next one."""
+
+    width: int
+    limiter: Literal["threads per block", "shared memory"]
+    widest_by_threads: int
+    widest_by_shared: int
+
+
+def largest_square_tile(*, max_threads_per_block: int, shared_bytes_per_block: int) -> TileLimit:
+    """The widest T for which T² threads and 2·T²·4 bytes of shared memory fit one block.
+
+    T is a power of two, so that tiles divide common sizes. Raises InputError where not even a
+    1×1 tile fits.
+    """
+    by_threads = _widest_power_of_two(max_threads_per_block)
+    by_shared = _widest_power_of_two(shared_bytes_per_block // (2 * FLOAT_BYTES))
+    return TileLimit(
+        width=min(by_threads, by_shared),
+        limiter="threads per block" if by_threads <= by_shared else "shared memory",
+        widest_by_threads=by_threads,
+        widest_by_shared=by_shared,
+    )
+
+
+def _widest_power_of_two(area: int) -> int:
+    """The largest power of two whose square is at most `area`."""
+    if area < 1:
+        raise InputError(f"no tile fits into an area of {area} elements: give at least 1")
+    width = 1
+    while 4 * width * width <= area:
+        width *= 2
+    return width

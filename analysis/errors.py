@@ -1,0 +1,67 @@
+"""Everything that this project raises on purpose.
+
+ToolkitError                  one line: what, where, the value, the remedy
+├── InputError                a value that the caller gave cannot be used
+│   ├── UnknownNameError      no such device, variant, parameter ... (suggests the nearest)
+│   ├── ShapeError            a matrix shape that is malformed or that a rung cannot take
+│   └── RecordError           a profile.json that is broken, foreign or from a newer version
+├── UnavailableError          something that this machine lacks: a GPU, a compiler, a package
+├── CompileError              a kernel that does not compile; carries the compiler's log
+└── LaunchError               a kernel that compiled and then failed to launch or to run
+
+The library raises; only the command line turns these into text and exit codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ToolkitError(Exception):
+    """A failure that the user can act on; `str(error)` is one line."""
+
+
+class InputError(ToolkitError):
+    """A value that the caller gave cannot be used."""
+
+
+class UnknownNameError(InputError):
+    """A name that is not in a known set.
+
+    >>> str(UnknownNameError("device", "rtx-309", ["rtx-3090", "t4"]))
+    "unknown device 'rtx-309': did you mean 'rtx-3090'? (known: rtx-3090, t4)"
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = list(known)
+        nearest = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}(known: {', '.join(known)})")
+
+
+class ShapeError(InputError):
+    """A matrix shape that is malformed, too large, or not taken by a rung."""
+
+
+class RecordError(InputError):
+    """A stored profile that cannot be read."""
+
+
+class UnavailableError(ToolkitError):
+    """Something that this machine lacks; the message names the remedy."""
+
+
+class CompileError(ToolkitError):
+    """A kernel that does not compile.
+
+    `log` is the compiler's whole output; the message carries its first error.
+    """
+
+    def __init__(self, message: str, *, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class LaunchError(ToolkitError):
+    """A kernel that compiled and then failed to launch or to run."""

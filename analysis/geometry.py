@@ -1,0 +1,54 @@
+"""The geometry of a launch, and the two divisions that every tiling needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from analysis.errors import InputError
+
+WARP_SIZE = 32  # CUDA C++ Programming Guide, "SIMT Architecture"
+
+
+def ceil_div(dividend: int, divisor: int) -> int:
+    """The quotient rounded up: how many tiles of `divisor` cover `dividend`."""
+    return -(-dividend // divisor)
+
+
+def exact_div(dividend: int, divisor: int) -> int:
+    """The quotient of a division that must leave no remainder.
+
+    Raises InputError when it does.
+    """
+    quotient, remainder = divmod(dividend, divisor)
+    if remainder:
+        raise InputError(f"{dividend} is not a multiple of {divisor}")
+    return quotient
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """How many blocks of how many threads are launched.
+
+    `grid` and `block` are (x, y, z); `dynamic_shared_bytes` is per block.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int = 0
+
+    @property
+    def blocks(self) -> int:
+        return prod(self.grid)
+
+    @property
+    def threads_per_block(self) -> int:
+        return prod(self.block)
+
+    @property
+    def threads(self) -> int:
+        return self.blocks * self.threads_per_block
+
+    @property
+    def warps_per_block(self) -> int:
+        return ceil_div(self.threads_per_block, WARP_SIZE)

@@ -1,0 +1,75 @@
+"""The problem that every rung of the ladder solves: C = alpha·A·B + beta·C."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from analysis.errors import ShapeError
+
+FLOAT_BYTES = 4
+FLOP_PER_FMA = 2  # one multiplication and one addition
+LARGEST_DIMENSION = 2**31 - 1  # the kernels take M, N and K as int
+
+_SHAPE = re.compile(r"(\d+)(?:x(\d+)x(\d+))?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemm:
+    """The shape of a float32 product: A is m×k, B is k×n, C is m×n, all row-major.
+
+    Raises ShapeError for a dimension below 1 or above 2^31 - 1.
+    """
+
+    m: int
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
+            if not 1 <= value <= LARGEST_DIMENSION:
+                raise ShapeError(
+                    f"shape {self}: {name} = {value} is out of range: "
+                    f"give 1 to {LARGEST_DIMENSION} (2^31 - 1)"
+                )
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of A·B: 2·m·n·k."""
+        return FLOP_PER_FMA * self.m * self.n * self.k
+
+    @property
+    def a_elements(self) -> int:
+        return self.m * self.k
+
+    @property
+    def b_elements(self) -> int:
+        return self.k * self.n
+
+    @property
+    def c_elements(self) -> int:
+        return self.m * self.n
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes of A, B and C together."""
+        return FLOAT_BYTES * (self.a_elements + self.b_elements + self.c_elements)
+
+
+def parse_shape(text: str) -> Gemm:
+    """The shape that `text` names: "4096" for a square product, "1000x333x64" for M×N×K.
+
+    Raises ShapeError for anything else.
+    """
+    match = _SHAPE.fullmatch(text.strip().lower().replace("×", "x"))
+    if match is None:
+        raise ShapeError(
+            f"shape {text!r} is not understood: give one size ('4096') or MxNxK ('1000x333x64')"
+        )
+    m, n, k = match.groups()
+    if n is None:
+        return Gemm(m=int(m), n=int(m), k=int(m))
+    return Gemm(m=int(m), n=int(n), k=int(k))

@@ -1,0 +1,234 @@
+"""What a profile is: the records that profile.json holds, that reports draw and notebooks read.
+
+One `Record` per (variant, shape). Each carries up to four grades of number, absent (None) when
+they were not obtained:
+
+- theory     closed forms: access counts, intensity, ceilings (this library, no execution)
+- simulated  counters of the machine code executed on a CPU
+- predicted  a model's time
+- measured   samples of a clock, and the statistics of them
+
+All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from analysis.access import AccessCounts, Operand, Operation, Space
+from analysis.devices import Device
+from analysis.geometry import Geometry
+from analysis.problem import Gemm
+
+SCHEMA_VERSION = 1
+
+Grade = Literal["theory", "simulated", "predicted", "measured"]
+Status = Literal["ok", "skipped", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A 95% confidence interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What the compiler gave a kernel, per thread or per block.
+
+    `architecture` is what it was compiled for ("sm_86"); `note` says when that is not the
+    device's own.
+    """
+
+    architecture: str
+    compiler: str
+    registers_per_thread: int
+    static_shared_bytes: int
+    local_bytes: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occupancy:
+    """Theoretical occupancy: what one SM can hold of a kernel at the same time."""
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    max_warps_per_sm: int
+    limiters: tuple[Literal["registers", "shared memory", "threads", "blocks"], ...]
+
+    @property
+    def fraction(self) -> float:
+        return self.warps_per_sm / self.max_warps_per_sm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What one warp's access asks of the memory system, for an aligned warp inside the matrix.
+
+    `instruction_bytes` per lane. `sectors` are 32-byte pieces and `lines` 128-byte lines of a
+    global request, `ideal_sectors` the fewest that could hold the bytes that differ;
+    `wavefronts` and `ideal_wavefronts` the same for shared memory. `cycles` is what the access
+    occupies of the load/store unit: lines of a global request, wavefronts of a shared one.
+    """
+
+    space: Space
+    operation: Operation
+    operand: Operand
+    instruction_bytes: int
+    requests: int
+    cycles: int
+    sectors: int | None = None
+    ideal_sectors: int | None = None
+    wavefronts: int | None = None
+    ideal_wavefronts: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One roof over a launch: no more than `flop_per_s`, because of `name`."""
+
+    name: str
+    flop_per_s: float
+    time_s: float
+    basis: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theory:
+    """Closed forms of one launch on one device.
+
+    `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
+    texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
+    `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
+    `limiter` its name. `uncached` is the roof if every global load went to DRAM: the source
+    texts' bandwidth bound, which caches lift, and therefore not among `ceilings`.
+    """
+
+    flop: int
+    accesses: AccessCounts
+    patterns: tuple[Pattern, ...]
+    intensity_loads: float
+    intensity_accesses: float
+    intensity_compulsory: float
+    uncached: Ceiling
+    ceilings: tuple[Ceiling, ...]
+    attainable_flop_per_s: float
+    limiter: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """The comparison of a launch's output with a float64 reference.
+
+    `worst_ratio` is the largest |error| / bound over all elements (above 1 fails), None when
+    the output holds NaN; `bound` says in words which bound.
+    """
+
+    passed: bool
+    worst_ratio: float | None
+    worst_row: int
+    worst_column: int
+    max_absolute_error: float | None
+    bound: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuState:
+    """What the GPU's management library reports at one moment; None where it does not know."""
+
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """Speed against a peer, sample by sample in the same run (above 1: faster than the peer)."""
+
+    peer: str
+    median: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Times of single launches, and what follows from them.
+
+    `samples_s` holds every sample in the order taken. `interval_s` is that of the median, None
+    where there are too few samples for one. `stopped_by` says why sampling ended.
+    """
+
+    clock: Literal["CUDA events", "host clock"]
+    l2: Literal["flushed", "warm", "host"]
+    samples_s: tuple[float, ...]
+    median_s: float
+    interval_s: Interval | None
+    flop_per_s: float
+    stopped_by: Literal["precision", "time limit", "interrupt", "sample limit"]
+    relative_to_cublas: Ratio | None = None
+    before: GpuState | None = None
+    after: GpuState | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """Everything known of one variant at one shape.
+
+    `label` is the variant with its non-default parameters ("tiled:tile=16"); `rung` is None for
+    a reference. `executed_shape` differs from `shape` when the launcher padded the matrices
+    with zeros. `reason` explains a status other than ok; `notes` are for the reader.
+    """
+
+    variant: str
+    label: str
+    title: str
+    idea: str
+    rung: int | None
+    parameters: dict[str, int]
+    shape: Gemm
+    executed_shape: Gemm
+    status: Status = "ok"
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    geometry: Geometry | None = None
+    resources: Resources | None = None
+    occupancy: Occupancy | None = None
+    waves: float | None = None
+    theory: Theory | None = None
+    measured: Measured | None = None
+    check: Check | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where a profile was made: versions of software, and the hardware, as found."""
+
+    toolkit_version: str
+    commit: str | None
+    software: dict[str, str] = field(default_factory=dict)
+    hardware: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """One run of `profile`, complete in itself: it can be rendered elsewhere and later.
+
+    `executor` is what ran the launches: "gpu", or "theory" where nothing was launched.
+    `created` is ISO 8601 in UTC; `seed` reproduces the random inputs.
+    """
+
+    schema_version: int
+    created: str
+    command: str
+    status: Literal["complete", "interrupted"]
+    executor: Literal["gpu", "theory"]
+    seed: int
+    device: Device
+    environment: Environment
+    records: tuple[Record, ...]
