@@ -1,0 +1,220 @@
+"""From the addresses of one warp's request to what the memory system does with it.
+
+A global request costs sectors (32-byte pieces, the unit of traffic to L2) and lines (128-byte
+pieces, the unit that the load/store unit passes per clock). A shared request costs wavefronts:
+shared memory has 32 banks of 4 bytes, and one wavefront delivers one word of every bank.
+
+Per request, `sectors` is Nsight Compute's `l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum`,
+`wavefronts` its `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld,st}.sum` and `conflicts` its
+`l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{ld,st}.sum`. NVIDIA documents the banks (CUDA
+C++ Programming Guide, "Compute Capabilities", "Shared Memory") but not how wide requests are
+grouped; that rule was found on an H100 and an H200, and a test holds it to recorded counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.access import Operand, Operation, Space
+from analysis.errors import InputError
+from analysis.geometry import WARP_SIZE, ceil_div
+from analysis.result import Pattern
+
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+WORD_BYTES = 4
+BANKS = 32
+WAVEFRONT_BYTES = BANKS * WORD_BYTES
+
+Addresses = Sequence[int] | NDArray[np.integer[Any]]
+Mask = Sequence[bool] | NDArray[np.bool_]
+
+# How many groups of neighbouring lanes a request is served in, by the bytes of a lane: as many
+# as a full warp's bytes fill wavefronts.
+_GROUPS_PER_REQUEST = {1: 1, 2: 1, 4: 1, 8: 2, 16: 4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wavefronts:
+    """What one shared request costs.
+
+    `wavefronts` in all; `groups` of lanes that are served one after another, the wavefronts of
+    a request without bank conflicts; `conflicts` the rest.
+    """
+
+    wavefronts: int
+    groups: int
+
+    @property
+    def conflicts(self) -> int:
+        return self.wavefronts - self.groups
+
+
+def sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The distinct 32-byte sectors that one global request touches.
+
+    `addresses` are byte addresses of up to 32 lanes, each of `width_bytes` (1, 2, 4, 8 or 16);
+    `active` says which lanes take part (all, when None), and the others touch nothing. Raises
+    InputError for an address that is negative or no multiple of the width.
+    """
+    return _distinct_pieces(addresses, width_bytes, active, SECTOR_BYTES)
+
+
+def lines(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The distinct 128-byte lines that one global request touches; arguments as `sectors`."""
+    return _distinct_pieces(addresses, width_bytes, active, LINE_BYTES)
+
+
+def ideal_sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The fewest sectors that could hold the distinct bytes touched; arguments as `sectors`."""
+    return ceil_div(_distinct_bytes(addresses, width_bytes, active), SECTOR_BYTES)
+
+
+def ideal_wavefronts(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The fewest wavefronts that could carry the distinct bytes touched; arguments as `sectors`."""
+    return ceil_div(_distinct_bytes(addresses, width_bytes, active), WAVEFRONT_BYTES)
+
+
+def shared_wavefronts(
+    addresses: Addresses,
+    *,
+    width_bytes: int,
+    operation: Operation = "load",
+    active: Mask | None = None,
+) -> Wavefronts:
+    """The wavefronts of one shared request and the part of them that is bank conflicts.
+
+    Arguments and errors as `sectors`, with byte addresses within shared memory. The rule:
+
+    - Accesses of up to 4 bytes are one group of 32 lanes, of 8 bytes two half-warps, of 16 bytes
+      four quarter-warps. A group without an active lane is none (it is not counted, though it
+      takes a clock).
+    - A group costs the largest number of distinct 4-byte words in one bank. Lanes that load, or
+      store to, the same word count once.
+    - In loads, neighbouring groups (both halves; the quarters of each half) merge into one where
+      address[i] == address[i ^ 1] for all lanes of the warp, or address[i] == address[i ^ 2] for
+      all of them. A pair with an inactive lane does not stand in the way. Stores of 8 and 16
+      bytes never merge.
+    """
+    lanes, active_addresses = _active(addresses, width_bytes, active)
+    count = _GROUPS_PER_REQUEST[width_bytes]
+    if operation == "load" and count > 1 and _merges(lanes, active_addresses):
+        count //= 2
+    group_of_lane = lanes * count // WARP_SIZE
+    groups = np.unique(group_of_lane)
+    return Wavefronts(
+        wavefronts=sum(
+            _words_in_fullest_bank(active_addresses[group_of_lane == group], width_bytes)
+            for group in groups
+        ),
+        groups=len(groups),
+    )
+
+
+def pattern(
+    *,
+    space: Space,
+    operation: Operation,
+    operand: Operand,
+    addresses: Addresses,
+    instruction_bytes: int,
+    requests: int,
+    active: Mask | None = None,
+) -> Pattern:
+    """What one warp's access asks of the memory system, as the record that a profile holds.
+
+    `addresses` and `active` as `sectors`; `requests` is how many such requests the launch
+    makes. Raises InputError as `sectors` does, and where no lane is active.
+    """
+    width = instruction_bytes
+    if _distinct_bytes(addresses, width, active) == 0:
+        raise InputError("a pattern needs at least one active lane")
+    if space == "shared":
+        wavefronts = shared_wavefronts(
+            addresses, width_bytes=width, operation=operation, active=active
+        ).wavefronts
+        return Pattern(
+            space=space,
+            operation=operation,
+            operand=operand,
+            instruction_bytes=width,
+            requests=requests,
+            cycles=wavefronts,
+            wavefronts=wavefronts,
+            ideal_wavefronts=ideal_wavefronts(addresses, width_bytes=width, active=active),
+        )
+    return Pattern(
+        space=space,
+        operation=operation,
+        operand=operand,
+        instruction_bytes=width,
+        requests=requests,
+        cycles=lines(addresses, width_bytes=width, active=active),
+        sectors=sectors(addresses, width_bytes=width, active=active),
+        ideal_sectors=ideal_sectors(addresses, width_bytes=width, active=active),
+    )
+
+
+def _distinct_pieces(
+    addresses: Addresses, width_bytes: int, active: Mask | None, piece_bytes: int
+) -> int:
+    # aligned accesses never straddle a piece: the first byte says which one
+    _, active_addresses = _active(addresses, width_bytes, active)
+    return len(np.unique(active_addresses // piece_bytes))
+
+
+def _distinct_bytes(addresses: Addresses, width_bytes: int, active: Mask | None) -> int:
+    _, active_addresses = _active(addresses, width_bytes, active)
+    return len(np.unique(active_addresses)) * width_bytes
+
+
+def _words_in_fullest_bank(addresses: NDArray[np.int64], width_bytes: int) -> int:
+    words_per_lane = max(1, width_bytes // WORD_BYTES)
+    words = np.unique(addresses[:, None] // WORD_BYTES + np.arange(words_per_lane))
+    return int(np.bincount(words % BANKS).max())
+
+
+def _merges(lanes: NDArray[np.int64], addresses: NDArray[np.int64]) -> bool:
+    """Whether all lanes agree with lane ^ 1, or all with lane ^ 2, as far as both are active."""
+    address_of_lane = dict(zip(lanes.tolist(), addresses.tolist(), strict=True))
+    return any(
+        all(
+            address_of_lane.get(lane ^ distance, address) == address
+            for lane, address in address_of_lane.items()
+        )
+        for distance in (1, 2)
+    )
+
+
+def _active(
+    addresses: Addresses, width_bytes: int, active: Mask | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The active lanes and their addresses; raises InputError for what no warp could ask."""
+    if width_bytes not in _GROUPS_PER_REQUEST:
+        raise InputError(f"width of {width_bytes} bytes: a lane accesses 1, 2, 4, 8 or 16 bytes")
+    given = np.asarray(addresses)
+    if given.ndim != 1 or len(given) > WARP_SIZE:
+        raise InputError(
+            f"addresses of shape {given.shape}: give one per lane of a warp, at most {WARP_SIZE}"
+        )
+    if given.size and given.dtype.kind not in "iu":
+        raise InputError(f"addresses of type {given.dtype}: give integers")
+    mask = np.ones(len(given), dtype=np.bool_) if active is None else np.asarray(active)
+    if mask.shape != given.shape or (mask.size and mask.dtype.kind != "b"):
+        raise InputError(
+            f"active has type {mask.dtype} and shape {mask.shape}: "
+            f"give one boolean per address, {len(given)}"
+        )
+    lanes = np.flatnonzero(mask)
+    taken = given[lanes].astype(np.int64)
+    wrong = np.flatnonzero((taken < 0) | (taken % width_bytes != 0))
+    if wrong.size:
+        lane, address = lanes[wrong[0]], int(taken[wrong[0]])
+        reason = "is negative" if address < 0 else f"is not a multiple of {width_bytes} bytes"
+        raise InputError(f"lane {lane}: address {address:#x} {reason}")
+    return lanes.astype(np.int64), taken
