@@ -17,8 +17,8 @@ cover C; P = ceil(K / BK) phases cover K.
 | shared store A  | G_m·G_n·P·BM·BK                   | zeros are stored outside the matrix    |
 | shared load A   | threads·P·BK·TM                   | each thread reads TM values per k      |
 
-and likewise for B. Without shared memory BK, P and the shared rows vanish, and a thread
-that owns an element of C loads K values of A and of B: the same formula with a 1×1 tile.
+and likewise for B. Without shared memory BK, P and the shared rows vanish, and every thread
+loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
 """
 
 from __future__ import annotations
@@ -146,13 +146,20 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     """The accesses of one launch of a kernel that is tiled by `tiling`.
 
     `reads_c` says that beta is not 0, so that C is loaded. Derivation: the table at the head of
-    this file. Raises InputError where a vector width does not divide what it moves.
+    this file. Raises InputError where a vector width does not divide what it moves: a vector never
+    leaves its row.
     """
+    for row in (problem.k, problem.n):
+        exact_div(row, tiling.global_width)
     blocks_m = ceil_div(problem.m, tiling.block_m)
     blocks_n = ceil_div(problem.n, tiling.block_n)
     blocks = blocks_m * blocks_n
     threads = blocks * tiling.threads_per_block
-    reuse_m, reuse_n = (blocks_m, blocks_n) if tiling.block_k else (problem.m, problem.n)
+    reuse_m, reuse_n = (
+        (blocks_m, blocks_n)
+        if tiling.block_k
+        else (ceil_div(problem.m, tiling.thread_m), ceil_div(problem.n, tiling.thread_n))
+    )
 
     def access(
         space: Space, operation: Operation, operand: Operand, elements: int, width: int = 1

@@ -27,7 +27,8 @@ constexpr int B_ROWS_PER_PASS = THREADS / BN;
 static_assert(THREADS % BK == 0 && BM % A_ROWS_PER_PASS == 0, "every pass over the tile of A is full");
 static_assert(THREADS % BN == 0 && BK % B_ROWS_PER_PASS == 0, "every pass over the tile of B is full");
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+// two blocks per SM, and therefore at most 128 registers
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sgemm_coarsened_2d(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                    int M, int N, int K, float alpha, float beta)
 {
@@ -77,13 +78,13 @@ sgemm_coarsened_2d(const float* __restrict__ A, const float* __restrict__ B, flo
     }
 
 #pragma unroll
-    for (int i = 0; i < TM; ++i)
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + c_row + i;
+        if (row >= M) break;
+        float* const c = C + size_t(row) * N + first_col + c_col;
 #pragma unroll
-        for (int j = 0; j < TN; ++j) {
-            const int row = first_row + c_row + i, col = first_col + c_col + j;
-            if (row < M && col < N) {
-                float* const c = C + size_t(row) * N + col;
-                *c = beta == 0.0f ? alpha * sum[i][j] : alpha * sum[i][j] + beta * *c;
-            }
-        }
+        for (int j = 0; j < TN; ++j)
+            if (first_col + c_col + j < N)
+                c[j] = beta == 0.0f ? alpha * sum[i][j] : alpha * sum[i][j] + beta * c[j];
+    }
 }

@@ -30,7 +30,8 @@ static_assert(BK % 4 == 0 && TM % 4 == 0 && TN % 4 == 0, "a float4 never leaves 
 static_assert(THREADS % (BK / 4) == 0 && BM % A_ROWS_PER_PASS == 0, "every pass over the tile of A is full");
 static_assert(THREADS % (BN / 4) == 0 && BK % B_ROWS_PER_PASS == 0, "every pass over the tile of B is full");
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+// two blocks per SM, and therefore at most 128 registers
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sgemm_vectorized(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                  int M, int N, int K, float alpha, float beta)
 {
@@ -90,15 +91,17 @@ sgemm_vectorized(const float* __restrict__ A, const float* __restrict__ B, float
     }
 
 #pragma unroll
-    for (int i = 0; i < TM; ++i)
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + c_row + i;
+        if (row >= M) break;
+        float* const c = C + size_t(row) * N + first_col + c_col;
 #pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int row = first_row + c_row + i, col = first_col + c_col + j;
-            if (row < M && col < N) {
-                float4* const c = reinterpret_cast<float4*>(C + size_t(row) * N + col);
-                const float4 old = beta == 0.0f ? zero : *c;
-                *c = make_float4(alpha * sum[i][j] + beta * old.x, alpha * sum[i][j + 1] + beta * old.y,
-                                 alpha * sum[i][j + 2] + beta * old.z, alpha * sum[i][j + 3] + beta * old.w);
+        for (int j = 0; j < TN; j += 4)
+            if (first_col + c_col + j < N) {
+                float4* const quad = reinterpret_cast<float4*>(c + j);
+                const float4 old = beta == 0.0f ? zero : *quad;
+                *quad = make_float4(alpha * sum[i][j] + beta * old.x, alpha * sum[i][j + 1] + beta * old.y,
+                                    alpha * sum[i][j + 2] + beta * old.z, alpha * sum[i][j + 3] + beta * old.w);
             }
-        }
+    }
 }

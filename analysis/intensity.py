@@ -1,0 +1,48 @@
+"""Arithmetic intensity: FLOP per byte, by what is counted as a byte moved.
+
+The FLOP of a product are 2·m·n·k everywhere; the bytes differ:
+
+- loads        global loads as the kernel issues them, as if none hit a cache
+- accesses     the stores of C too
+- compulsory   every matrix once, as if every reuse hit a cache
+- shared       loads from shared memory
+"""
+
+from __future__ import annotations
+
+from analysis.access import AccessCounts
+from analysis.errors import InputError
+from analysis.problem import FLOAT_BYTES
+
+
+def intensity_of_loads(counts: AccessCounts) -> float:
+    """FLOP per byte of global loads: 2mnk / loaded bytes, the source texts' figure."""
+    return _per_byte(counts, counts.bytes("global", "load"), "global loads")
+
+
+def intensity_of_accesses(counts: AccessCounts) -> float:
+    """FLOP per byte of global loads and stores."""
+    return _per_byte(counts, counts.bytes("global"), "global accesses")
+
+
+def intensity_of_compulsory_bytes(counts: AccessCounts) -> float:
+    """FLOP per byte when every matrix moves once: the most that caches could make of it."""
+    return _per_byte(counts, compulsory_bytes(counts), "compulsory traffic")
+
+
+def intensity_of_shared_loads(counts: AccessCounts) -> float:
+    """FLOP per byte of shared loads; raises InputError where shared memory is not used."""
+    return _per_byte(counts, counts.bytes("shared", "load"), "shared loads")
+
+
+def compulsory_bytes(counts: AccessCounts) -> int:
+    """Bytes of A and B read once and C written once, and read once where the kernel loads C."""
+    problem = counts.problem
+    c_is_loaded = bool(counts.select("global", "load", "C"))
+    return problem.matrix_bytes + FLOAT_BYTES * problem.c_elements * c_is_loaded
+
+
+def _per_byte(counts: AccessCounts, moved_bytes: int, what: str) -> float:
+    if moved_bytes == 0:
+        raise InputError(f"no intensity of {what}: the kernel has none")
+    return counts.problem.flop / moved_bytes

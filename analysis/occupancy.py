@@ -1,0 +1,118 @@
+"""Theoretical occupancy: how many blocks of a kernel one SM can hold, and what stops the next.
+
+The rules are those of NVIDIA's `cuda_occupancy.h` (CUDA Toolkit 13.0), which is also what the
+driver answers to cuOccupancyMaxActiveBlocksPerMultiprocessor, for compute capability 7.0 and
+later with the largest shared-memory carve-out:
+
+- registers are given to whole warps, rounded up to the allocation unit, from one of the SM's
+  partitions: a warp never spans two;
+- shared memory is given to whole blocks: what they ask for plus what the driver reserves,
+  rounded up to the allocation unit.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.geometry import WARP_SIZE, ceil_div
+from analysis.result import Occupancy
+
+Limiter = Literal["registers", "shared memory", "threads", "blocks"]
+
+
+def occupancy(
+    device: Device,
+    *,
+    threads_per_block: int,
+    registers_per_thread: int,
+    shared_bytes_per_block: int,
+) -> Occupancy:
+    """The blocks that one SM of `device` can hold at the same time, and every binding limit.
+
+    `shared_bytes_per_block` is static plus dynamic. Source: the head of this file. Raises
+    InputError when not even one block can be resident, because such a launch fails.
+    """
+    _check_block(device, threads_per_block, registers_per_thread, shared_bytes_per_block)
+    warps_per_block = ceil_div(threads_per_block, WARP_SIZE)
+    limits: dict[Limiter, int] = {
+        "threads": device.max_warps_per_sm // warps_per_block,
+        "blocks": device.max_blocks_per_sm,
+    }
+    if registers_per_thread:
+        warps = _warps_by_registers(device, registers_per_thread)
+        limits["registers"] = warps // warps_per_block
+    shared_bytes = _allocated_shared_bytes(device, shared_bytes_per_block)
+    if shared_bytes:
+        limits["shared memory"] = device.shared_bytes_per_sm // shared_bytes
+    blocks = min(limits.values())
+    return Occupancy(
+        blocks_per_sm=blocks,
+        warps_per_sm=blocks * warps_per_block,
+        max_warps_per_sm=device.max_warps_per_sm,
+        limiters=tuple(name for name, limit in limits.items() if limit == blocks),
+    )
+
+
+def waves(geometry_blocks: int, device: Device, occupancy: Occupancy) -> float:
+    """How many times the whole device fills up with blocks; the fraction is the tail."""
+    return geometry_blocks / (occupancy.blocks_per_sm * device.sm_count)
+
+
+def _registers_per_warp(device: Device, registers_per_thread: int) -> int:
+    unit = device.register_allocation_unit
+    return ceil_div(registers_per_thread * WARP_SIZE, unit) * unit
+
+
+def _warps_by_registers(device: Device, registers_per_thread: int) -> int:
+    # as many partitions as the granularity says, each with its share of the registers
+    partitions = device.warp_allocation_granularity
+    registers_per_partition = device.registers_per_sm // partitions
+    warps_per_partition = registers_per_partition // _registers_per_warp(
+        device, registers_per_thread
+    )
+    return warps_per_partition * partitions
+
+
+def _allocated_shared_bytes(device: Device, shared_bytes_per_block: int) -> int:
+    unit = device.shared_allocation_unit
+    return ceil_div(shared_bytes_per_block + device.reserved_shared_bytes_per_block, unit) * unit
+
+
+def _check_block(
+    device: Device, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
+) -> None:
+    """Raise InputError where not even one block can be resident."""
+    if threads_per_block < 1 or registers_per_thread < 0 or shared_bytes_per_block < 0:
+        raise InputError(
+            f"block of {threads_per_block} threads, {registers_per_thread} registers per thread "
+            f"and {shared_bytes_per_block} shared bytes: give at least 1, 0 and 0"
+        )
+    if threads_per_block > device.max_threads_per_block:
+        raise InputError(
+            f"block of {threads_per_block} threads exceeds {device.max_threads_per_block}, the "
+            f"most that {device.name} takes: launch smaller blocks"
+        )
+    if registers_per_thread > device.max_registers_per_thread:
+        raise InputError(
+            f"{registers_per_thread} registers per thread exceed "
+            f"{device.max_registers_per_thread}, the most that {device.name} addresses: "
+            "compile with a lower --maxrregcount"
+        )
+    if shared_bytes_per_block > device.shared_bytes_per_block_optin:
+        raise InputError(
+            f"{shared_bytes_per_block} shared bytes per block exceed "
+            f"{device.shared_bytes_per_block_optin}, the most that {device.name} gives one "
+            "block: use smaller tiles"
+        )
+    # The launch check assumes a block's warps spread over all partitions alike.
+    granularity = device.warp_allocation_granularity
+    warps = ceil_div(ceil_div(threads_per_block, WARP_SIZE), granularity) * granularity
+    registers = warps * _registers_per_warp(device, registers_per_thread)
+    if registers > device.registers_per_sm:
+        raise InputError(
+            f"block of {threads_per_block} threads with {registers_per_thread} registers each "
+            f"takes {registers}, more than the {device.registers_per_sm} of one SM of "
+            f"{device.name}: launch smaller blocks or compile with __launch_bounds__"
+        )

@@ -1,0 +1,74 @@
+"""The roofline: attainable FLOP/s as the least of compute and of each level's bandwidth.
+
+Source: Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model for
+Multicore Architectures", CACM 52(4), 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.devices import Device, MeasuredCeilings
+
+LevelName = Literal["shared", "L1", "L2", "DRAM"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One memory level's bandwidth in bytes per second, nominal and reached; None if unknown."""
+
+    name: LevelName
+    bytes_per_s: float | None
+    measured_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roofline:
+    """The roofs of one device: FP32 and the memory levels of which any rate is known."""
+
+    flop_per_s: float
+    measured_flop_per_s: float | None
+    levels: tuple[Level, ...]
+
+
+def bandwidth_ceiling(intensity: float, bandwidth_bytes_per_s: float) -> float:
+    """FLOP/s that a bandwidth allows at `intensity` FLOP per byte."""
+    return intensity * bandwidth_bytes_per_s
+
+
+def ridge_point(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
+    """The intensity in FLOP per byte where the bandwidth's roof meets the peak."""
+    return peak_flop_per_s / bandwidth_bytes_per_s
+
+
+def attainable(peak_flop_per_s: float, bandwidth_bytes_per_s: float, intensity: float) -> float:
+    """FLOP/s under both roofs at `intensity` FLOP per byte."""
+    return min(peak_flop_per_s, bandwidth_ceiling(intensity, bandwidth_bytes_per_s))
+
+
+def share_of_peak(flop_per_s: float, device: Device) -> float:
+    """`flop_per_s` as a fraction of the device's nominal FP32 rate."""
+    return flop_per_s / device.fp32_flop_per_s
+
+
+def roofline(device: Device) -> Roofline:
+    """The roofs of `device`, the fastest level first; levels without any rate are left out."""
+    measured = device.measured or MeasuredCeilings(source="none")
+    levels = (
+        _level("shared", device.shared_bytes_per_s, measured.shared_bytes_per_s),
+        # L1 and shared memory are one data path since Volta (Volta Tuning Guide, section
+        # "Unified Shared Memory/L1/Texture Cache")
+        _level("L1", device.shared_bytes_per_s, measured.shared_bytes_per_s),
+        _level("L2", device.l2_bytes_per_s, measured.l2_bytes_per_s),
+        _level("DRAM", device.dram_bytes_per_s, measured.dram_bytes_per_s),
+    )
+    return Roofline(
+        flop_per_s=device.fp32_flop_per_s,
+        measured_flop_per_s=measured.fp32_flop_per_s,
+        levels=tuple(level for level in levels if level.bytes_per_s or level.measured_bytes_per_s),
+    )
+
+
+def _level(name: LevelName, nominal: float | None, measured: float | None) -> Level:
+    return Level(name=name, bytes_per_s=nominal, measured_bytes_per_s=measured)

@@ -1,0 +1,139 @@
+"""How far a correct float32 product may be from the exact one, and whether a result is.
+
+The bound is componentwise, so one wrong element shows however large its neighbours are, and it
+grows with sqrt(K), so that a lost term or a lower-precision format shows at large K too.
+"""
+
+from __future__ import annotations
+
+from math import expm1, sqrt
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import InputError
+from analysis.result import Check
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+UNIT_ROUNDOFF = 2.0**-24  # float32, round to nearest
+SMALLEST_FLOAT = 2.0**-149  # float32's smallest subnormal
+
+# Each rounding fails the probabilistic bound with at most 2·exp(-λ²/2): 3e-8 at λ = 6. A lower
+# λ finds smaller mistakes and would, over 4096² elements, now and then refuse a correct kernel.
+CONFIDENCE_LAMBDA = 6.0
+
+GEMM_BOUND = (
+    "float32 product in any order of summation: the smaller of nu/(1 - nu) (Higham 2002) and "
+    "exp(6·sqrt(n)·u + n·u²/(1 - u)) - 1 (Higham and Mary 2019), n = K + 3, "
+    "times |alpha||A||B| + |beta||C|"
+)
+
+
+def gemm_error_bound(
+    k: int,
+    abs_product: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    abs_c: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """The largest |computed - exact| of each element of a correct alpha·A·B + beta·C in float32.
+
+    `abs_product` is |A||B| (m×n, computed in float64 from float32 inputs), `abs_c` is |C| and is
+    needed where beta ≠ 0; alpha and beta as float32 holds them. The bound is
+
+        g · (|alpha| |A||B| + |beta| |C|),    n = k + 3 roundings, u = 2^-24
+        g = min(n·u / (1 - n·u), exp(λ·sqrt(n)·u + n·u²/(1 - u)) - 1),    λ = 6
+
+    plus what products too small for float32 may lose. The first is Higham, "Accuracy and
+    Stability of Numerical Algorithms", 2nd ed., section 3.5, and always holds; the second is
+    Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
+    Comput. 41(5), 2019, Theorem 2.4, for rounding errors that are independent with mean zero:
+    random matrices comply, a matrix of one repeated value may not. Subnormal numbers must not
+    be flushed to zero. Raises InputError where k < 1 or |C| is missing.
+    """
+    import numpy as np
+
+    if k < 1:
+        raise InputError(f"k = {k}: a product has at least one term")
+    if beta and abs_c is None:
+        raise InputError(f"beta = {beta}: the bound needs |C|")
+    scale = abs(alpha) * np.asarray(abs_product, dtype=np.float64)
+    if beta:
+        scale = scale + abs(beta) * np.asarray(abs_c, dtype=np.float64)
+    # Of k products and two more operations each may underflow by half the smallest number; where
+    # every term is 0, nothing does and nothing is rounded.
+    underflow = (k * max(abs(alpha), 1.0) + 2) * SMALLEST_FLOAT
+    return np.where(scale > 0, _relative_bound(k + 3) * scale + underflow, scale)
+
+
+def compare(
+    result: ArrayLike,
+    reference: ArrayLike,
+    bound: ArrayLike,
+    *,
+    description: str = GEMM_BOUND,
+) -> Check:
+    """The verdict on `result` (float32, m×n) against `reference` and `bound` (float64, m×n).
+
+    Passes where |result - reference| ≤ bound for every element; an element with bound 0 must
+    match exactly, and NaN or infinity in the result fails. `description` says which bound.
+    Raises InputError where the shapes differ, are empty, or the reference or bound is not finite.
+    """
+    import numpy as np
+
+    computed, expected, allowed = (
+        np.asarray(matrix, dtype=np.float64) for matrix in (result, reference, bound)
+    )
+    if computed.ndim != 2 or not computed.size:
+        raise InputError(f"result of shape {computed.shape}: give a matrix with elements")
+    if not computed.shape == expected.shape == allowed.shape:
+        raise InputError(
+            f"result of shape {computed.shape}, reference {expected.shape}, "
+            f"bound {allowed.shape}: they must agree"
+        )
+    _check_finite("reference", expected)
+    _check_finite("bound", allowed)
+    error = np.abs(computed - expected)
+    # where the bound is 0, an exact match counts as 0 and anything else as infinite
+    ratio = np.where(error == 0, 0.0, np.inf)
+    with np.errstate(over="ignore"):  # infinite is far enough above the bound
+        np.divide(error, allowed, out=ratio, where=allowed > 0)
+    # argmax stops at the first NaN, if there is one
+    row, column = (int(index) for index in np.unravel_index(np.argmax(ratio), ratio.shape))
+    worst = float(ratio[row, column])
+    largest_error = float(np.max(error))
+    return Check(
+        passed=worst <= 1,  # False for NaN
+        worst_ratio=_finite(worst),
+        worst_row=row,
+        worst_column=column,
+        max_absolute_error=_finite(largest_error),
+        bound=description,
+    )
+
+
+def _relative_bound(roundings: int) -> float:
+    """g for n roundings: the smaller of the certain and the probabilistic bound."""
+    n, u = roundings, UNIT_ROUNDOFF
+    probabilistic = expm1(CONFIDENCE_LAMBDA * sqrt(n) * u + n * u**2 / (1 - u))
+    if n * u >= 1:  # the certain bound knows no limit here
+        return probabilistic
+    return min(n * u / (1 - n * u), probabilistic)
+
+
+def _check_finite(name: str, matrix: NDArray[Any]) -> None:
+    import numpy as np
+
+    wrong = ~np.isfinite(matrix)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"{name} at row {row}, column {column} is {matrix[row, column]}: "
+            "the inputs overflow or are not finite"
+        )
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None

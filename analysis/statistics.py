@@ -1,0 +1,96 @@
+"""Statistics of repeated timings, free of any assumption about their distribution.
+
+Times of a kernel are skewed and have outliers, so the median stands for them, with a confidence
+interval from order statistics: the number of samples below the true median is binomial with
+p = 1/2, whatever the distribution (Conover, "Practical Nonparametric Statistics", 3rd ed.,
+section 3.2; Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems", SC 15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import isfinite
+from statistics import median
+
+from analysis.errors import InputError
+from analysis.result import Interval
+
+
+def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Interval | None:
+    """The narrowest symmetric order-statistics interval that covers the true median.
+
+    It does so with at least `confidence` for independent samples. None when there are too few
+    for that confidence: fewer than 6 at 95%, since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises
+    InputError for a sample that is negative, infinite or NaN.
+    """
+    _check_samples(samples)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence}: give a number between 0 and 1, such as 0.95")
+    rank = _rank(len(samples), confidence)
+    if rank == 0:
+        return None
+    ordered = sorted(samples)
+    return Interval(low=ordered[rank - 1], high=ordered[-rank])
+
+
+def relative_half_width(samples: Sequence[float]) -> float | None:
+    """Half the 95% interval of the median over the median.
+
+    None where there is no interval or the median is 0. Raises InputError as `median_interval`.
+    """
+    interval = median_interval(samples)
+    if interval is None:
+        return None
+    middle = median(samples)
+    return (interval.high - interval.low) / 2 / middle if middle else None
+
+
+def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
+    """Whether the median is known to ± `relative`; False where there is no interval.
+
+    Asked after every sample, it stops early more often than one question at 95% would: treat it
+    as a rule for stopping, not as a test.
+    """
+    half_width = relative_half_width(samples)
+    return half_width is not None and half_width <= relative
+
+
+def ratio_interval(
+    peer_samples: Sequence[float], samples: Sequence[float]
+) -> tuple[float, Interval | None]:
+    """The median of peer_i / own_i and its 95% interval: above 1, faster than the peer.
+
+    Sample i of both was taken side by side, so that what slows both cancels. Raises InputError
+    where the lengths differ, are 0, or a sample of one's own is 0.
+    """
+    if len(peer_samples) != len(samples) or not samples:
+        raise InputError(
+            f"{len(peer_samples)} samples of the peer and {len(samples)} of one's own: "
+            "pairs need equally many, at least 1"
+        )
+    _check_samples(peer_samples)
+    _check_samples(samples)
+    if not all(samples):
+        raise InputError(f"sample {list(samples).index(0)} is 0 s: a ratio needs positive times")
+    ratios = [peer / own for peer, own in zip(peer_samples, samples, strict=True)]
+    return median(ratios), median_interval(ratios)
+
+
+@cache
+def _rank(count: int, confidence: float) -> int:
+    """The largest r for which samples r and count + 1 - r enclose the median; 0 if none does.
+
+    Both ends fail with the chance that a binomial (count, 1/2) is below r.
+    """
+    import numpy as np
+    from scipy.special import bdtr
+
+    tail = (1 - confidence) / 2
+    return int(np.count_nonzero(bdtr(np.arange(count // 2), count, 0.5) <= tail))
+
+
+def _check_samples(samples: Sequence[float]) -> None:
+    for index, sample in enumerate(samples):
+        if not (isfinite(sample) and sample >= 0):
+            raise InputError(f"sample {index} is {sample}: times are finite and not negative")

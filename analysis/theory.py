@@ -1,0 +1,86 @@
+"""The theory grade of a launch: closed forms and ceilings, without executing anything."""
+
+from __future__ import annotations
+
+from analysis.access import AccessCounts
+from analysis.devices import Device
+from analysis.intensity import (
+    compulsory_bytes,
+    intensity_of_accesses,
+    intensity_of_compulsory_bytes,
+    intensity_of_loads,
+)
+from analysis.result import Ceiling, Pattern, Theory
+
+WAVEFRONT_BYTES = 128  # 32 banks of 4 bytes
+
+
+def theory(counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device) -> Theory:
+    """The closed forms of one launch on `device`, and the lowest roof over it.
+
+    `counts` are of the whole launch; `patterns` describe its warp-level requests, and may be
+    empty: then the load/store unit is no ceiling. Rates are nominal.
+    """
+    ceilings = _ceilings(counts, patterns, device)
+    lowest = max(ceilings, key=lambda ceiling: ceiling.time_s)
+    return Theory(
+        flop=counts.problem.flop,
+        accesses=counts,
+        patterns=patterns,
+        intensity_loads=intensity_of_loads(counts),
+        intensity_accesses=intensity_of_accesses(counts),
+        intensity_compulsory=intensity_of_compulsory_bytes(counts),
+        uncached=_ceiling(
+            "DRAM, uncached",
+            counts,
+            counts.bytes("global", "load") / device.dram_bytes_per_s,
+            "every global load goes to DRAM, at the nominal bandwidth; caches lift this roof",
+        ),
+        ceilings=ceilings,
+        attainable_flop_per_s=lowest.flop_per_s,
+        limiter=lowest.name,
+    )
+
+
+def _ceilings(
+    counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device
+) -> tuple[Ceiling, ...]:
+    ceilings = [
+        _ceiling(
+            "FP32",
+            counts,
+            counts.problem.flop / device.fp32_flop_per_s,
+            "2mnk FLOP at the nominal FP32 rate",
+        ),
+        _ceiling(
+            "DRAM",
+            counts,
+            compulsory_bytes(counts) / device.dram_bytes_per_s,
+            "every matrix moves once between DRAM and a cold L2, at the nominal bandwidth",
+        ),
+    ]
+    clocks = sum(pattern.requests * _clocks_per_request(pattern, device) for pattern in patterns)
+    if clocks:
+        ceilings.append(
+            _ceiling(
+                "load/store unit",
+                counts,
+                clocks / (device.sm_count * device.boost_clock_hz),
+                "one wavefront of shared memory or one 128-byte line of a global request at a "
+                "time, on all SMs at the boost clock, for the accesses as the source writes them "
+                "(32 banks of 4 bytes per clock; microbenchmarks on an H100)",
+            )
+        )
+    return tuple(ceilings)
+
+
+def _clocks_per_request(pattern: Pattern, device: Device) -> float:
+    """Clocks of one SM's load/store unit."""
+    if pattern.space == "global":
+        return pattern.cycles
+    # Turing's data path is 64 bytes wide, and a wavefront takes it for two clocks.
+    return pattern.cycles * WAVEFRONT_BYTES / device.shared_bytes_per_clock_per_sm
+
+
+def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceiling:
+    return Ceiling(name=name, flop_per_s=counts.problem.flop / time_s, time_s=time_s, basis=basis)
