@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from analysis import errors
+from analysis.errors import CompileError, InputError, ToolkitError, UnknownNameError
+
+
+def test_an_unknown_name_suggests_the_nearest_and_lists_the_known() -> None:
+    error = UnknownNameError("variant", "Tyled", ["naive", "tiled"])
+    assert str(error) == "unknown variant 'Tyled': did you mean 'tiled'? (known: naive, tiled)"
+
+
+def test_a_name_like_no_other_suggests_nothing() -> None:
+    error = UnknownNameError("variant", "qqq", ["naive", "tiled"])
+    assert str(error) == "unknown variant 'qqq': (known: naive, tiled)"
+
+
+def test_a_compile_error_carries_the_log_beside_its_one_line() -> None:
+    error = CompileError("tiled.cu(3): error: ';' expected", log="line 1\nline 2")
+    assert (str(error), error.log) == ("tiled.cu(3): error: ';' expected", "line 1\nline 2")
+
+
+def test_the_tree_at_the_head_of_the_file_is_the_tree_of_the_classes() -> None:
+    """Each line of the drawing is indented by three columns per level below ToolkitError."""
+    drawn: dict[str, str] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        match = re.match(r"([│├└─ ]*)(\w+Error)\b", line)
+        if match:
+            path[len(match[1]) // 3 :] = [match[2]]
+            drawn[match[2]] = path[-2] if len(path) > 1 else "Exception"
+    defined = {
+        name: cls.__bases__[0].__name__
+        for name, cls in vars(errors).items()
+        if isinstance(cls, type) and issubclass(cls, ToolkitError)
+    }
+    assert drawn == defined
+
+
+def test_all_that_the_caller_got_wrong_is_an_input_error() -> None:
+    with pytest.raises(InputError):
+        raise UnknownNameError("device", "x", [])
