@@ -1,0 +1,375 @@
+"""profile.json: what is written comes back equal, and anything else is refused in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import types
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from analysis.errors import InputError, RecordError
+from analysis.result import Interval, Profile
+from toolkit.store import check_writable, load, save, write_atomically
+
+
+def filled(kind: Any) -> Any:
+    """A value of a type, with every optional field filled."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return filled(next(argument for argument in arguments if argument is not type(None)))
+    if origin is Literal:
+        return arguments[0]
+    if origin is tuple:
+        return tuple(filled(item) for item in arguments if item is not Ellipsis)
+    if origin is dict:
+        return {filled(arguments[0]): filled(arguments[1])}
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        values = {field.name: filled(hints[field.name]) for field in fields(kind) if field.init}
+        if "schema_version" in values:
+            values["schema_version"] = 1
+        return kind(**values)  # type: ignore[operator]
+    return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True}[kind]
+
+
+PROFILE: Profile = filled(Profile)
+MINIMAL = replace(PROFILE, records=())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "profile.json"
+
+
+def document(profile: Profile, path: Path) -> dict[str, Any]:
+    save(profile, path)
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
+
+
+def message_of(content: str | bytes, path: Path) -> str:
+    """How loading refuses a file."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(RecordError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert len(message.splitlines()) == 1
+    return message.removeprefix(f"{path}: ")
+
+
+def test_every_field_comes_back_equal(path: Path) -> None:
+    measured = PROFILE.records[0].measured
+    assert measured is not None
+    assert measured.before is not None  # the profile of these tests is full
+    save(PROFILE, path)
+    assert load(path) == PROFILE
+
+
+def test_absent_fields_come_back_absent(path: Path) -> None:
+    record = replace(PROFILE.records[0], theory=None, measured=None, check=None, rung=None)
+    profile = replace(PROFILE, records=(record,))
+    save(profile, path)
+    assert load(path) == profile
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=5), st.text())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@example([5e-324, -0.0, 1.7976931348623157e308, 0.1], "\ud7ff\ue000\U0010ffff\r\n\x00\ufeff")
+def test_any_number_and_any_text_comes_back_equal(
+    path: Path, samples: list[float], note: str
+) -> None:
+    (record,) = PROFILE.records
+    assert record.measured is not None
+    measured = replace(record.measured, samples_s=tuple(samples))
+    record = replace(record, measured=measured, notes=(note,))
+    profile = replace(PROFILE, records=(record,))
+    save(profile, path)
+    assert load(path) == profile
+
+
+def test_the_file_is_readable_text(path: Path) -> None:
+    save(PROFILE, path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[1] == '  "schema_version": 1,'
+    assert "32×32" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_not_finite_is_never_written(value: float, path: Path) -> None:
+    (record,) = PROFILE.records
+    assert record.measured is not None
+    measured = replace(record.measured, interval_s=Interval(low=0.0, high=value))
+    with pytest.raises(
+        RecordError, match=r"records\[0\]\.measured\.interval_s\.high: it is -?(nan|inf)"
+    ):
+        save(replace(PROFILE, records=(replace(record, measured=measured),)), path)
+    assert not path.exists()
+
+
+def test_a_profile_that_could_not_be_read_back_is_never_written(path: Path) -> None:
+    wrong: list[dict[str, Any]] = [{"seed": "7"}, {"records": []}, {"seed": {1}}, {"seed": 1j}]
+    for change in wrong:
+        with pytest.raises(RecordError, match="cannot be written"):
+            save(replace(PROFILE, **change), path)
+    assert not path.exists()
+
+
+def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="there is no such file"):
+        load(tmp_path / "absent.json")
+    with pytest.raises(RecordError, match="it is a folder"):
+        load(tmp_path)
+    with pytest.raises(RecordError, match="cannot be read"):
+        load("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "it is no JSON: line 1, column 1: Expecting value"),
+        ('{\n  "a": 1,\n  b}', "it is no JSON: line 3, column 3"),
+        (b"{\xff}", "byte 1 is not UTF-8"),
+        (b"\xff\xfe{\x00}\x00", "byte 0 is not UTF-8"),
+        ("[]", "it is no profile of this toolkit (it has no schema_version)"),
+        ("1e999", "it is no profile of this toolkit"),
+        ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
+        ('{"schema_version": 2}', "it was written by a newer version (schema 2, this one reads 1)"),
+        ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
+        ('{"schema_version": true}', "schema_version: it is True"),
+        ('{"schema_version": 1.0}', "schema_version: it is 1.0"),
+        ('{"schema_version": "1"}', "schema_version: it is '1'"),
+        ('{"schema_version": 1}', "created: it is missing (and "),
+        ('{"schema_version": 1, "schema_version": 1}', "the key 'schema_version' is given twice"),
+        ('{"schema_version": 1, "seed": NaN}', "seed: it is nan, not a finite number"),
+        ('{"schema_version": 1, "seed": 1e999}', "seed: it is inf, not a finite number"),
+        ('{"schema_version": 1, "seed": ' + "9" * 60 + "}", "seed: it is 9999"),
+        ('{"schema_version": 1, "seed": ' + "9" * 9999 + "}", "Exceeds the limit"),
+        ('{"schema_version": ' + "9" * 4000 + "}", "it was written by a newer version"),
+        ("[" * 100_000, "it is no profile: it is nested too deeply"),
+        ('{"schema_version": 1, "a": ' + "[" * 900 + "]" * 900 + "}", ""),
+        ('{"schema_version": 1, "created": "\\ud800"}', ""),
+    ],
+)
+def test_a_file_that_is_no_profile_is_refused(
+    content: str | bytes, message: str, path: Path
+) -> None:
+    assert message_of(content, path).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (("records", 0, "measured", "median_s"), "fast", "should be a valid number, found 'fast'"),
+        (("records", 0, "measured", "median_s"), None, "should be a valid number, found None"),
+        (("records", 0, "measured", "samples_s", 0), True, "should be a valid number, found True"),
+        (("records", 0, "shape", "m"), True, "should be a valid integer, found True"),
+        (("records", 0, "shape", "m"), 1.0, "should be a valid integer, found 1.0"),
+        (("records", 0, "shape", "m"), "7", "should be a valid integer, found '7'"),
+        (("records", 0, "status"), "fine", "should be 'ok', 'skipped' or 'failed', found 'fine'"),
+        (("records",), {}, "should be a valid array, found {}"),
+        (("records", 0), [1], "should be an object, found [1]"),
+        (("device", "name"), 3090, "should be a valid string, found 3090"),
+    ],
+)
+def test_a_wrong_field_is_named_with_what_was_found(
+    keys: tuple[str | int, ...], value: object, message: str, path: Path
+) -> None:
+    content = document(PROFILE, path)
+    holder: Any = content
+    for key in keys[:-1]:
+        holder = holder[key]
+    holder[keys[-1]] = value
+    expected = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    assert message_of(json.dumps(content), path) == f"{expected.removeprefix('.')}: {message}"
+
+
+def test_a_missing_field_is_named(path: Path) -> None:
+    content = document(PROFILE, path)
+    del content["records"][0]["shape"]["k"]
+    assert message_of(json.dumps(content), path) == "records[0].shape.k: it is missing"
+
+
+def test_a_value_that_a_record_refuses_itself_is_told(path: Path) -> None:
+    content = document(PROFILE, path)
+    content["records"][0]["shape"]["k"] = 0
+    assert "K = 0 is out of range" in message_of(json.dumps(content), path)
+
+
+def test_a_long_wrong_value_is_shortened(path: Path) -> None:
+    content = document(PROFILE, path)
+    content["seed"] = "x\n" * 10_000
+    assert len(message_of(json.dumps(content), path)) < 200
+
+
+def test_a_byte_order_mark_and_an_unknown_field_do_no_harm(path: Path) -> None:
+    content = document(PROFILE, path)
+    path.write_text("\ufeff" + json.dumps(content | {"later": 1}), encoding="utf-8")
+    assert load(path) == PROFILE
+
+
+def loads_or_is_refused(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+    with contextlib.suppress(RecordError):
+        load(path)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**300, max_value=10**400)
+    | st.floats()
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+fuzz = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+)
+
+
+@given(st.binary() | st.text().map(str.encode))
+@fuzz
+def test_any_bytes_are_refused(path: Path, content: bytes) -> None:
+    loads_or_is_refused(content, path)
+
+
+@given(JSON)
+@fuzz
+def test_any_json_is_refused(path: Path, value: object) -> None:
+    loads_or_is_refused(json.dumps(value).encode(), path)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The keys that lead to each value inside a document."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    return [at, *(place for key, item in items for place in places(item, (*at, key)))]
+
+
+@given(data=st.data(), value=JSON)
+@fuzz
+def test_a_profile_with_any_value_changed_loads_or_is_refused(
+    path: Path, data: st.DataObject, value: object
+) -> None:
+    content = document(PROFILE, path)
+    place = data.draw(st.sampled_from(places(content)[1:]))
+    holder: Any = content
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    loads_or_is_refused(json.dumps(content).encode(), path)
+
+
+@given(data=st.data(), byte=st.integers(0, 255))
+@fuzz
+def test_a_profile_with_any_byte_changed_loads_or_is_refused(
+    path: Path, data: st.DataObject, byte: int
+) -> None:
+    save(PROFILE, path)
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] = byte
+    loads_or_is_refused(bytes(content), path)
+
+
+@given(data=st.data())
+@fuzz
+def test_a_profile_cut_short_is_refused(path: Path, data: st.DataObject) -> None:
+    save(MINIMAL, path)
+    content = path.read_bytes().rstrip()
+    message_of(content[: data.draw(st.integers(0, len(content) - 1))], path)
+
+
+def test_writing_replaces_the_whole_file(path: Path) -> None:
+    write_atomically(path, "long old content")
+    write_atomically(path, "new")
+    assert path.read_text() == "new"
+    write_atomically(path, b"\x00\xff")
+    assert path.read_bytes() == b"\x00\xff"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_permissions_of_any_new_file(path: Path) -> None:
+    write_atomically(path, "x")
+    other = path.with_name("other")
+    other.touch()
+    assert path.stat().st_mode == other.stat().st_mode
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_the_old_file_and_nothing_else(
+    step: str, failure: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_text("old")
+
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(os if step == "fsync" else Path, step, fail)
+    expected = KeyboardInterrupt if isinstance(failure, KeyboardInterrupt) else InputError
+    with pytest.raises(expected):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link(path: Path) -> None:
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    write_atomically(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder, "it is a folder: give a file in it"),
+        (lambda folder: folder / "absent" / "p.json", "there is no folder .*absent: create it"),
+        (lambda folder: folder / "file" / "p.json", "there is no folder .*file: create it"),
+        (lambda _: Path("/dev/null"), "it is no regular file"),
+        (lambda _: Path("/proc/p.json"), "cannot write /proc/p.json: .*: give a place"),
+        (lambda folder: folder / ("x" * 300), "File name too long"),
+        (lambda folder: f"{folder}/a\0b", "null byte"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_and_after(
+    make: Callable[[Path], Path | str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    place = make(tmp_path)
+    for attempt in (check_writable, lambda place: write_atomically(place, "x")):
+        with pytest.raises(InputError, match=message) as caught:
+            attempt(place)
+        assert "\n" not in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_checking_a_place_changes_nothing(path: Path) -> None:
+    check_writable(path)
+    assert not path.exists()
+    path.write_text("old")
+    check_writable(path)
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_path_in_a_message_is_readable(path: Path) -> None:
+    content = document(PROFILE, path)
+    content["environment"]["software"] = {"a key": 1}
+    message = message_of(json.dumps(content), path)
+    assert re.match(r"environment\.software\['a key'\]: should be a valid string", message)

@@ -1,0 +1,220 @@
+"""profile.json: written whole or not at all, and checked field by field when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import InputError, RecordError, ToolkitError
+from analysis.result import SCHEMA_VERSION, Profile
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+# Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
+_LARGEST_INTEGER = 2**128
+_SHOWN_CHARACTERS = 60  # of a wrong value: enough to find it, and the message stays one line
+
+
+def save(profile: Profile, path: str | Path) -> None:
+    """Write a profile as indented JSON.
+
+    Raises RecordError for one that could not be read back equal, such as one with a NaN.
+    """
+    where = f"{path}: the profile cannot be written"
+    document = asdict(profile)
+    _check_numbers(document, where)
+    try:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:  # a value that JSON does not have
+        raise RecordError(f"{where}: {_one_line(error)}") from error
+    if _parse(text, where) != profile:
+        raise RecordError(f"{where}: it would not be read back equal")
+    write_atomically(path, text)
+
+
+def load(path: str | Path) -> Profile:
+    """The profile that a file holds.
+
+    Raises RecordError for a file that is absent, damaged, foreign or from a newer version.
+    """
+    return _parse(_read(Path(path)), str(path))
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise InputError where a file could not be written, before the work that fills it.
+
+    The only sure test is a new file in the same folder, which is removed at once.
+    """
+    with _temporary_beside(_target(path)) as temporary:
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Replace a file in one step: readers see the old content or all of the new.
+
+    Raises InputError where that is impossible. Text is stored as UTF-8.
+    """
+    target = _target(path)
+    data = content.encode() if isinstance(content, str) else content
+    with _temporary_beside(target) as temporary:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+
+
+def _target(path: str | Path) -> Path:
+    """The file that a path leads to, links followed: replacing a link would detach it."""
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder: give a file in it")
+        if target.exists() and not target.is_file():
+            raise InputError(f"cannot write {path}: it is no regular file: give another place")
+        if not target.parent.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {target.parent}: create it")
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
+        raise InputError(f"cannot write {str(path)!r}: {_one_line(error)}") from error
+    return target
+
+
+@contextmanager
+def _temporary_beside(target: Path) -> Iterator[Path]:
+    """The path of a temporary file that is gone afterwards, also after an interrupt."""
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}: give a place that can be written"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise RecordError(f"{path}: there is no such file") from error
+    except IsADirectoryError as error:
+        raise RecordError(f"{path}: it is a folder: give the profile.json in it") from error
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is no JSON") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise RecordError(f"{path}: it cannot be read: {_one_line(error)}") from error
+
+
+def _parse(text: str, where: str) -> Profile:
+    try:
+        document = json.loads(text, object_pairs_hook=_without_duplicates)
+        _check_schema(document, where)
+        _check_numbers(document, where)
+        return _validated(text, where)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RecordError(f"{where}: it is no JSON: {place}: {error.msg}") from error
+    except RecursionError as error:
+        raise RecordError(f"{where}: it is no profile: it is nested too deeply") from error
+    except RecordError:
+        raise
+    except ToolkitError as error:  # what a record refuses itself, such as a shape
+        raise RecordError(f"{where}: {error}") from error
+    except ValueError as error:  # an integer of thousands of digits, a key given twice
+        raise RecordError(f"{where}: {_one_line(error)}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result: dict[str, object] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {_shown(key)} is given twice in one object")
+        result[key] = value
+    return result
+
+
+def _check_schema(document: object, where: str) -> None:
+    if not isinstance(document, dict) or "schema_version" not in document:
+        raise RecordError(f"{where}: it is no profile of this toolkit (it has no schema_version)")
+    version = document["schema_version"]
+    if type(version) is not int or version < 1:
+        raise RecordError(f"{where}: schema_version: it is {_shown(version)}, not 1 or more")
+    if version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{where}: it was written by a newer version (schema {_shown(version)}, "
+            f"this one reads {SCHEMA_VERSION}): update the toolkit"
+        )
+
+
+def _check_numbers(value: object, where: str, at: tuple[str | int, ...] = ()) -> None:
+    """Raise RecordError for the first number that is not finite or beyond any count."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RecordError(f"{where}: {_path(at)}: it is {value}, not a finite number")
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        raise RecordError(f"{where}: {_path(at)}: it is {_shown(value)}, beyond 2^128")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_numbers(item, where, (*at, key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _check_numbers(item, where, (*at, index))
+
+
+def _validated(text: str, where: str) -> Profile:
+    from pydantic import ValidationError
+
+    try:
+        return _adapter().validate_json(text, strict=True)
+    except ValidationError as error:
+        raise RecordError(f"{where}: {_first_problem(error)}") from error
+
+
+@cache
+def _adapter() -> TypeAdapter[Profile]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Profile)
+
+
+def _first_problem(error: ValidationError) -> str:
+    first, *others = error.errors(include_url=False, include_context=False)
+    more = f" (and {len(others)} more)" if others else ""
+    path = _path(first["loc"])
+    if first["type"] == "missing":
+        return f"{path}: it is missing{more}"
+    return f"{path}: {first['msg'].removeprefix('Input ')}, found {_shown(first['input'])}{more}"
+
+
+def _path(parts: tuple[str | int, ...]) -> str:
+    """`records[3].measured.median_s`"""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if re.fullmatch(r"\w+", part) else f"[{_shown(part)}]"
+    return text.removeprefix(".") or "the whole"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "an enormous number"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
