@@ -1,0 +1,328 @@
+"""Compilation with NVRTC, and its cache."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
+from toolkit import compile as compilation
+from toolkit.compile import Cubin, compile_cubin, supported_architectures
+from toolkit.cubin import kernel_symbols
+
+ROOT = Path(__file__).parents[2]
+
+PLAIN = 'extern "C" __global__ void plain(float* x) { x[threadIdx.x] = 1.0f; }\n'
+
+SHARED = """
+extern "C" __global__ void shared(float* x) {
+    __shared__ float tile[N];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[N - 1 - threadIdx.x];
+}
+"""
+
+# 64 values stay alive across the barrier; 2 blocks of 1,024 threads leave 32 registers each
+SPILLING = """
+extern "C" __global__ void __launch_bounds__(1024, 2) spilling(float* x) {
+    float value[64];
+    #pragma unroll
+    for (int i = 0; i < 64; i++) value[i] = x[i * 1024 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 64; i++) x[(63 - i) * 1024 + threadIdx.x] = value[i] * value[(i + 7) % 64];
+}
+"""
+
+TEMPLATE = """
+template <int BM, int BN> __global__ void gemm(float* x) {
+    static_assert(BM % 4 == 0, "BM is a multiple of 4");
+    __shared__ float tile[BM * BN];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[threadIdx.x * 7 % BM];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "cache"
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(directory))
+    return directory
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels for which the compiler really ran."""
+    ran: list[str] = []
+    real = compilation._compile
+
+    def counted(request: compilation._Request) -> tuple[str, bytes]:
+        ran.append(request.kernel)
+        return real(request)
+
+    monkeypatch.setattr(compilation, "_compile", counted)
+    return ran
+
+
+def compiled(source: str, kernel: str, arch: str = "sm_86", **defines: object) -> Cubin:
+    return compile_cubin(source, name="my.cu", kernel=kernel, arch=arch, defines=defines)
+
+
+def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
+    cubin = compiled(PLAIN, "plain")
+    assert cubin.image.startswith(b"\x7fELF")
+    assert kernel_symbols(cubin.image) == ["plain"]
+    assert (cubin.kernel, cubin.symbol, cubin.architecture) == ("plain", "plain", "sm_86")
+    assert re.fullmatch(r"NVRTC \d+\.\d+(\.\d+)?", cubin.compiler)
+    assert cubin.resources.compiler == cubin.compiler
+    assert cubin.resources.architecture == "sm_86"
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90", "sm_120"])
+def test_static_shared_bytes_leave_out_what_the_system_reserves(arch: str) -> None:
+    resources = compiled(SHARED, "shared", arch, N=256).resources
+    assert resources.static_shared_bytes == 1024  # 256 floats of 4 bytes
+    assert compiled(PLAIN, "plain", arch).resources.static_shared_bytes == 0
+
+
+def test_dynamic_shared_memory_is_not_static() -> None:
+    source = SHARED.replace("__shared__ float tile[N]", "extern __shared__ float tile[]")
+    for arch in ("sm_86", "sm_90"):
+        assert compiled(source, "shared", arch, N=256).resources.static_shared_bytes == 0
+
+
+def test_values_that_do_not_fit_in_registers_are_local_bytes() -> None:
+    resources = compiled(SPILLING, "spilling", "sm_90").resources
+    assert resources.registers_per_thread == 32  # 65,536 / (2 x 1,024)
+    assert resources.local_bytes >= 4 * (64 - 32)
+    assert compiled(PLAIN, "plain", "sm_90").resources.local_bytes == 0
+
+
+def test_a_name_expression_instantiates_a_template() -> None:
+    cubin = compiled(TEMPLATE, "gemm<16, 8>")
+    assert cubin.kernel == "gemm<16, 8>"
+    assert cubin.symbol == "_Z4gemmILi16ELi8EEvPf"
+    assert cubin.resources.static_shared_bytes == 16 * 8 * 4
+
+
+def test_a_cpp_kernel_is_found_by_its_plain_name() -> None:
+    assert compiled("__global__ void k(int* x) { *x = 1; }", "k").symbol == "_Z1kPi"
+
+
+def test_defines_and_options_reach_the_compiler() -> None:
+    cubin = compile_cubin(
+        SHARED, name="my.cu", kernel="shared", arch="sm_86", defines={"N": 64}, options=("-DM=1",)
+    )
+    assert cubin.resources.static_shared_bytes == 64 * 4
+    guarded = "#if FLAG\n" + PLAIN + "#endif"
+    assert compiled(guarded, "plain", FLAG=True).symbol == "plain"
+
+
+def test_an_error_names_file_line_and_the_first_message() -> None:
+    source = "__global__ void k(float* x) {\n    x[0] = nothing;\n    y = 3;\n}\n"
+    with pytest.raises(CompileError) as caught:
+        compiled(source, "k")
+    assert str(caught.value) == (
+        'my.cu, line 2: identifier "nothing" is undefined (and 1 more error)'
+    )
+    assert 'identifier "y" is undefined' in caught.value.log
+
+
+def test_a_failed_static_assertion_of_a_template_is_an_error_of_the_source() -> None:
+    with pytest.raises(CompileError, match=r"my\.cu, line 3: .*BM is a multiple of 4"):
+        compiled(TEMPLATE, "gemm<7, 8>")
+
+
+def test_an_error_of_the_assembler_is_told_in_one_line() -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled(SHARED, "shared", N=40_000)
+    # 40,000 floats are 0x27100 bytes; a block has 0xc000 = 49,152
+    assert str(caught.value) == (
+        "my.cu: ptxas: Entry function 'shared' uses too much shared data "
+        "(0x27100 bytes, 0xc000 max)"
+    )
+
+
+def test_an_unclosed_brace_is_told_in_one_line() -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled("__global__ void k() {", "k")
+    assert str(caught.value) == 'my.cu: expected a "}"'
+
+
+@pytest.mark.parametrize("arch", ["sm_35", "sm_8", "compute_86", "86", "", "sm_86 "])
+def test_an_unknown_architecture_lists_the_known(arch: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown architecture .*sm_75, .*sm_90"):
+        compiled(PLAIN, "plain", arch)
+
+
+def test_a_missing_kernel_lists_those_that_are_there() -> None:
+    source = PLAIN + "__global__ void other(int) {}\n" + TEMPLATE
+    with pytest.raises(UnknownNameError) as caught:
+        compiled(source, "plane")
+    assert str(caught.value) == (
+        "unknown kernel 'plane': did you mean 'plain'? (known: other, plain)"
+    )
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "gemm<16>", "gemm<16, 8", "", "gemm<16, 8>; int x"])
+def test_a_name_that_is_no_kernel_says_why_and_what_is_there(kernel: str) -> None:
+    with pytest.raises(
+        InputError, match=r"is not in my\.cu: .*; the kernels there: plain"
+    ) as caught:
+        compiled(PLAIN + TEMPLATE, kernel)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_source_without_a_kernel_says_so() -> None:
+    with pytest.raises(InputError, match="no kernel is defined there"):
+        compiled("", "k")
+
+
+def test_a_wrong_option_or_define_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="unrecognized option -bogus"):
+        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", options=("-bogus",))
+    with pytest.raises(InputError, match="define 'A B' = '1'"):
+        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", defines={"A B": 1})
+
+
+def test_without_nvrtc_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    compilation._nvrtc.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
+    with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
+        supported_architectures()
+
+
+def test_without_the_library_of_nvrtc_the_remedy_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails() -> None:
+        raise RuntimeError("Failure finding libnvrtc.so")
+
+    monkeypatch.setattr(compilation._nvrtc(), "nvrtcGetSupportedArchs", fails)
+    with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
+        supported_architectures()
+
+
+def test_a_second_compilation_is_answered_from_the_cache(compilations: list[str]) -> None:
+    assert compiled(TEMPLATE, "gemm<16, 8>") == compiled(TEMPLATE, "gemm<16, 8>")
+    assert compilations == ["gemm<16, 8>"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": SHARED + "\n"},
+        {"name": "other.cu"},
+        {"kernel": "::shared"},
+        {"arch": "sm_80"},
+        {"defines": {"N": 257}},
+        {"options": ()},
+    ],
+)
+def test_whatever_decides_the_code_decides_the_entry(
+    change: dict[str, object], compilations: list[str]
+) -> None:
+    call: dict[str, object] = {
+        "source": SHARED,
+        "name": "my.cu",
+        "kernel": "shared",
+        "arch": "sm_86",
+        "defines": {"N": 256},
+        "options": ("-lineinfo",),
+    }
+    for arguments in (call, call | change, call):
+        compile_cubin(**arguments)  # type: ignore[arg-type]
+    assert len(compilations) == 2
+
+
+def test_another_compiler_has_other_entries(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(PLAIN, "plain")
+    monkeypatch.setattr(compilation, "compiler_version", lambda: "NVRTC 99.0.1")
+    compiled(PLAIN, "plain")
+    assert len(compilations) == 2
+
+
+def test_a_source_that_includes_a_file_is_compiled_each_time(
+    tmp_path: Path, compilations: list[str]
+) -> None:
+    for size in (64, 128):
+        (tmp_path / "size.h").write_text(f"#define N {size}\n")
+        cubin = compile_cubin(
+            '#include "size.h"\n' + SHARED,
+            name="my.cu",
+            kernel="shared",
+            arch="sm_86",
+            options=(f"-I{tmp_path}",),
+        )
+        assert cubin.resources.static_shared_bytes == 4 * size
+    assert len(compilations) == 2
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [flipped, lambda content: content[:-1], lambda _: b""])
+def test_a_damaged_entry_is_rebuilt(damage: object, cache: Path, compilations: list[str]) -> None:
+    first = compiled(PLAIN, "plain")
+    (entry,) = cache.iterdir()
+    intact = entry.read_bytes()
+    entry.write_bytes(damage(intact))  # type: ignore[operator]
+    assert compiled(PLAIN, "plain") == first
+    assert len(compilations) == 2
+    assert entry.read_bytes() == intact
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, compilations: list[str]) -> None:
+    cache.write_text("a file where the folder should be")
+    assert compiled(PLAIN, "plain") == compiled(PLAIN, "plain")
+    assert len(compilations) == 2
+
+
+def test_the_cache_is_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMM_LADDER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert compilation.cache_directory() == Path("/caches/gemm-ladder")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/u")
+    assert compilation.cache_directory() == Path("/home/u/.cache/gemm-ladder")
+
+
+def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
+    program = (
+        "from toolkit.compile import compile_cubin\n"
+        f"source = {SPILLING!r}\n"
+        "c = compile_cubin(source, name='my.cu', kernel='spilling', arch='sm_90')\n"
+        "print(c.resources.registers_per_thread)\n"
+    )
+
+    def run(_: int) -> str:
+        command = [sys.executable, "-c", program]
+        return subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    with ThreadPoolExecutor() as pool:
+        assert set(pool.map(run, range(4))) == {"32"}
+    assert [path.suffix for path in cache.iterdir()] == [".cubin"]  # no temporary file is left
+
+
+def test_importing_the_module_loads_no_heavy_package() -> None:
+    program = (
+        "import sys, toolkit.compile, toolkit.store\n"
+        "print([m for m in ('numpy', 'pydantic', 'cuda.bindings', 'elftools') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", program]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"

@@ -1,0 +1,314 @@
+"""CUDA C++ to machine code with NVRTC from its pip wheel: no driver and no CUDA toolkit needed.
+
+Compiled kernels are cached by content in the user's cache directory.
+
+The code is not always that of nvcc of the same version: NVRTC addresses shared memory with 64-bit
+pointers where nvcc takes 32 bits, so registers per thread may differ by a few (coarsened_1d on
+sm_86: 57 here, 53 with nvcc 13.0). What ran on a GPU reports what the driver says of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from analysis.errors import (
+    CompileError,
+    InputError,
+    ToolkitError,
+    UnavailableError,
+    UnknownNameError,
+)
+from analysis.result import Resources
+from toolkit.cubin import kernel_sizes, kernel_symbols
+from toolkit.store import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+REMEDY = "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'"
+
+_ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# `file.cu(12): error: text`, `At end of source: error: text`, `Command-line error: text`
+_FRONT_END_ERROR = re.compile(
+    r"^(?:(?P<file>[^\n]+?)\((?P<line>\d+)\)|At end of source|Command-line)"
+    r":? (?:catastrophic )?error: (?P<text>.+)$",
+    re.MULTILINE,
+)
+_PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
+_NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
+_READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
+_DIGEST_BYTES = sha256().digest_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cubin:
+    """The machine code of one kernel.
+
+    `kernel` is the name as the caller wrote it ("gemm<128, 64>"), `symbol` the name that the
+    code has in `image`, under which a driver loads it.
+    """
+
+    image: bytes
+    kernel: str
+    symbol: str
+    architecture: str
+    compiler: str
+    resources: Resources
+
+
+def compile_cubin(
+    source: str,
+    *,
+    name: str,
+    kernel: str,
+    arch: str,
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+) -> Cubin:
+    """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
+
+    `name` is the file name in messages, `arch` such as "sm_86". Raises CompileError where the
+    source is wrong, InputError where the kernel, architecture, a define or an option is, and
+    UnavailableError without NVRTC.
+    """
+    capability = _capability(arch)
+    request = _Request(
+        source=source,
+        name=name,
+        kernel=kernel,
+        options=(f"--gpu-architecture={arch}", *options, *_define_options(defines or {})),
+        compiler=compiler_version(),
+    )
+    symbol, image = _cached(request) or _compile_and_cache(request)
+    return Cubin(
+        image=image,
+        kernel=kernel,
+        symbol=symbol,
+        architecture=arch,
+        compiler=request.compiler,
+        resources=_resources(image, symbol, arch, capability, request.compiler),
+    )
+
+
+def supported_architectures() -> list[int]:
+    """The compute capabilities that the compiler knows, such as 86 for sm_86."""
+    return list(_call(_nvrtc().nvrtcGetSupportedArchs))
+
+
+def compiler_version() -> str:
+    """The compiler's name and version, with the wheel's patch number where it is from there."""
+    major, minor = _call(_nvrtc().nvrtcVersion)
+    with suppress(metadata.PackageNotFoundError):
+        wheel = metadata.version("nvidia-cuda-nvrtc")
+        if wheel.startswith(f"{major}.{minor}."):
+            return f"NVRTC {wheel}"
+    return f"NVRTC {major}.{minor}"
+
+
+def cache_directory() -> Path:
+    """Where compiled kernels are kept: $GEMM_LADDER_CACHE, or a folder in the user's cache."""
+    if chosen := os.environ.get("GEMM_LADDER_CACHE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base) / "gemm-ladder"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """Everything that decides the machine code."""
+
+    source: str
+    name: str
+    kernel: str
+    options: tuple[str, ...]
+    compiler: str
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether no other file decides too: included files may change unnoticed."""
+        texts = (self.source, *self.options)
+        return not any(_READS_OTHER_FILES.search(text) or "-include" in text for text in texts)
+
+    @property
+    def key(self) -> str:
+        appended = os.environ.get("NVRTC_APPEND_FLAGS", "")  # NVRTC adds these to every call
+        parts = [self.source, self.name, self.kernel, self.options, self.compiler, appended]
+        return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _capability(arch: str) -> int:
+    match = _ARCHITECTURE.fullmatch(arch)
+    known = supported_architectures()
+    if match is None or int(match[1]) not in known:
+        raise UnknownNameError("architecture", arch, [f"sm_{number}" for number in known])
+    return int(match[1])
+
+
+def _define_options(defines: Mapping[str, object]) -> list[str]:
+    for name, value in defines.items():
+        if not _IDENTIFIER.fullmatch(name) or "\n" in str(value):
+            raise InputError(f"define {name!r} = {str(value)!r}: give a C identifier and one line")
+    return [f"-D{name}={_c_literal(value)}" for name, value in defines.items()]
+
+
+def _c_literal(value: object) -> object:
+    return int(value) if isinstance(value, bool) else value
+
+
+def _resources(image: bytes, symbol: str, arch: str, capability: int, compiler: str) -> Resources:
+    sizes = kernel_sizes(image, symbol, capability=capability)
+    return Resources(
+        architecture=arch,
+        compiler=compiler,
+        registers_per_thread=sizes.registers_per_thread,
+        static_shared_bytes=sizes.static_shared_bytes,
+        local_bytes=sizes.local_bytes,
+    )
+
+
+# The cache: an entry is a checksum, the symbol, a zero byte and the image.
+
+
+def _cached(request: _Request) -> tuple[str, bytes] | None:
+    """Symbol and image of an earlier compilation, None where there is no intact one."""
+    try:
+        entry = _entry(request).read_bytes() if request.cacheable else b""
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+        return None
+    digest, content = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+    if sha256(content).digest() != digest:
+        return None
+    symbol, _, image = content.partition(b"\0")
+    return symbol.decode(), image
+
+
+def _compile_and_cache(request: _Request) -> tuple[str, bytes]:
+    symbol, image = _compile(request)
+    if request.cacheable:
+        content = symbol.encode() + b"\0" + image
+        with suppress(ToolkitError, OSError, RuntimeError):  # a cache is a convenience
+            entry = _entry(request)
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(entry, sha256(content).digest() + content)
+    return symbol, image
+
+
+def _entry(request: _Request) -> Path:
+    return cache_directory() / f"{request.key}.cubin"
+
+
+# The compiler.
+
+
+def _compile(request: _Request) -> tuple[str, bytes]:
+    with _program(request) as program:
+        expression = request.kernel.encode()
+        _call(_nvrtc().nvrtcAddNameExpression, program, expression)
+        _run_compiler(program, request)
+        symbol = _call(_nvrtc().nvrtcGetLoweredName, program, expression).decode()
+        return symbol, _image(program)
+
+
+@contextmanager
+def _program(request: _Request) -> Iterator[Any]:
+    texts = request.source.encode(), request.name.encode()
+    program = _call(_nvrtc().nvrtcCreateProgram, *texts, 0, None, None)
+    try:
+        yield program
+    finally:
+        _nvrtc().nvrtcDestroyProgram(program)
+
+
+def _run_compiler(program: Any, request: _Request) -> None:
+    nvrtc = _nvrtc()
+    options = [option.encode() for option in request.options]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        return
+    log = _log(program)
+    if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+        raise InputError(f"{request.name}: compiler options: {log.removeprefix('nvrtc: error: ')}")
+    if status != nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
+        raise UnavailableError(f"NVRTC stopped with {status.name}: reinstall it: {REMEDY}")
+    _raise_first_error(log, request)
+
+
+def _raise_first_error(log: str, request: _Request) -> NoReturn:
+    found = _FRONT_END_ERROR.search(log)
+    if found is None:
+        ptxas = _PTXAS_ERROR.search(log)
+        text = f"ptxas: {ptxas['text']}" if ptxas else " ".join(log.split())
+        raise CompileError(f"{request.name}: {text}", log=log)
+    if found["file"] == _NAME_EXPRESSION:
+        _raise_no_kernel(found["text"], request)
+    place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
+    others = len(_FRONT_END_ERROR.findall(log)) - 1
+    more = f" (and {others} more error{'s' if others > 1 else ''})" if others else ""
+    raise CompileError(f"{place}: {found['text']}{more}", log=log)
+
+
+def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
+    with _program(request) as program:
+        _run_compiler(program, request)
+        known = [_readable(symbol) for symbol in kernel_symbols(_image(program))]
+    if known and reason.endswith("is undefined"):
+        raise UnknownNameError("kernel", request.kernel, known)
+    there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"
+    raise InputError(
+        f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} "
+        "(a template needs its arguments: 'gemm<128, 64>')"
+    )
+
+
+def _readable(symbol: str) -> str:
+    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are."""
+    match = re.match(r"_Z(\d+)", symbol)
+    if match is None:
+        return symbol
+    end = match.end() + int(match[1])
+    return symbol[match.end() : end] + ("<...>" if symbol[end : end + 1] == "I" else "")
+
+
+def _image(program: Any) -> bytes:
+    nvrtc = _nvrtc()
+    image = bytearray(_call(nvrtc.nvrtcGetCUBINSize, program))
+    _call(nvrtc.nvrtcGetCUBIN, program, image)
+    return bytes(image)
+
+
+def _log(program: Any) -> str:
+    nvrtc = _nvrtc()
+    log = bytearray(_call(nvrtc.nvrtcGetProgramLogSize, program))
+    _call(nvrtc.nvrtcGetProgramLog, program, log)
+    return log.decode(errors="replace").strip("\0 \n")
+
+
+def _call(function: Any, *arguments: Any) -> Any:
+    """What an NVRTC function returns beside its status: nothing, a value or a tuple."""
+    try:
+        status, *values = function(*arguments)
+    except RuntimeError as error:  # the library is loaded by the first call
+        raise UnavailableError(f"NVRTC is not installed: {REMEDY}") from error
+    if status:
+        raise UnavailableError(f"NVRTC stopped with {status.name}: reinstall it: {REMEDY}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@cache
+def _nvrtc() -> ModuleType:
+    try:
+        return import_module("cuda.bindings.nvrtc")
+    except ImportError as error:
+        raise UnavailableError(f"NVRTC is not installed: {REMEDY}") from error

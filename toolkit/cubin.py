@@ -1,0 +1,86 @@
+"""What the ELF file of a compiled kernel says: the kernels in it and what each one uses.
+
+The attributes of section `.nv.info` are what ptxas and cuobjdump print; NVIDIA documents them
+only by name (`cuobjdump -elf`). A test compares the numbers read here with those of ptxas.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+_FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: bytes of local memory per thread, spills included
+_REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
+_SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
+
+# From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
+# the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
+_RESERVED_SHARED_BYTES = 0x400
+_FIRST_WITH_RESERVED_IN_SECTION = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelSizes:
+    """What a kernel uses: registers and local bytes per thread, static shared bytes per block."""
+
+    registers_per_thread: int
+    static_shared_bytes: int
+    local_bytes: int
+
+
+def kernel_symbols(image: bytes) -> list[str]:
+    """The symbol names of the kernels in a cubin, in its order."""
+    prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
+    names = (section.name for section in _elf(image).iter_sections())
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
+def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
+    """What kernel `symbol` of a cubin for compute capability `capability` (86) uses.
+
+    Raises KeyError where the cubin has no such kernel.
+    """
+    elf = _elf(image)
+    attributes = {(code, name): value for code, name, value in _attributes(elf)}
+    return KernelSizes(
+        registers_per_thread=attributes[_REGISTER_COUNT, symbol],
+        static_shared_bytes=_static_shared_bytes(elf, symbol, capability),
+        local_bytes=attributes[_FRAME_SIZE, symbol],
+    )
+
+
+def _static_shared_bytes(elf: ELFFile, symbol: str, capability: int) -> int:
+    section = elf.get_section_by_name(f".nv.shared.{symbol}")
+    if section is None:
+        return 0
+    in_section = capability >= _FIRST_WITH_RESERVED_IN_SECTION
+    return int(section["sh_size"]) - (_RESERVED_SHARED_BYTES if in_section else 0)
+
+
+def _attributes(elf: ELFFile) -> Iterator[tuple[int, str, int]]:
+    """(attribute, symbol, value) for each attribute of `.nv.info` that belongs to a symbol."""
+    symbols: Any = elf.get_section_by_name(".symtab")
+    attributes: Any = elf.get_section_by_name(".nv.info")
+    data = attributes.data()
+    offset = 0
+    while offset < len(data):
+        form, code, length = struct.unpack_from("<BBH", data, offset)
+        offset += 4
+        if form != _SIZED_VALUE:
+            continue  # the value itself stands where the length would
+        if length == 8:
+            index, value = struct.unpack_from("<II", data, offset)
+            yield code, symbols.get_symbol(index).name, value
+        offset += length
+
+
+def _elf(image: bytes) -> ELFFile:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(BytesIO(image))
