@@ -1,0 +1,154 @@
+"""Intensity, roofline and the ceilings of a launch; the source texts' figures as facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analysis.access import Space, Tiling, access_counts
+from analysis.coalescing import pattern
+from analysis.devices import DEVICES
+from analysis.errors import InputError
+from analysis.intensity import (
+    compulsory_bytes,
+    intensity_of_accesses,
+    intensity_of_compulsory_bytes,
+    intensity_of_loads,
+    intensity_of_shared_loads,
+)
+from analysis.problem import Gemm
+from analysis.result import Pattern
+from analysis.roofline import attainable, bandwidth_ceiling, ridge_point, roofline, share_of_peak
+from analysis.theory import theory
+
+RTX_3090 = DEVICES["rtx-3090"]  # 936.2 GB/s, 35,580 GFLOP/s, 82 SMs at 1,695 MHz
+SQUARE = Gemm(m=4096, n=4096, k=4096)
+NAIVE = Tiling(block_m=32, block_n=32)
+TILED = Tiling(block_m=32, block_n=32, block_k=32)
+COARSENED_1D = Tiling(block_m=64, block_n=64, block_k=4, thread_m=16)
+COARSENED_2D = Tiling(block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8)
+VECTORIZED = replace(COARSENED_2D, global_width=4)
+
+
+def requests(space: Space, cycles: int, count: int) -> Pattern:
+    """A pattern of `count` requests that each take `cycles`."""
+    return pattern(
+        space=space,
+        operation="load",
+        operand="A",
+        addresses=[lane % cycles * 128 for lane in range(32)],  # other lines, and one bank
+        instruction_bytes=4,
+        requests=count,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tiling", "flop_per_byte", "gflop_per_s", "share"),
+    [
+        (NAIVE, 0.25, 234.05, 0.0066),  # 2 FLOP / (2 floats · 4 B); · 936.2 GB/s; / 35,580
+        (TILED, 8, 7_489.6, 0.21),  # 2K / (K/16 · 4 B)
+        (COARSENED_1D, 16, 14_979, 0.42),  # 2K / (K/32 · 4 B)
+        (COARSENED_2D, 32, 29_958, 0.84),  # 2K / (K/64 · 4 B)
+        (VECTORIZED, 32, 29_958, 0.84),
+    ],
+)
+def test_intensity_and_uncached_ceiling_are_those_of_the_source_texts(
+    tiling: Tiling, flop_per_byte: float, gflop_per_s: float, share: float
+) -> None:
+    counts = access_counts(tiling, SQUARE)
+    found = theory(counts, (), RTX_3090)
+    assert found.intensity_loads == intensity_of_loads(counts) == flop_per_byte
+    assert found.uncached.flop_per_s == pytest.approx(gflop_per_s * 1e9, rel=1e-4)
+    assert share_of_peak(found.uncached.flop_per_s, RTX_3090) == pytest.approx(share, rel=1e-2)
+    assert found.uncached not in found.ceilings
+
+
+def test_stores_and_shared_loads_have_intensities_of_their_own() -> None:
+    counts = access_counts(TILED, Gemm(m=32, n=32, k=32))
+    assert intensity_of_accesses(counts) == pytest.approx(5.3333, abs=1e-4)  # 2·32³/(3·1024·4 B)
+    assert intensity_of_shared_loads(counts) == 0.25  # two floats per multiply-add
+    with pytest.raises(InputError, match="no intensity of shared loads"):
+        intensity_of_shared_loads(access_counts(NAIVE, SQUARE))
+
+
+def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read() -> None:
+    problem = Gemm(m=2, n=3, k=5)
+    counts = access_counts(NAIVE, problem)
+    assert compulsory_bytes(counts) == 124  # (10 + 15 + 6) · 4 B
+    assert intensity_of_compulsory_bytes(counts) == 60 / 124
+    assert compulsory_bytes(access_counts(NAIVE, problem, reads_c=True)) == 148  # + 6 · 4 B
+
+
+def test_the_ridge_point_is_where_both_roofs_agree() -> None:
+    ridge = ridge_point(35.58e12, 936.2e9)
+    assert ridge == pytest.approx(38.0, abs=0.01)  # 35,580 / 936.2 FLOP/B
+    assert bandwidth_ceiling(ridge, 936.2e9) == pytest.approx(35.58e12)
+    assert attainable(35.58e12, 936.2e9, 2 * ridge) == 35.58e12
+    assert attainable(35.58e12, 936.2e9, ridge / 2) == pytest.approx(35.58e12 / 2)
+
+
+def test_the_roofline_has_the_levels_that_are_known_the_fastest_first() -> None:
+    h100 = DEVICES["h100-sxm"]
+    found = roofline(replace(h100, l2_bytes_per_s=None, measured=None))
+    assert [level.name for level in found.levels] == ["shared", "L1", "DRAM"]
+    assert found.levels[0].bytes_per_s == pytest.approx(33.45e12, rel=1e-3)  # 128·132·1.98 GHz
+    assert found.measured_flop_per_s is None
+
+
+def test_the_roofline_keeps_a_level_that_was_only_measured() -> None:
+    h100 = DEVICES["h100-sxm"]
+    assert h100.measured is not None
+    measured = replace(h100.measured, l2_bytes_per_s=6.956e12)
+    found = roofline(replace(h100, l2_bytes_per_s=None, measured=measured))
+    l2 = next(level for level in found.levels if level.name == "L2")
+    assert (l2.bytes_per_s, l2.measured_bytes_per_s) == (None, 6.956e12)
+
+
+def test_the_slowest_ceiling_limits_and_every_time_gives_its_rate() -> None:
+    counts = access_counts(TILED, SQUARE)
+    found = theory(counts, (requests("shared", 1, 2 * 4096**3 // 32),), RTX_3090)
+    times = {ceiling.name: ceiling.time_s for ceiling in found.ceilings}
+    assert times["FP32"] == pytest.approx(2 * 4096**3 / 35.58e12)
+    assert times["DRAM"] == pytest.approx(3 * 4096**2 * 4 / 936.2e9)
+    # two wavefronts per multiply-add of a warp, one per clock and SM
+    assert times["load/store unit"] == pytest.approx(2 * 4096**3 / 32 / (82 * 1.695e9), rel=1e-3)
+    assert found.limiter == "load/store unit"
+    assert found.attainable_flop_per_s == pytest.approx(82 * 1.695e9 * 32, rel=1e-3)
+    for ceiling in (*found.ceilings, found.uncached):
+        assert ceiling.flop_per_s == pytest.approx(found.flop / ceiling.time_s)
+        assert ceiling.basis
+
+
+def test_a_small_depth_is_limited_by_dram() -> None:
+    found = theory(access_counts(NAIVE, Gemm(m=4096, n=4096, k=1)), (), RTX_3090)
+    assert found.limiter == "DRAM"
+
+
+def test_without_patterns_the_load_store_unit_is_no_ceiling() -> None:
+    found = theory(access_counts(NAIVE, SQUARE), (), RTX_3090)
+    assert [ceiling.name for ceiling in found.ceilings] == ["FP32", "DRAM"]
+    assert (found.limiter, found.attainable_flop_per_s) == ("FP32", RTX_3090.fp32_flop_per_s)
+
+
+def test_a_column_takes_the_load_store_unit_32_times_as_long_as_a_row() -> None:
+    counts = access_counts(NAIVE, SQUARE)
+
+    def time_s(pattern: Pattern) -> float:
+        return theory(counts, (pattern,), RTX_3090).ceilings[-1].time_s
+
+    assert time_s(requests("global", 32, 7)) == pytest.approx(32 * time_s(requests("global", 1, 7)))
+
+
+def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_per_line() -> None:
+    half = replace(RTX_3090, shared_bytes_per_clock_per_sm=64)
+    counts = access_counts(TILED, SQUARE)
+
+    def slowdown(pattern: Pattern) -> float:
+        narrow, wide = (
+            theory(counts, (pattern,), device).ceilings[-1].time_s for device in (half, RTX_3090)
+        )
+        return narrow / wide
+
+    assert slowdown(requests("shared", 1, 1000)) == pytest.approx(2)
+    assert slowdown(requests("global", 1, 1000)) == pytest.approx(1)
