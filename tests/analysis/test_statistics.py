@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import InputError
+from analysis.result import Interval
+from analysis.statistics import is_precise, median_interval, ratio_interval, relative_half_width
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [
+        (6, 1, 6),  # 1 - 2/2^6 = 0.969
+        (8, 1, 8),  # 1 - 2·(1 + 8)/2^8 = 0.930 would not do
+        (9, 2, 8),  # 1 - 2·(1 + 9)/2^9 = 0.961
+        (20, 6, 15),  # the tables' ranks for 20 samples
+        (100, 40, 61),  # 50 ± 1.96·5, rounded outwards
+    ],
+)
+def test_the_interval_lies_between_these_order_statistics(count: int, low: int, high: int) -> None:
+    samples = [float(sample) for sample in range(1, count + 1)]
+    assert median_interval(samples[::-1]) == Interval(low=low, high=high)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_fewer_than_six_samples_have_no_interval(count: int) -> None:
+    assert median_interval([1.0] * count) is None
+    assert relative_half_width([1.0] * count) is None
+    assert not is_precise([1.0] * count)
+
+
+@given(st.integers(1, 200), st.sampled_from((0.5, 0.9, 0.95, 0.99)))
+def test_ranks_are_the_narrowest_that_exact_binomials_allow(count: int, confidence: float) -> None:
+    def missed(rank: int) -> float:  # the chance that fewer than `rank` samples are below
+        return sum(comb(count, below) for below in range(rank)) / 2**count
+
+    ranks = [rank for rank in range(1, count // 2 + 1) if 2 * missed(rank) <= 1 - confidence]
+    found = median_interval(list(map(float, range(1, count + 1))), confidence)
+    expected = Interval(low=ranks[-1], high=count + 1 - ranks[-1]) if ranks else None
+    assert found == expected
+
+
+@pytest.mark.parametrize("count", [6, 7, 15, 40])
+def test_the_interval_covers_the_true_median_of_skewed_times(count: int) -> None:
+    draws = np.random.default_rng(0).lognormal(0.0, 1.0, size=(500, count))  # median 1
+    intervals = [median_interval(samples.tolist()) for samples in draws]
+    covered = [
+        interval is not None and interval.low <= 1 <= interval.high for interval in intervals
+    ]
+    assert np.mean(covered) >= 0.93
+
+
+def test_half_width_is_relative_to_the_median() -> None:
+    samples = [9.0, 10.0, 10.0, 10.0, 10.0, 11.0]
+    assert relative_half_width(samples) == pytest.approx(0.1)  # (11 - 9) / 2 / 10
+    assert is_precise(samples, relative=0.11)
+    assert not is_precise(samples, relative=0.09)
+
+
+def test_equal_samples_are_precise_and_zeros_are_not() -> None:
+    assert is_precise([2.0] * 6)
+    assert relative_half_width([0.0] * 6) is None
+    assert not is_precise([0.0] * 6)
+
+
+def test_ratios_are_taken_pair_by_pair() -> None:
+    # the clock halves midway: the medians of either are useless, the ratio stays
+    own = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    peer = [1.5, 1.5, 1.5, 3.0, 3.0, 3.0]
+    assert ratio_interval(peer, own) == (1.5, Interval(low=1.5, high=1.5))
+    assert ratio_interval([3.0], [2.0]) == (1.5, None)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
+def test_a_sample_that_is_no_time_is_refused(wrong: float) -> None:
+    for ask in (median_interval, relative_half_width, is_precise):
+        with pytest.raises(InputError, match="sample 1 is"):
+            ask([1.0, wrong])
+    with pytest.raises(InputError, match="sample 1 is"):
+        ratio_interval([1.0, wrong], [1.0, 1.0])
+    with pytest.raises(InputError, match="sample 1 is"):
+        ratio_interval([1.0, 1.0], [1.0, wrong])
+
+
+def test_unpaired_or_zero_samples_have_no_ratio() -> None:
+    with pytest.raises(InputError, match="1 samples of the peer and 2 of one's own"):
+        ratio_interval([1.0], [1.0, 2.0])
+    with pytest.raises(InputError, match="at least 1"):
+        ratio_interval([], [])
+    with pytest.raises(InputError, match="sample 1 is 0 s"):
+        ratio_interval([1.0, 1.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
+def test_confidence_lies_between_0_and_1(confidence: float) -> None:
+    with pytest.raises(InputError, match="between 0 and 1"):
+        median_interval([1.0] * 6, confidence)
