@@ -248,16 +248,18 @@ def test_a_lane_is_named_by_its_place_in_the_warp_not_among_the_active() -> None
 
 
 def test_a_global_pattern_occupies_the_load_store_unit_for_its_lines() -> None:
-    column = pattern(
+    every_other_float4 = pattern(
         space="global",
         operation="load",
         operand="A",
-        addresses=LANE * 4096,
-        instruction_bytes=4,
+        addresses=LANE * 32,
+        instruction_bytes=16,
         requests=10,
     )
-    assert (column.sectors, column.ideal_sectors, column.cycles) == (32, 4, 32)
-    assert column.wavefronts is None
+    # a sector per lane, half of it used; 1,024 B / 128 B
+    assert (every_other_float4.sectors, every_other_float4.ideal_sectors) == (32, 16)
+    assert every_other_float4.cycles == 8
+    assert every_other_float4.wavefronts is None
 
 
 def test_a_shared_pattern_occupies_the_load_store_unit_for_its_wavefronts() -> None:

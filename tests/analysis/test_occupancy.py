@@ -23,7 +23,7 @@ H100 = DEVICES["h100-sxm"]  # sm_90: 64 warps, 32 blocks, 65,536 registers, 228 
         (256, 128, 0, 2, ("registers",)),  # 65536 / (128·32) = 16 warps, 16 / 8
         (256, 255, 0, 1, ("registers",)),  # 255·32 -> 8192; 65536 / 8192 = 8 warps
         (256, 40, 0, 6, ("threads", "registers")),  # 65536 / 1280 = 51 -> 48 warps
-        (96, 168, 0, 4, ("registers",)),  # 16384 / 5376 = 3 warps in each of 4 partitions: 12 / 3
+        (96, 88, 0, 6, ("registers",)),  # 16384 / 2816 = 5 warps in each of 4 partitions: 20 / 3
         (256, 33, 0, 6, ("threads", "registers")),  # 33·32 = 1056 -> 1280: as with 40
         (32, 16, 0, 16, ("blocks",)),
         (64, 16, 0, 16, ("blocks",)),  # 48 / 2 = 24 > 16

@@ -4,7 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
@@ -34,6 +34,7 @@ def test_fewer_than_six_samples_have_no_interval(count: int) -> None:
     assert not is_precise([1.0] * count)
 
 
+@example(2, 0.5)  # the widest rank there is: 1 of 2
 @given(st.integers(1, 200), st.sampled_from((0.5, 0.9, 0.95, 0.99)))
 def test_ranks_are_the_narrowest_that_exact_binomials_allow(count: int, confidence: float) -> None:
     def missed(rank: int) -> float:  # the chance that fewer than `rank` samples are below
