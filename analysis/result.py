@@ -124,8 +124,10 @@ class Theory:
 class Check:
     """The comparison of a launch's output with a float64 reference.
 
-    `worst_ratio` is the largest |error| / bound over all elements (above 1 fails), None when
-    the output holds NaN; `bound` says in words which bound.
+    `worst_ratio` is the largest |error| / bound over all elements (above 1 fails). It is None
+    where it is not finite (the output holds NaN or infinity, or errs where the bound is 0), and
+    so is `max_absolute_error`; the row and column then name the first such element. `bound`
+    says in words which bound.
     """
 
     passed: bool
