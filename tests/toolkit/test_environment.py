@@ -1,0 +1,245 @@
+"""Where a profile was made: found, never failing, and without the host's or the user's name."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from analysis.result import GpuState
+from toolkit import environment as surroundings
+from toolkit.environment import GpuMonitor, commit, environment
+
+
+class NvmlError(Exception):
+    pass
+
+
+class FakeNvml(ModuleType):
+    """A GPU of 1,755 MHz, 7,001 MHz memory, 215.5 W and 61 °C at bus 65, as pynvml tells it."""
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.reasons = 0
+        self.shut_down = 0
+
+    def nvmlInit(self) -> None: ...  # noqa: N802
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.shut_down += 1
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return "580.65.06"
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:  # noqa: N802
+        return self._only(index == 0)
+
+    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:  # noqa: N802
+        return self._only(bus == "0000:65:00.0")
+
+    def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
+        return f"Fake {handle}"
+
+    def nvmlDeviceGetClockInfo(self, handle: str, clock: int) -> int:  # noqa: N802
+        return {1: 1755, 2: 7001}[clock]
+
+    def nvmlDeviceGetPowerUsage(self, handle: str) -> int:  # noqa: N802
+        return 215_500
+
+    def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:  # noqa: N802
+        return {0: 61}[sensor]
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802
+        return self.reasons
+
+    @staticmethod
+    def _only(found: bool) -> str:
+        if not found:
+            raise NvmlError("Not Found")
+        return "GPU 65"
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    return fake
+
+
+@pytest.mark.parametrize("gpu", [0, "0000:65:00.0"])
+def test_the_state_is_in_si_units(gpu: int | str, nvml: FakeNvml) -> None:
+    assert GpuMonitor(gpu).state() == GpuState(
+        sm_clock_hz=1.755e9,
+        memory_clock_hz=7.001e9,
+        power_w=215.5,
+        temperature_c=61.0,
+        throttle_reasons=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [
+        (0x0, ()),
+        (0x1, ()),  # an idle GPU is not throttled
+        (0x5, ("power cap",)),
+        (0x68, ("hardware slowdown", "thermal (software)", "thermal (hardware)")),
+        (0x80, ("power brake",)),
+        (0x1000, ("unknown (0x1000)",)),
+    ],
+)
+def test_throttle_reasons_have_names(bits: int, names: tuple[str, ...], nvml: FakeNvml) -> None:
+    nvml.reasons = bits
+    assert GpuMonitor(0).state().throttle_reasons == names
+
+
+def test_an_old_library_tells_throttle_reasons_under_their_old_name(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(FakeNvml, "nvmlDeviceGetCurrentClocksEventReasons")
+    nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _: 0x4  # type: ignore[attr-defined]
+    assert GpuMonitor(0).state().throttle_reasons == ("power cap",)
+
+
+def test_what_the_gpu_does_not_know_is_absent(nvml: FakeNvml) -> None:
+    def unsupported(*_: object) -> None:
+        raise NvmlError("Not Supported")
+
+    nvml.nvmlDeviceGetPowerUsage = unsupported  # type: ignore[method-assign, assignment]
+    state = GpuMonitor(0).state()
+    assert state.power_w is None
+    assert state.temperature_c == 61
+
+
+@pytest.mark.parametrize("gpu", [1, "0000:01:00.0"])
+def test_a_gpu_that_is_not_there_has_an_empty_state(gpu: int | str, nvml: FakeNvml) -> None:
+    monitor = GpuMonitor(gpu)
+    assert monitor.state() == GpuState()
+    assert monitor.name is None
+    assert monitor.driver_version == "580.65.06"
+
+
+def test_without_the_library_everything_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with GpuMonitor(0) as monitor:
+        assert monitor.state() == GpuState()
+        assert (monitor.name, monitor.driver_version) == (None, None)
+
+
+def test_without_a_driver_everything_is_absent(nvml: FakeNvml) -> None:
+    def no_driver() -> None:
+        raise NvmlError("Driver Not Loaded")
+
+    nvml.nvmlInit = no_driver  # type: ignore[method-assign]
+    with GpuMonitor(0) as monitor:
+        assert monitor.state() == GpuState()
+    assert nvml.shut_down == 0
+
+
+def test_a_closed_monitor_knows_nothing(nvml: FakeNvml) -> None:
+    with GpuMonitor(0) as monitor:
+        pass
+    monitor.close()
+    assert monitor.state() == GpuState()
+    assert nvml.shut_down == 1
+
+
+def test_the_environment_names_the_gpu_and_its_driver(nvml: FakeNvml) -> None:
+    found = environment(GpuMonitor(0))
+    assert found.hardware["GPU"] == "Fake GPU 65"
+    assert found.software["NVIDIA driver"] == "580.65.06"
+    assert "GPU" not in environment().hardware
+    assert "GPU" not in environment(GpuMonitor(1)).hardware
+
+
+def test_versions_are_those_of_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"gemm-ladder": "0.1.0", "pycuda": "2026.1", "nvidia-cuda-nvrtc": "13.0.88"}
+    monkeypatch.setattr(surroundings, "_version", versions.get)
+    found = environment()
+    assert found.toolkit_version == "0.1.0"
+    assert found.software["Python"] == platform.python_version()
+    assert found.software["PyCUDA"] == "2026.1"
+    assert found.software["NVRTC"] == "13.0.88"
+    assert "scipy" not in found.software  # what is not installed is not named
+
+
+def test_a_package_that_is_not_installed_has_no_version() -> None:
+    assert surroundings._version("no-such-package-here") is None
+
+
+def test_neither_the_host_nor_the_user_is_named() -> None:
+    text = repr(environment())
+    for name in (platform.node(), os.environ.get("USER", "")):
+        assert len(name) < 5 or name not in text  # a short name may be part of another word
+
+
+def test_the_processor_is_named_with_its_cores(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor\t: 0\nmodel name\t: Fast  CPU @ 3 GHz\nmodel name\t: Fast\n")
+    assert surroundings._cpu_model(cpuinfo) == "Fast CPU @ 3 GHz"
+    assert surroundings._cpu_model(tmp_path / "absent") is None
+    assert environment().hardware["CPU"].endswith(" logical cores")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    (tmp_path / "file").write_text("one")
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+    for command in (["init", "-q"], ["add", "file"], [*identity, "commit", "-q", "-m", "One"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_checkout_is_named_by_its_short_hash(checkout: Path) -> None:
+    head = checkout / ".git" / "refs" / "heads"
+    (branch,) = head.iterdir()
+    assert commit(checkout) == branch.read_text()[:7]
+
+
+def test_a_changed_checkout_has_a_plus(checkout: Path) -> None:
+    clean = commit(checkout)
+    (checkout / "untracked").touch()
+    assert commit(checkout) == clean
+    (checkout / "file").write_text("two")
+    assert commit(checkout) == f"{clean}+"
+
+
+def test_a_tag_does_not_replace_the_hash(checkout: Path) -> None:
+    before = commit(checkout)
+    subprocess.run(["git", "tag", "v1"], cwd=checkout, check=True)
+    assert commit(checkout) == before
+
+
+def test_the_repository_of_a_git_hook_is_not_taken_for_ours(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path_factory.mktemp("other")))
+    assert commit(checkout) is not None
+
+
+def test_a_folder_inside_another_checkout_is_none_itself(checkout: Path) -> None:
+    installed = checkout / "site-packages"
+    installed.mkdir()
+    assert commit(installed) is None
+
+
+def test_git_that_is_absent_or_slow_or_fails_is_no_error(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    assert commit(checkout) is None
+    git = folder / "git"
+    for script in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\nexec /bin/sleep 60\n"):
+        git.write_text(script)
+        git.chmod(0o755)
+        assert commit(checkout) is None
