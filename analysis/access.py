@@ -2,9 +2,9 @@
 
 A kernel of the ladder is described by its `Tiling`. From that and the shape follow, for
 global and shared memory, loads and stores, how many floats its threads move (elements) and
-in how many thread-level instructions, as the source is written: a float4 is four elements
-in one instruction. A compiler may merge or widen shared reads; such code executes fewer
-instructions than stated here and moves the same elements.
+in how many thread-level instructions: a float4 is four elements in one instruction, and so
+are four neighbouring reads of shared memory that the compiler merges. Elements follow from
+the source; widths are what the compiler makes of it, stated in the `Tiling`.
 
 Notation: a block computes a tile of C of BM×BN, in phases of depth BK; G_m×G_n blocks
 cover C; P = ceil(K / BK) phases cover K.
@@ -42,7 +42,7 @@ class Tiling:
 
     `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
     shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
-    of one thread. The widths are floats per instruction.
+    of one thread. The widths are floats per instruction, as the compiler emits them.
     """
 
     block_m: int

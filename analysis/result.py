@@ -67,9 +67,10 @@ class Occupancy:
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """What one warp's access asks of the memory system, for an aligned warp inside the matrix.
+    """What one access asks of the memory system, seen at the first warp of the grid.
 
-    `instruction_bytes` per lane. `sectors` are 32-byte pieces and `lines` 128-byte lines of a
+    `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
+    launch, full ones assumed. `sectors` are 32-byte pieces and `lines` 128-byte lines of a
     global request, `ideal_sectors` the fewest that could hold the bytes that differ;
     `wavefronts` and `ideal_wavefronts` the same for shared memory. `cycles` is what the access
     occupies of the load/store unit: lines of a global request, wavefronts of a shared one.
@@ -104,7 +105,7 @@ class Theory:
     `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
     texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
     `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
-    `limiter` its name. `uncached` is the roof if every global load went to DRAM: the source
+    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof if every global load went to DRAM: the source
     texts' bandwidth bound, which caches lift, and therefore not among `ceilings`.
     """
 
@@ -118,6 +119,7 @@ class Theory:
     ceilings: tuple[Ceiling, ...]
     attainable_flop_per_s: float
     limiter: str
+    busy_sms: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,22 @@ from analysis.result import Ceiling, Pattern, Theory
 WAVEFRONT_BYTES = 128  # 32 banks of 4 bytes
 
 
-def theory(counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device) -> Theory:
+def theory(
+    counts: AccessCounts,
+    patterns: tuple[Pattern, ...],
+    device: Device,
+    *,
+    blocks: int | None = None,
+) -> Theory:
     """The closed forms of one launch on `device`, and the lowest roof over it.
 
     `counts` are of the whole launch; `patterns` describe its warp-level requests, and may be
-    empty: then the load/store unit is no ceiling. Rates are nominal.
+    empty: then the load/store unit is no ceiling. `blocks` is the size of the grid: fewer blocks
+    than SMs leave SMs idle, and the roofs of what every SM has its own of sink (None: all SMs
+    work). Rates are nominal.
     """
-    ceilings = _ceilings(counts, patterns, device)
+    busy_sms = min(blocks or device.sm_count, device.sm_count)
+    ceilings = _ceilings(counts, patterns, device, busy_sms)
     lowest = max(ceilings, key=lambda ceiling: ceiling.time_s)
     return Theory(
         flop=counts.problem.flop,
@@ -39,18 +48,20 @@ def theory(counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device) 
         ceilings=ceilings,
         attainable_flop_per_s=lowest.flop_per_s,
         limiter=lowest.name,
+        busy_sms=busy_sms,
     )
 
 
 def _ceilings(
-    counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device
+    counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device, busy_sms: int
 ) -> tuple[Ceiling, ...]:
+    sms = "all SMs" if busy_sms == device.sm_count else f"{busy_sms} of {device.sm_count} SMs"
     ceilings = [
         _ceiling(
             "FP32",
             counts,
-            counts.problem.flop / device.fp32_flop_per_s,
-            "2mnk FLOP at the nominal FP32 rate",
+            counts.problem.flop / (device.fp32_flop_per_s * busy_sms / device.sm_count),
+            f"2mnk FLOP at the nominal FP32 rate of {sms}",
         ),
         _ceiling(
             "DRAM",
@@ -65,10 +76,10 @@ def _ceilings(
             _ceiling(
                 "load/store unit",
                 counts,
-                clocks / (device.sm_count * device.boost_clock_hz),
+                clocks / (busy_sms * device.boost_clock_hz),
                 "one wavefront of shared memory or one 128-byte line of a global request at a "
-                "time, on all SMs at the boost clock, for the accesses as the source writes them "
-                "(32 banks of 4 bytes per clock; microbenchmarks on an H100)",
+                f"time, on {sms} at the boost clock (32 banks of 4 bytes per clock; "
+                "microbenchmarks on an H100)",
             )
         )
     return tuple(ceilings)

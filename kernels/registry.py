@@ -73,6 +73,10 @@ class Variant:
     def defaults(self) -> dict[str, int]:
         return {name: parameter.default for name, parameter in self.parameters.items()}
 
+    def macros(self, parameters: Parameters) -> dict[str, int]:
+        """The preprocessor definitions that set `parameters`."""
+        return {name.upper(): value for name, value in parameters.items()}
+
     def resolve(self, chosen: Parameters) -> dict[str, int]:
         """All parameters: the chosen ones over the defaults.
 

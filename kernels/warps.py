@@ -47,7 +47,8 @@ def patterns(accesses: WarpAccesses, counts: AccessCounts) -> tuple[Pattern, ...
                 space=space,
                 operation=operation,
                 operand=operand,
-                addresses=access.addresses[access.active],
+                addresses=access.addresses,
+                active=access.active,
                 instruction_bytes=access.instruction_bytes,
                 requests=ceil_div(instructions, WARP_SIZE),
             )

@@ -26,20 +26,25 @@ _SHOWN_CHARACTERS = 60  # of a wrong value: enough to find it, and the message s
 
 
 def save(profile: Profile, path: str | Path) -> None:
-    """Write a profile as indented JSON.
+    """Write a profile as indented JSON; raises as `dumps` and `write_atomically`."""
+    write_atomically(path, dumps(profile, where=f"{path}: the profile cannot be written"))
 
-    Raises RecordError for one that could not be read back equal, such as one with a NaN.
+
+def dumps(profile: Profile, *, where: str = "the profile cannot be written") -> str:
+    """A profile as indented JSON.
+
+    Raises RecordError, beginning with `where`, for one that could not be read back equal, such
+    as one with a NaN.
     """
-    where = f"{path}: the profile cannot be written"
     document = asdict(profile)
     _check_numbers(document, where)
     try:
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:  # a value that JSON does not have
         raise RecordError(f"{where}: {_one_line(error)}") from error
     if _parse(text, where) != profile:
         raise RecordError(f"{where}: it would not be read back equal")
-    write_atomically(path, text)
+    return text
 
 
 def load(path: str | Path) -> Profile:

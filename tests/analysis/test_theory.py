@@ -152,3 +152,16 @@ def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_pe
 
     assert slowdown(requests("shared", 1, 1000)) == pytest.approx(2)
     assert slowdown(requests("global", 1, 1000)) == pytest.approx(1)
+
+
+def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of() -> None:
+    counts = access_counts(NAIVE, SQUARE)
+    pattern = requests("shared", 1, 1000)
+    full = theory(counts, (pattern,), RTX_3090, blocks=RTX_3090.sm_count)
+    half = theory(counts, (pattern,), RTX_3090, blocks=RTX_3090.sm_count // 2)
+    assert half.busy_sms == 41  # 82 / 2
+    fp32, dram, load_store = (
+        low.time_s / high.time_s for low, high in zip(half.ceilings, full.ceilings, strict=True)
+    )
+    assert (fp32, dram, load_store) == pytest.approx((2, 1, 2))  # DRAM belongs to all of them
+    assert "41 of 82 SMs" in half.ceilings[0].basis

@@ -1,0 +1,37 @@
+"""Profile CUDA kernels: compile, execute, check, time, analyse.
+
+>>> from toolkit import profile
+>>> result = profile(shapes=["512"], variants=["tiled"], device="t4", executor="theory")
+>>> result.records[0].theory.intensity_loads
+8.0
+
+`profile` runs the ladder and returns an `analysis.result.Profile`; `run` launches any kernel on
+the GPU; `save` and `load` keep profiles in files. The command line is `python -m toolkit`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolkit.experiment import profile
+    from toolkit.gpu import run
+    from toolkit.store import load, save
+
+__all__ = ["load", "profile", "run", "save"]
+
+_HOMES = {
+    "profile": "toolkit.experiment",
+    "run": "toolkit.gpu",
+    "load": "toolkit.store",
+    "save": "toolkit.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: numpy and scipy cost start-up time."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,290 @@
+"""The commands: parse, one library call, print. `python -m toolkit --help` lists them.
+
+Exit codes: 0 done; 1 the input or a kernel failed, and one line says what, where, the value and
+the remedy; 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from analysis.errors import ToolkitError
+
+# Everything else is imported where it is used: --help answers at once.
+
+if TYPE_CHECKING:
+    from analysis.result import Profile
+
+app = typer.Typer(
+    name="toolkit",
+    help="Profile and explain CUDA kernels, with or without a GPU.",
+    epilog="Start with: python -m toolkit profile",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+FAILED = 1
+
+
+class ExecutorChoice(StrEnum):
+    auto = "auto"
+    gpu = "gpu"
+    theory = "theory"
+
+
+class Listing(StrEnum):
+    variants = "variants"
+    devices = "devices"
+
+
+def _complete_device(incomplete: str) -> list[str]:
+    from analysis.devices import DEVICES
+
+    return [key for key in DEVICES if key.startswith(incomplete)]
+
+
+def _complete_variant(incomplete: str) -> list[str]:
+    from kernels import LADDER, REFERENCES
+
+    return [v.name for v in (*LADDER, *REFERENCES) if v.name.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
+Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
+
+
+@app.command(epilog="Example: python -m toolkit profile --shape 4096 --variant tiled:tile=16")
+def profile(
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", "-s", help="'4096' or 'MxNxK'; repeatable.  [default: 4096]"),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            "-v",
+            help="A rung or reference, such as 'tiled' or 'tiled:tile=16'; repeatable.  "
+            "[default: the whole ladder]",
+            autocompletion=_complete_variant,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="A device of `list devices`.  [default: the GPU that is here, else rtx-3090]",
+            autocompletion=_complete_device,
+        ),
+    ] = None,
+    executor: Annotated[
+        ExecutorChoice, typer.Option(help="What runs the kernels; auto takes a GPU if it can.")
+    ] = ExecutorChoice.auto,
+    html: Html = Path("profile.html"),
+    record: Annotated[Path, typer.Option("--record", help="Where the record goes.")] = Path(
+        "profile.json"
+    ),
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="Most time for the samples of one variant and shape.")
+    ] = 2.0,
+    samples: Annotated[int, typer.Option(min=1, help="Most samples of one variant and shape.")] = 1000,
+    precision: Annotated[
+        float,
+        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
+    ] = 0.01,
+    warm_l2: Annotated[
+        bool, typer.Option("--warm-l2", help="Do not flush L2 between samples.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeat the random inputs of an earlier run.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Profile the ladder and write profile.html and profile.json.
+
+    With a GPU every rung is compiled, checked and timed beside cuBLAS; without one the report
+    holds theory for the chosen device.
+    """
+    with _one_line_errors():
+        from reports import render
+        from toolkit.console import TerminalProgress
+        from toolkit.experiment import profile as run_profile
+        from toolkit.recorded import recorded_run
+        from toolkit.sampling import Sampling
+        from toolkit.store import check_writable, save, write_atomically
+
+        for path in (html, record):
+            check_writable(path)
+        with TerminalProgress() as progress:
+            result = run_profile(
+                shape or ["4096"],
+                variant,
+                device=device,
+                executor=executor.value,
+                sampling=Sampling(
+                    precision=precision, time_limit_s=seconds, max_samples=samples
+                ),
+                warm_l2=warm_l2,
+                seed=seed,
+                progress=progress,
+            )
+        save(result, record)
+        recorded = recorded_run(result.device.key) if result.executor == "theory" else None
+        write_atomically(html, render(result, recorded=recorded))
+        _print_profile(result, recorded, as_json)
+        _finish_profile(result, [html, record])
+
+
+@app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
+def report(
+    record: Annotated[Path, typer.Argument(help="A profile.json.")],
+    html: Html = Path("profile.html"),
+    recorded: Annotated[
+        Path | None, typer.Option(help="A measured profile.json to show beside it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Render a saved profile.json into a report."""
+    with _one_line_errors():
+        from reports import render
+        from toolkit.recorded import recorded_run
+        from toolkit.store import check_writable, load, write_atomically
+
+        check_writable(html)
+        result = load(record)
+        beside = load(recorded) if recorded else None
+        if beside is None and result.executor == "theory":
+            beside = recorded_run(result.device.key)
+        write_atomically(html, render(result, recorded=beside))
+        _print_profile(result, beside, as_json)
+        _wrote([html])
+
+
+@app.command(name="list", epilog="Example: python -m toolkit list devices")
+def list_(
+    what: Annotated[
+        Listing | None, typer.Argument(help="What to list.  [default: both]", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the variants and the devices that are known."""
+    from analysis.devices import DEVICES
+    from kernels import LADDER, REFERENCES
+
+    if as_json:
+        _print_json(_listing(what))
+        return
+    from toolkit.console import print_devices, print_variants
+
+    if what in (None, Listing.variants):
+        print_variants(LADDER, REFERENCES)
+    if what in (None, Listing.devices):
+        print_devices(list(DEVICES.values()))
+
+
+@app.command(epilog="Example: python -m toolkit doctor")
+def doctor(as_json: Json = False) -> None:
+    """Say what is found on this machine, what is missing, and the command that fixes it."""
+    from dataclasses import asdict
+
+    from toolkit.doctor import examine
+
+    findings = examine()
+    if as_json:
+        _print_json([asdict(finding) for finding in findings])
+        return
+    from toolkit.console import print_findings
+
+    print_findings(findings)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="python -m toolkit" if sys.argv[0].endswith("__main__.py") else None)
+
+
+class _one_line_errors:  # noqa: N801  (reads as a statement where it is used)
+    """Turn a ToolkitError into one line on standard error and exit code 1."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ToolkitError):
+            _fail(str(error))
+        if isinstance(error, KeyboardInterrupt):
+            _fail("interrupted before anything was measured; nothing was written")
+
+
+def _fail(message: str) -> NoReturn:
+    from rich.markup import escape
+
+    from toolkit.console import err
+
+    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    raise typer.Exit(FAILED)
+
+
+def _print_profile(result: Profile, recorded: Profile | None, as_json: bool) -> None:
+    if as_json:
+        from toolkit.store import dumps
+
+        sys.stdout.write(dumps(result))
+        return
+    from toolkit.console import print_profile
+
+    print_profile(result, recorded)
+
+
+def _finish_profile(result: Profile, written: list[Path]) -> None:
+    """Say what was written, and fail where the run was cut short or a kernel failed."""
+    _wrote(written)
+    if result.status == "interrupted":
+        measured = sum(record.measured is not None for record in result.records)
+        _fail(f"interrupted: {measured} measurements were kept; repeat with: {result.command}")
+    failed = [record.label for record in result.records if record.status == "failed"]
+    if failed:
+        _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")
+
+
+def _wrote(paths: list[Path]) -> None:
+    from toolkit.console import err
+
+    err.print(f"wrote {' and '.join(map(str, paths))}", markup=False, soft_wrap=True)
+
+
+def _listing(what: Listing | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from analysis.devices import DEVICES
+    from kernels import LADDER, REFERENCES
+
+    listing: dict[str, Any] = {}
+    if what in (None, Listing.variants):
+        listing["variants"] = [
+            {
+                "name": variant.name,
+                "rung": variant.rung,
+                "title": variant.title,
+                "idea": variant.idea,
+                "source": variant.file,
+                "entry": variant.entry,
+                "parameters": {name: asdict(p) for name, p in variant.parameters.items()},
+                "constraints": [constraint.text for constraint in variant.constraints],
+            }
+            for variant in LADDER
+        ] + [{"name": r.name, "rung": None, "title": r.title, "idea": r.idea} for r in REFERENCES]
+    if what in (None, Listing.devices):
+        listing["devices"] = [asdict(device) for device in DEVICES.values()]
+    return listing
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")

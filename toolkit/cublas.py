@@ -1,0 +1,60 @@
+"""The reference to beat: cuBLAS sgemm through nvmath-python's bindings, on PyCUDA's buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import UnavailableError
+from analysis.problem import Gemm
+
+
+class Cublas:
+    """A cuBLAS handle in the current CUDA context; a context manager.
+
+    Raises UnavailableError where nvmath-python or the library is missing.
+    """
+
+    def __enter__(self) -> Cublas:
+        try:
+            from nvmath.bindings import cublas
+
+            self._library: Any = cublas
+            self._handle = cublas.create()
+        except Exception as error:  # the bindings raise their own types for a missing library
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise UnavailableError(
+                f"cuBLAS cannot be used ({reason[0]}): pip install 'nvmath-python[cu13]'"
+            ) from None
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._library.destroy(self._handle)
+
+    @property
+    def version(self) -> str:
+        """Such as "13.1.0"."""
+        number = int(self._library.get_version(self._handle))
+        # cuBLAS counts 10000·major + 100·minor + patch since version 11
+        return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
+
+    def sgemm(self, problem: Gemm, a: Any, b: Any, c: Any) -> Callable[[], None]:
+        """A function that launches C = A·B on row-major buffers, in float32 arithmetic.
+
+        cuBLAS is column-major and sees the transposes: Cᵀ = Bᵀ·Aᵀ.
+        """
+        library, handle = self._library, self._handle
+        one, zero = np.ones(1, dtype=np.float32), np.zeros(1, dtype=np.float32)
+        plain = int(library.Operation.N)
+        m, n, k = problem.m, problem.n, problem.k
+        a_pointer, b_pointer, c_pointer = int(a), int(b), int(c)
+
+        def launch() -> None:
+            library.sgemm(
+                handle, plain, plain, n, m, k, one.ctypes.data, b_pointer, n, a_pointer, k,
+                zero.ctypes.data, c_pointer, n,
+            )  # fmt: skip
+
+        return launch

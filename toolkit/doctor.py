@@ -1,0 +1,335 @@
+"""What this machine has for each job, what it lacks, and the command that fixes it.
+
+Every probe runs beside the others, may fail and may hang: it costs its own finding, nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from threading import Thread
+from typing import Any, Literal
+
+from toolkit.compile import REMEDY as INSTALL_NVRTC
+from toolkit.compile import compiler_version, supported_architectures
+
+Status = Literal["ok", "missing", "optional missing", "problem"]
+
+_PATIENCE_S = 20.0  # for all probes together; a driver that wakes many GPUs takes seconds
+_COMMAND_PATIENCE_S = 10.0
+
+_INSTALL_EXTRA = "pip install -e '.[gpu]'"
+_INSTALL_DRIVER = "install the NVIDIA driver: https://www.nvidia.com/drivers"
+_INSTALL_TOOLKIT = (
+    "install NVIDIA's CUDA toolkit: https://developer.nvidia.com/cuda-downloads, "
+    'then: export PATH="/usr/local/cuda/bin:$PATH"'
+)
+_INSTALL_NCU = "install Nsight Compute: https://developer.nvidia.com/nsight-compute"
+_ALLOW_COUNTERS = (
+    "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | "
+    "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then reboot; or run with sudo"
+)
+
+_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75  # cuda.h
+_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+_CUDA_ERROR_NO_DEVICE = 100
+_CAP_SYS_ADMIN = 21  # linux/capability.h; what the driver asks of who reads counters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked for; `remedy` is what to do, empty where nothing is to be done."""
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """What was found, in the order of `_PROBES`, and at the end one finding per ability."""
+    findings = _examined(_PROBES, _PATIENCE_S)
+    return [*findings, *abilities(findings)]
+
+
+def abilities(findings: list[Finding]) -> list[Finding]:
+    """What the toolkit can do here, from what was found."""
+    working = {finding.name for finding in findings if finding.status == "ok"}
+    return [
+        _ability(name, [need for need in needs if need not in working])
+        for name, needs in ABILITIES.items()
+    ]
+
+
+def _ability(name: str, lacking: list[str]) -> Finding:
+    if not lacking:
+        return Finding(name=name, status="ok", detail="works")
+    optional = name != _WITHOUT_GPU
+    detail = f"needs {', '.join(lacking)} (see above)"
+    return Finding(name=name, status="optional missing" if optional else "missing", detail=detail)
+
+
+def _examined(probes: dict[str, Callable[[str], Finding]], patience_s: float) -> list[Finding]:
+    """The finding of each probe; daemon threads, because one that hangs cannot be stopped."""
+    findings: dict[str, Finding] = {}
+
+    def examine_one(name: str) -> None:
+        try:
+            findings[name] = probes[name](name)
+        except Exception as error:  # the doctor reports every failure and has none
+            detail = f"{type(error).__name__}: {_first_line(error)}"
+            findings[name] = Finding(name=name, status="problem", detail=detail)
+
+    deadline = time.monotonic() + patience_s
+    threads = [Thread(target=examine_one, args=(name,), daemon=True) for name in probes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    late = f"no answer within {patience_s:g} s"
+    return [
+        findings.get(name) or Finding(name=name, status="problem", detail=late) for name in probes
+    ]
+
+
+def _python(name: str) -> Finding:
+    return Finding(name=name, status="ok", detail=platform.python_version())
+
+
+def _nvrtc(name: str) -> Finding:
+    try:
+        known = supported_architectures()
+    except Exception as error:
+        detail = _first_line(error)
+        return Finding(name=name, status="missing", detail=detail, remedy=INSTALL_NVRTC)
+    detail = f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
+    return Finding(name=name, status="ok", detail=detail)
+
+
+# The driver.
+
+
+def _driver(name: str) -> Finding:
+    library = _driver_library()
+    if library is None:
+        detail = "there is none"
+        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_DRIVER)
+    status = library.cuInit(0)
+    version = ".".join(map(str, _driver_cuda_version(library)))
+    if status not in (0, _CUDA_ERROR_NO_DEVICE):
+        detail = f"for CUDA {version}, but cuInit fails: {_error_name(library, status)}"
+        remedy = "reboot, or reinstall the NVIDIA driver; `nvidia-smi` says more"
+        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
+    return Finding(name=name, status="ok", detail=f"for CUDA {version}")
+
+
+def _gpus(name: str) -> Finding:
+    library = _driver_library()
+    if library is None or library.cuInit(0) not in (0, _CUDA_ERROR_NO_DEVICE):
+        return Finding(name=name, status="optional missing", detail="no driver to ask")
+    gpus = list(_gpus_of(library))
+    if not gpus:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hidden = visible is not None
+        detail = "the driver has no GPU" + (f"; CUDA_VISIBLE_DEVICES={visible!r}" if hidden else "")
+        remedy = (
+            "unset CUDA_VISIBLE_DEVICES" if hidden else "`nvidia-smi` says which GPUs there are"
+        )
+        return Finding(name=name, status="optional missing", detail=detail, remedy=remedy)
+    detail = ", ".join(f"{gpu} (compute capability {major}.{minor})" for gpu, major, minor in gpus)
+    return Finding(name=name, status="ok", detail=detail)
+
+
+def _driver_library() -> Any:
+    """The CUDA driver's library, None where there is none."""
+    with suppress(OSError):
+        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    return None
+
+
+def _driver_cuda_version(library: Any) -> tuple[int, int]:
+    """The newest CUDA that the driver serves, such as (13, 0)."""
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def _gpus_of(library: Any) -> Iterator[tuple[str, int, int]]:
+    """Name and compute capability of each GPU."""
+    count = ctypes.c_int()
+    library.cuDeviceGetCount(ctypes.byref(count))
+    for index in range(count.value):
+        text = ctypes.create_string_buffer(256)
+        library.cuDeviceGetName(text, len(text), index)
+        major = _attribute(library, index, _CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+        minor = _attribute(library, index, _CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        yield text.value.decode(), major, minor
+
+
+def _attribute(library: Any, index: int, attribute: int) -> int:
+    value = ctypes.c_int()
+    library.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
+    return value.value
+
+
+def _error_name(library: Any, status: int) -> str:
+    text = ctypes.c_char_p()
+    library.cuGetErrorName(status, ctypes.byref(text))
+    return text.value.decode() if text.value else f"error {status}"
+
+
+# Commands.
+
+
+def _nvcc(name: str) -> Finding:
+    path = _command("nvcc", *_cuda_folders())
+    if path is None:
+        detail = "neither on PATH nor in CUDA_HOME"
+        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_TOOLKIT)
+    version = _version_printed_by(path, r"V(\d+(?:\.\d+)+)")
+    if shutil.which("nvcc") is None:
+        detail = f"{version}, in CUDA_HOME but not on PATH, where PyCUDA looks"
+        remedy = 'export PATH="$CUDA_HOME/bin:$PATH"'
+        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
+    library = _driver_library()
+    if library is not None and int(version.split(".")[0]) > _driver_cuda_version(library)[0]:
+        # CUDA Compatibility: a driver serves toolkits of its own major version and older ones
+        served = ".".join(map(str, _driver_cuda_version(library)))
+        detail = f"{version} is newer than the driver, which serves CUDA {served}"
+        return Finding(name=name, status="problem", detail=detail, remedy=_INSTALL_DRIVER)
+    return Finding(name=name, status="ok", detail=version)
+
+
+def _ncu(name: str) -> Finding:
+    packaged = sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)
+    path = _command("ncu", *_cuda_folders(), *packaged)
+    if path is None:
+        detail = "there is none"
+        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_NCU)
+    return Finding(name=name, status="ok", detail=_version_printed_by(path, r"Version (\S+)"))
+
+
+def _cuda_folders() -> list[Path]:
+    homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
+    return [Path(home, "bin") for home in homes if home]
+
+
+def _command(name: str, *folders: Path) -> str | None:
+    """The path of a command, on PATH or else in one of the folders."""
+    places = (None, *map(str, folders))
+    return next(filter(None, (shutil.which(name, path=place) for place in places)), None)
+
+
+def _version_printed_by(command: str, pattern: str) -> str:
+    output = subprocess.run(
+        [command, "--version"],
+        capture_output=True,
+        check=True,
+        text=True,
+        errors="replace",
+        timeout=_COMMAND_PATIENCE_S,
+    ).stdout
+    match = re.search(pattern, output)
+    if match is None:
+        raise ValueError(f"`{Path(command).name} --version` prints no version")
+    return match[1]
+
+
+# Permission to read hardware counters (NVIDIA, ERR_NVGPUCTRPERM).
+
+
+def _counter_permission(name: str) -> Finding:
+    parameters = _read("/proc/driver/nvidia/params")
+    if parameters is None:
+        detail = "no NVIDIA kernel module is loaded"
+        return Finding(name=name, status="optional missing", detail=detail)
+    if not re.search(r"^RmProfilingAdminOnly: *1$", parameters, re.MULTILINE):
+        return Finding(name=name, status="ok", detail="every user may read hardware counters")
+    if _is_administrator():
+        return Finding(name=name, status="ok", detail="only administrators may, and this one is")
+    detail = "only administrators may read hardware counters"
+    return Finding(name=name, status="problem", detail=detail, remedy=_ALLOW_COUNTERS)
+
+
+def _is_administrator() -> bool:
+    """Whether this process has CAP_SYS_ADMIN, which root in a container often lacks."""
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status") or "", re.MULTILINE)
+    return match is not None and bool(int(match[1], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _read(path: str) -> str | None:
+    with suppress(OSError):
+        return Path(path).read_text(errors="replace")
+    return None
+
+
+# Python packages.
+
+
+def _pycuda(name: str) -> Finding:
+    return _package(name, "pycuda", lambda: import_module("pycuda.driver"))
+
+
+def _cublas(name: str) -> Finding:
+    return _package(
+        name, "nvmath-python", lambda: import_module("nvmath.bindings.cublasLt").get_version()
+    )
+
+
+def _nvml(name: str) -> Finding:
+    return _package(name, "nvidia-ml-py", lambda: import_module("pynvml").nvmlInit())
+
+
+def _package(name: str, distribution: str, use: Callable[[], object]) -> Finding:
+    """Whether a package of the extra is installed, and works: `use` fails where it does not."""
+    try:
+        version = metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        detail = f"{distribution} is not installed"
+        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_EXTRA)
+    try:
+        use()
+    except Exception as error:
+        no_driver = _driver_library() is None
+        detail = f"{distribution} {version} does not work: {_first_line(error)}"
+        remedy = _INSTALL_DRIVER if no_driver else f"pip install --force-reinstall {distribution}"
+        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
+    return Finding(name=name, status="ok", detail=f"{distribution} {version}")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+_PROBES: dict[str, Callable[[str], Finding]] = {
+    "Python": _python,
+    "NVRTC": _nvrtc,
+    "NVIDIA driver": _driver,
+    "GPU": _gpus,
+    "nvcc": _nvcc,
+    "PyCUDA": _pycuda,
+    "cuBLAS": _cublas,
+    "GPU clocks and power": _nvml,
+    "Nsight Compute": _ncu,
+    "Permission to read counters": _counter_permission,
+}
+
+_WITHOUT_GPU = "Profile with no GPU"
+_ON_GPU = ("NVIDIA driver", "GPU", "nvcc", "PyCUDA")
+# what the toolkit can do -> the probes that must be ok
+ABILITIES: dict[str, tuple[str, ...]] = {
+    _WITHOUT_GPU: ("NVRTC",),
+    "Profile on the GPU": _ON_GPU,
+    "Hardware counters": (*_ON_GPU, "Nsight Compute", "Permission to read counters"),
+}

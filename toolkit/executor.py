@@ -1,0 +1,72 @@
+"""The call that silicon and simulator both answer: a launch in, an execution out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.geometry import Geometry
+from analysis.result import Resources
+
+Argument = NDArray[np.generic] | np.generic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One kernel launch: what is compiled, how it is launched and with which arguments.
+
+    `source` is CUDA C++ text and `name` its file name in messages. Arrays among `arguments`
+    are device buffers, NumPy scalars are passed by value.
+    """
+
+    source: str
+    name: str
+    kernel: str
+    geometry: Geometry
+    arguments: Sequence[Argument]
+    defines: Mapping[str, int] = field(default_factory=dict)
+    options: Sequence[str] = ("-lineinfo",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """What came of a launch.
+
+    `outputs` are the array arguments, in their order, as the launch left them. `counters` are
+    raw integers under Nsight Compute's names, `samples_s` times of repeated launches; each is
+    empty where it was not collected.
+    """
+
+    outputs: tuple[NDArray[np.generic], ...]
+    resources: Resources
+    counters: Mapping[str, int] = field(default_factory=dict)
+    samples_s: tuple[float, ...] = ()
+
+
+class Executor(Protocol):
+    """Something that runs launches."""
+
+    def execute(self, launch: Launch) -> Execution:
+        """Run `launch` once. Raises CompileError, LaunchError or InputError."""
+        ...
+
+
+def read_source(source: str | Path) -> tuple[str, str]:
+    """(text, name) of `source`: a path to a file, or CUDA C++ text itself.
+
+    Text is what holds a line break or a brace. Raises InputError for a file that cannot be read.
+    """
+    if isinstance(source, str) and any(mark in source for mark in "\n{"):
+        return source, "kernel.cu"
+    path = Path(source)
+    try:
+        return path.read_text(encoding="utf-8"), path.name
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}") from None

@@ -1,0 +1,149 @@
+"""The one workflow: plan, compile, execute, check, time, analyse -> Profile.
+
+On a GPU every selected rung is compiled by PyCUDA, checked against float64 at every shape and
+timed together with cuBLAS. Without one the same rungs are compiled by NVRTC for the chosen
+device and their records carry theory; the CPU reference is measured either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from analysis.devices import Device, find_device
+from analysis.errors import InputError, UnavailableError
+from analysis.problem import Gemm
+from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
+from toolkit.environment import environment
+from toolkit.gpu import Gpu
+from toolkit.gpu_bench import GpuBench
+from toolkit.plan import Plan, make_plan
+from toolkit.progress import Progress
+from toolkit.records import skipped
+from toolkit.sampling import Sampling
+from toolkit.theory_bench import TheoryBench
+
+ExecutorName = Literal["auto", "gpu", "theory"]
+
+DEFAULT_DEVICE = "rtx-3090"  # the worked example of the source texts
+
+
+def profile(
+    shapes: Sequence[str | int | Gemm] = ("4096",),
+    variants: Sequence[str] | None = None,
+    *,
+    device: str | None = None,
+    executor: ExecutorName = "auto",
+    sampling: Sampling | None = None,
+    warm_l2: bool = False,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Profile:
+    """Profile `variants` (default: the whole ladder and its references) at every shape.
+
+    Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
+    `executor` "auto" uses the GPU where there is one and `device` does not name another. `seed`
+    makes the random inputs repeatable; the profile holds it. On Ctrl-C what was measured is
+    returned with status "interrupted". Raises InputError or UnavailableError before anything
+    runs; a variant that fails to compile, launch or compute becomes a failed record.
+    """
+    plan = make_plan(
+        shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed
+    )
+    asked = find_device(device) if device is not None else None
+    progress = progress or Progress()
+    gpu = _gpu_to_use(asked, executor, progress)
+    if gpu is None:
+        return _run(plan, TheoryBench(asked or find_device(DEFAULT_DEVICE)), progress)
+    with gpu, GpuBench(gpu) as bench:
+        return _run(plan, bench, progress)
+
+
+def _gpu_to_use(
+    asked: Device | None, executor: ExecutorName, progress: Progress
+) -> Gpu | None:
+    """The GPU to measure on, or None for theory; raises where one is demanded in vain."""
+    if executor not in ("auto", "gpu", "theory"):
+        raise InputError(f"unknown executor {executor!r}: choose auto, gpu or theory")
+    if executor == "theory":
+        return None
+    try:
+        gpu = Gpu()
+        with gpu:  # opening it is the only proof that it is there
+            found = gpu.device
+    except UnavailableError as error:
+        if executor == "gpu":
+            raise
+        progress.notice(f"no GPU is used: {error}")
+        return None
+    if asked is None or asked.key == found.key:
+        return gpu
+    if executor == "gpu":
+        raise InputError(
+            f"executor gpu measures on the GPU that is here, {found.name}, not on "
+            f"{asked.name}: leave the device out, or take executor theory"
+        )
+    progress.notice(f"theory for {asked.name}: the GPU here is another, {found.name}")
+    return None
+
+
+def _run(plan: Plan, bench: TheoryBench | GpuBench, progress: Progress) -> Profile:
+    plan.check(bench.device)
+    records: dict[tuple[Gemm, str], Record] = {}
+    status: Literal["complete", "interrupted"] = "complete"
+    try:
+        for problem in plan.shapes:
+            progress.stage(str(problem), bench.steps(plan))
+            bench.profile_shape(problem, plan, records, progress)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return Profile(
+        schema_version=SCHEMA_VERSION,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=_command(plan, bench),
+        status=status,
+        executor=bench.executor,
+        seed=plan.seed,
+        device=bench.device,
+        environment=_environment(bench),
+        records=tuple(
+            _closed(record, bench) if status == "interrupted" else record
+            for record in records.values()
+        ),
+    )
+
+
+def _closed(record: Record, bench: TheoryBench | GpuBench) -> Record:
+    """The record as an interrupted run leaves it: what was to be measured says that it was not."""
+    if bench.executor == "gpu" and record.status == "ok" and record.measured is None:
+        return skipped(record, "interrupted before it was timed")
+    return record
+
+
+def _environment(bench: TheoryBench | GpuBench) -> Environment:
+    found = environment(bench.monitor)
+    return replace(found, software=found.software | bench.software())
+
+
+def _command(plan: Plan, bench: TheoryBench | GpuBench) -> str:
+    """The command line that repeats this run."""
+    words = ["python -m toolkit profile"]
+    words += [f"--shape {problem}" for problem in plan.shapes]
+    if plan.explicit:
+        words += [f"--variant {selection.label}" for selection in plan.selections]
+    words.append(f"--executor {bench.executor}")
+    if bench.executor == "theory":
+        words.append(f"--device {bench.device.key}")
+    defaults = Sampling()
+    if plan.sampling.time_limit_s != defaults.time_limit_s:
+        words.append(f"--seconds {plan.sampling.time_limit_s:g}")
+    if plan.sampling.max_samples != defaults.max_samples:
+        words.append(f"--samples {plan.sampling.max_samples}")
+    if plan.sampling.precision != defaults.precision:
+        words.append(f"--precision {plan.sampling.precision:g}")
+    if plan.warm_l2:
+        words.append("--warm-l2")
+    words.append(f"--seed {plan.seed}")
+    return " ".join(words)

@@ -1,0 +1,364 @@
+"""Silicon: one CUDA context through PyCUDA, with kernels, buffers and event timing."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.devices import DriverFacts, device_from_driver
+from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
+from analysis.geometry import Geometry
+from analysis.result import Resources
+from toolkit.executor import Argument, Execution, Launch, read_source
+
+if TYPE_CHECKING:
+    from analysis.devices import Device
+
+POISON = 0x7FC0BAD0  # a NaN: what a kernel leaves unwritten cannot pass for a number
+LANGUAGE_OPTIONS = ("-std=c++17",)
+
+# Busy until the host has queued what is timed, so that no launch gap falls between the events.
+HOLD_NANOSECONDS = 50_000
+HOLD_SOURCE = """
+extern "C" __global__ void hold(unsigned nanoseconds)
+{
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - start < nanoseconds);
+}
+"""
+
+_NVCC_ERROR = re.compile(r"^[^\n(]*\((\d+)\): (?:catastrophic )?error: (.+)$", re.MULTILINE)
+
+
+class Gpu:
+    """One CUDA context on one GPU; a context manager, and an `Executor`.
+
+    Raises UnavailableError with the remedy where there is no driver, no GPU, no PyCUDA.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self._driver = _pycuda_driver()
+        self._ordinal = ordinal
+        self._filler: Any = None
+
+    def __enter__(self) -> Gpu:
+        cuda = self._driver
+        try:
+            cuda.init()
+            found = cuda.Device.count()
+            if self._ordinal >= found:
+                raise UnavailableError(
+                    f"GPU {self._ordinal} is not there: the driver sees {found}: "
+                    "run `python -m toolkit doctor`"
+                )
+            self._handle = cuda.Device(self._ordinal)
+            self._context = self._handle.retain_primary_context()
+        except cuda.Error as error:
+            raise UnavailableError(
+                f"the CUDA driver gives no GPU ({_first_line(error)}): "
+                "run `python -m toolkit doctor`"
+            ) from None
+        self._context.push()
+        self.device: Device = device_from_driver(_facts(self._handle, cuda))
+        self._events = cuda.Event(), cuda.Event()
+        self._hold = self.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
+            Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [np.uint32(HOLD_NANOSECONDS)]
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._filler = None
+        self._driver.Context.pop()
+        self._context.detach()
+
+    @property
+    def pci_bus_id(self) -> str:
+        return str(self._handle.pci_bus_id())
+
+    @property
+    def free_bytes(self) -> int:
+        return int(self._driver.mem_get_info()[0])
+
+    def load(
+        self,
+        source: str,
+        kernel: str,
+        *,
+        name: str,
+        defines: Mapping[str, int] | None = None,
+        options: Sequence[str] = ("-lineinfo",),
+    ) -> Kernel:
+        """Compile `source` with nvcc through a PyCUDA SourceModule and take one kernel of it.
+
+        Raises CompileError with the compiler's first error, InputError for a kernel that is
+        not there, UnavailableError without nvcc.
+        """
+        macros = [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
+        module = self._compile(source, [*LANGUAGE_OPTIONS, *options, *macros], name)
+        try:
+            function = module.get_function(kernel)
+        except self._driver.Error:
+            raise InputError(
+                f"{name}: no kernel {kernel!r} in it: declare it extern \"C\" __global__"
+            ) from None
+        return Kernel(self, module, function, kernel)
+
+    def _compile(self, source: str, options: list[str], name: str) -> Any:
+        from pycuda.compiler import SourceModule
+
+        try:
+            with warnings.catch_warnings():  # remarks of a compiler that succeeded
+                warnings.simplefilter("ignore", UserWarning)
+                return SourceModule(source, options=options, no_extern_c=True)
+        except self._driver.CompileError as error:
+            raise _compile_error(name, str(error.stderr)) from None
+        except OSError as error:
+            raise UnavailableError(
+                f"nvcc cannot be run ({_first_line(error)}): install NVIDIA's CUDA toolkit and "
+                "put nvcc on the PATH"
+            ) from None
+
+    def upload(self, array: NDArray[np.generic]) -> Any:
+        """A buffer on the GPU with the content of `array`."""
+        contiguous = np.ascontiguousarray(array)
+        buffer = self.allocate(contiguous.nbytes)
+        self._driver.memcpy_htod(buffer, contiguous)
+        return buffer
+
+    def allocate(self, size_bytes: int) -> Any:
+        """A buffer on the GPU; raises InputError where there is no room for it."""
+        try:
+            return self._driver.mem_alloc(max(size_bytes, 1))
+        except self._driver.MemoryError:
+            raise InputError(
+                f"{size_bytes / 1e9:.2f} GB more do not fit on the GPU "
+                f"({self.free_bytes / 1e9:.2f} GB free): take a smaller shape or close other "
+                "programs"
+            ) from None
+
+    def download(self, buffer: Any, like: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The content of `buffer` in a new array like `like`."""
+        result = np.empty_like(like, order="C")
+        with self.launch_errors("copy to the host"):
+            self._driver.memcpy_dtoh(result, buffer)
+        return result
+
+    def poison(self, buffer: Any, elements: int) -> None:
+        """Fill `elements` floats with NaN."""
+        self._driver.memset_d32(buffer, POISON, elements)
+
+    def synchronize(self) -> None:
+        self._driver.Context.synchronize()
+
+    def time(self, launch: Callable[[], None], *, flush_l2: bool) -> float:
+        """Seconds of one `launch` between two events, with L2 flushed before it or as it is."""
+        start, stop = self._events
+        with self.launch_errors("timed launch"):
+            if flush_l2:
+                self._fill_l2()
+            self._hold()
+            start.record()
+            launch()
+            stop.record()
+            stop.synchronize()
+        return float(stop.time_since(start)) / 1e3
+
+    def _fill_l2(self) -> None:
+        words = 2 * self.device.l2_bytes // 4  # twice its size: no line of before survives
+        if self._filler is None:
+            self._filler = self.allocate(4 * words)
+        self._driver.memset_d32_async(self._filler, 0, words)
+
+    @contextmanager
+    def launch_errors(self, what: str) -> Iterator[None]:
+        """Turn a CUDA error inside the block into a LaunchError that says what failed."""
+        try:
+            yield
+        except self._driver.Error as error:
+            raise LaunchError(f"{what}: {_first_line(error)}") from None
+
+    def execute(self, launch: Launch, *, samples: int = 0, flush_l2: bool = True) -> Execution:
+        """Run `launch` on copies of its arrays; then time `samples` more on the same buffers."""
+        kernel = self.load(
+            launch.source,
+            launch.kernel,
+            name=launch.name,
+            defines=launch.defines,
+            options=launch.options,
+        )
+        buffers = [self.upload(a) if _is_array(a) else a for a in launch.arguments]
+        once = kernel.prepared(launch.geometry, buffers)
+        with self.launch_errors(launch.kernel):
+            once()
+            self.synchronize()
+        outputs = tuple(
+            self.download(buffer, like=argument)
+            for buffer, argument in zip(buffers, launch.arguments, strict=True)
+            if _is_array(argument)
+        )
+        return Execution(
+            outputs=outputs,
+            resources=kernel.resources,
+            samples_s=tuple(self.time(once, flush_l2=flush_l2) for _ in range(samples)),
+        )
+
+
+class Kernel:
+    """A compiled kernel on the GPU; keeps its module alive."""
+
+    def __init__(self, gpu: Gpu, module: Any, function: Any, name: str) -> None:
+        self._gpu = gpu
+        self._module = module
+        self._function = function
+        self.name = name
+
+    @property
+    def resources(self) -> Resources:
+        """Registers, shared and local memory as the driver reports them."""
+        function = self._function
+        return Resources(
+            architecture=self._gpu.device.sm_arch,
+            compiler=nvcc_version(),
+            registers_per_thread=int(function.num_regs),
+            static_shared_bytes=int(function.shared_size_bytes),
+            local_bytes=int(function.local_size_bytes),
+        )
+
+    def prepared(self, geometry: Geometry, arguments: Sequence[Any]) -> Callable[[], None]:
+        """A function that launches the kernel, with nothing left to compute on the host.
+
+        `arguments` are buffers or NumPy scalars.
+        """
+        function, dynamic = self._function, geometry.dynamic_shared_bytes
+        function.prepare("".join(_argument_code(argument) for argument in arguments))
+        if dynamic > self._gpu.device.shared_bytes_per_block:
+            self._allow_dynamic_shared(dynamic)
+        plain = [a if isinstance(a, np.generic) else int(a) for a in arguments]
+        grid, block = geometry.grid, geometry.block
+
+        def launch() -> None:
+            function.prepared_call(grid, block, *plain, shared_size=dynamic)
+
+        return launch
+
+    def _allow_dynamic_shared(self, dynamic: int) -> None:
+        attribute = self._gpu._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        with self._gpu.launch_errors(f"{self.name}: {dynamic} bytes of dynamic shared memory"):
+            self._function.set_attribute(attribute, dynamic)
+
+
+def run(
+    source: str | Path,
+    kernel: str,
+    *,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: Sequence[Argument],
+    dynamic_shared_bytes: int = 0,
+    defines: Mapping[str, int] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+    samples: int = 0,
+    flush_l2: bool = True,
+) -> Execution:
+    """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
+
+    `source` is a path or CUDA C++ text; arrays among `arguments` are device buffers, NumPy
+    scalars are passed by value. `outputs` are the arrays after the first launch; `samples`
+    further launches are timed on the same buffers, with L2 flushed before each unless
+    `flush_l2` is False. Raises InputError, CompileError, LaunchError or UnavailableError.
+    """
+    text, name = read_source(source)
+    launch = Launch(
+        source=text,
+        name=name,
+        kernel=kernel,
+        geometry=Geometry(
+            grid=_three(grid, "grid"),
+            block=_three(block, "block"),
+            dynamic_shared_bytes=dynamic_shared_bytes,
+        ),
+        arguments=arguments,
+        defines=defines or {},
+        options=options,
+    )
+    with Gpu() as gpu:
+        return gpu.execute(launch, samples=samples, flush_l2=flush_l2)
+
+
+def nvcc_version() -> str:
+    """The compiler behind SourceModule, such as "nvcc 13.0"."""
+    from pycuda.compiler import get_nvcc_version
+
+    text = get_nvcc_version("nvcc")
+    match = re.search(r"release ([\d.]+)", text)
+    return f"nvcc {match.group(1)}" if match else "nvcc"
+
+
+def _pycuda_driver() -> Any:
+    try:
+        import pycuda.driver as driver
+    except ImportError as error:
+        raise UnavailableError(
+            f"PyCUDA cannot be imported ({_first_line(error)}): "
+            "pip install '.[gpu]' with a CUDA toolkit on the PATH"
+        ) from None
+    return driver
+
+
+def _facts(handle: Any, cuda: Any) -> DriverFacts:
+    attributes, names = handle.get_attributes(), cuda.device_attribute
+    return DriverFacts(
+        name=handle.name(),
+        compute_capability=handle.compute_capability(),
+        sm_count=attributes[names.MULTIPROCESSOR_COUNT],
+        clock_hz=1e3 * attributes[names.CLOCK_RATE],
+        memory_clock_hz=1e3 * attributes[names.MEMORY_CLOCK_RATE],
+        memory_bus_width_bits=attributes[names.GLOBAL_MEMORY_BUS_WIDTH],
+        l2_bytes=attributes[names.L2_CACHE_SIZE],
+        dram_bytes=handle.total_memory(),
+        max_threads_per_sm=attributes[names.MAX_THREADS_PER_MULTIPROCESSOR],
+        registers_per_sm=attributes[names.MAX_REGISTERS_PER_MULTIPROCESSOR],
+        shared_bytes_per_sm=attributes[names.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR],
+        shared_bytes_per_block=attributes[names.MAX_SHARED_MEMORY_PER_BLOCK],
+        shared_bytes_per_block_optin=attributes[names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
+        reserved_shared_bytes_per_block=attributes[names.RESERVED_SHARED_MEMORY_PER_BLOCK],
+    )
+
+
+def _compile_error(name: str, log: str) -> CompileError:
+    match = _NVCC_ERROR.search(log)
+    if match is None:
+        lines = [line for line in log.splitlines() if line.strip()]
+        first = lines[0].strip() if lines else "nvcc failed without a message"
+        return CompileError(f"{name} does not compile: {first}", log=log)
+    line, text = match.groups()
+    return CompileError(f"{name}, line {line}: does not compile: {text.strip()}", log=log)
+
+
+def _is_array(argument: Argument) -> bool:
+    return isinstance(argument, np.ndarray)
+
+
+def _argument_code(argument: Any) -> str:
+    """The struct code of one kernel argument: "P" for a buffer, else its scalar's."""
+    return np.dtype(argument.dtype).char if isinstance(argument, np.generic) else "P"
+
+
+def _three(extent: tuple[int, ...], what: str) -> tuple[int, int, int]:
+    if not 1 <= len(extent) <= 3 or any(size < 1 for size in extent):
+        raise InputError(f"{what} = {extent}: give one to three sizes of at least 1")
+    x, y, z = (*extent, 1, 1)[:3]
+    return x, y, z
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,240 @@
+"""Records from silicon: compiled by PyCUDA, checked on every shape, timed beside cuBLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, Literal
+
+from analysis.errors import ShapeError, ToolkitError, UnavailableError
+from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.result import Record
+from kernels.registry import CPU, CUBLAS, Selection, Variant
+from toolkit.cublas import Cublas
+from toolkit.environment import GpuMonitor
+from toolkit.gpu import Gpu, nvcc_version
+from toolkit.host import available_bytes, measure_cpu
+from toolkit.plan import Plan
+from toolkit.progress import Progress
+from toolkit.records import failed, planned, skipped, with_check, with_measurement, with_resources
+from toolkit.sampling import Series, interleave
+from toolkit.theory_bench import Records
+from toolkit.workload import Matrix, Reference, Workload
+
+import numpy as np
+
+WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
+WARM_UP_LAUNCHES = 3
+
+Launch = Callable[[], None]
+
+
+class GpuBench:
+    """Fills the records of a plan on one GPU; a context manager that holds cuBLAS."""
+
+    executor: Literal["gpu"] = "gpu"
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.device = gpu.device
+        self.monitor = GpuMonitor(gpu.pci_bus_id)
+        self._cublas: Cublas | None = None
+        self._why_no_cublas = ""
+
+    def __enter__(self) -> GpuBench:
+        try:
+            self._cublas = Cublas().__enter__()
+        except UnavailableError as error:
+            self._why_no_cublas = str(error)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._cublas is not None:
+            self._cublas.__exit__(*exception)
+
+    def steps(self, plan: Plan) -> int:
+        """How many steps `profile_shape` reports: every check, the reference, the timing."""
+        return len(plan.selections) + 2
+
+    def software(self) -> dict[str, str]:
+        """Versions that only an open GPU can tell."""
+        versions = {"nvcc": nvcc_version().removeprefix("nvcc ")}
+        if self._cublas is not None:
+            versions["cuBLAS"] = self._cublas.version
+        return versions
+
+    def profile_shape(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+    ) -> None:
+        """Add one record per selection: first all are checked, then all are timed together.
+
+        What is done stays when Ctrl-C ends it.
+        """
+        for selection in plan.selections:
+            records[problem, selection.label] = planned(selection, problem, self.device)
+        progress.step("float64 reference")
+        try:
+            self._check_room(problem)
+            stage = _Stage(self.gpu, Workload(problem, plan.seed))
+        except ToolkitError as error:
+            for selection in plan.selections:
+                key = problem, selection.label
+                records[key] = failed(records[key], str(error))
+            return
+        launches: dict[str, Launch] = {}
+        for selection in plan.selections:
+            progress.step(f"check {selection.label}")
+            key = problem, selection.label
+            if records[key].status != "ok":
+                continue
+            if selection.variant is CPU:
+                records[key] = measure_cpu(records[key], stage.workload, plan, stage.reference)
+                continue
+            records[key], launch = self._checked(records[key], selection, stage)
+            if launch is not None:
+                launches[selection.label] = launch
+        progress.step("timing")
+        self._time(problem, launches, plan, records, progress)
+
+    def _check_room(self, problem: Gemm) -> None:
+        """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
+        needed = 9 * FLOAT_BYTES * (problem.a_elements + problem.b_elements + problem.c_elements)
+        available = available_bytes()
+        if available is not None and needed > available:
+            raise ShapeError(
+                f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
+                f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
+            )
+
+    def _checked(
+        self, record: Record, selection: Selection, stage: _Stage
+    ) -> tuple[Record, Launch | None]:
+        """The record with resources and verdict, and the launch if it may be timed."""
+        try:
+            buffers = stage.buffers(record.executed_shape)
+            if selection.variant is CUBLAS:
+                if self._cublas is None:
+                    return skipped(record, self._why_no_cublas), None
+                launch = self._cublas.sgemm(
+                    record.executed_shape, buffers.a, buffers.b, buffers.c
+                )
+            else:
+                record, launch = self._compiled(record, selection, buffers)
+            result = stage.run(launch, buffers)
+        except ToolkitError as error:
+            return failed(record, str(error)), None
+        record = with_check(record, stage.reference.check(result))
+        return record, launch if record.status == "ok" else None
+
+    def _compiled(
+        self, record: Record, selection: Selection, buffers: _Buffers
+    ) -> tuple[Record, Launch]:
+        variant = selection.variant
+        assert isinstance(variant, Variant)
+        assert record.geometry is not None
+        kernel = self.gpu.load(
+            variant.source,
+            variant.entry,
+            name=variant.file,
+            defines=variant.macros(selection.parameters),
+        )
+        shape = buffers.shape
+        arguments = [
+            buffers.a,
+            buffers.b,
+            buffers.c,
+            *map(np.int32, (shape.m, shape.n, shape.k)),
+            np.float32(1.0),
+            np.float32(0.0),
+        ]
+        record = with_resources(record, kernel.resources, self.device)
+        return record, kernel.prepared(record.geometry, arguments)
+
+    def _time(
+        self,
+        problem: Gemm,
+        launches: dict[str, Launch],
+        plan: Plan,
+        records: Records,
+        progress: Progress,
+    ) -> None:
+        timers = {
+            label: partial(self.gpu.time, launch, flush_l2=not plan.warm_l2)
+            for label, launch in launches.items()
+        }
+        for timer in timers.values():
+            _warm_up(timer)
+
+        def on_sample(label: str, series: Series) -> None:
+            progress.detail(f"{label}: {len(series.samples_s)} samples")
+
+        before = self.monitor.state()
+        peer = CUBLAS.name if CUBLAS.name in timers else None
+        all_series, interrupted = interleave(
+            timers, plan.sampling, peer=peer, on_sample=on_sample
+        )
+        after = self.monitor.state()
+        for label, series in all_series.items():
+            records[problem, label] = with_measurement(
+                records[problem, label],
+                series,
+                clock="CUDA events",
+                l2="warm" if plan.warm_l2 else "flushed",
+                before=before,
+                after=after,
+            )
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Buffers:
+    """A, B and C on the GPU at one executed shape."""
+
+    shape: Gemm
+    a: Any
+    b: Any
+    c: Any
+
+
+class _Stage:
+    """The matrices of one shape: on the host, on the GPU, and what their product must be."""
+
+    def __init__(self, gpu: Gpu, workload: Workload) -> None:
+        self._gpu = gpu
+        self.workload = workload
+        self.reference: Reference = workload.reference()
+        self._buffers: dict[Gemm, _Buffers] = {}
+
+    def buffers(self, shape: Gemm) -> _Buffers:
+        """Uploaded once per executed shape, padded with zeros where it is larger."""
+        if shape not in self._buffers:
+            a, b = self.workload.padded(shape)
+            self._buffers[shape] = _Buffers(
+                shape=shape,
+                a=self._gpu.upload(a),
+                b=self._gpu.upload(b),
+                c=self._gpu.allocate(FLOAT_BYTES * shape.c_elements),
+            )
+        return self._buffers[shape]
+
+    def run(self, launch: Launch, buffers: _Buffers) -> Matrix:
+        """The product that one launch leaves in a poisoned C, without its padding."""
+        shape, problem = buffers.shape, self.workload.problem
+        with self._gpu.launch_errors("launch"):
+            self._gpu.poison(buffers.c, shape.c_elements)
+            launch()
+            self._gpu.synchronize()
+        padded = self._gpu.download(buffers.c, like=np.empty((shape.m, shape.n), np.float32))
+        return padded[: problem.m, : problem.n]
+
+
+def _warm_up(timer: Callable[[], float]) -> None:
+    """Launch until the clocks are up; a failure is found again when it is timed."""
+    started = perf_counter()
+    for _ in range(WARM_UP_LAUNCHES):
+        timer()
+    while perf_counter() - started < WARM_UP_S:
+        timer()

@@ -1,0 +1,84 @@
+"""The CPU reference: SciPy's BLAS sgemm, timed with the host's clock."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from analysis.problem import Gemm
+from analysis.result import Record
+from toolkit.plan import Plan
+from toolkit.records import skipped, with_check, with_measurement
+from toolkit.sampling import Sampling, Series, interleave
+from toolkit.workload import Matrix, Reference, Workload
+
+TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
+PATIENCE = 10  # left out where one product takes this many time limits
+CHECKED_ROWS = 256  # of the result, where nothing else needs the whole float64 product
+WORKING_COPIES = 5  # A, B and C in float32, and what the float64 check adds to them
+
+
+def measure_cpu(
+    record: Record, workload: Workload, plan: Plan, reference: Reference | None = None
+) -> Record:
+    """The record of the CPU at one shape, measured; skipped where it would take too long.
+
+    `reference` is that of the whole product where it is known; otherwise some rows are checked.
+    """
+    problem = workload.problem
+    needed, available = WORKING_COPIES * problem.matrix_bytes, available_bytes()
+    if available is not None and needed > available:
+        return skipped(
+            record,
+            f"needs about {needed / 1e9:.1f} GB on the host, "
+            f"{available / 1e9:.1f} GB are free: take a smaller shape",
+        )
+    expected_s = _expected_seconds(problem, plan.seed)
+    if not plan.explicit and expected_s > PATIENCE * plan.sampling.time_limit_s:
+        return skipped(
+            record,
+            f"one product would take about {expected_s:.0f} s: ask for it with --variant cpu",
+        )
+    result: Matrix = _sgemm(workload.a, workload.b)  # also the warm-up
+    record = with_check(record, (reference or workload.reference(CHECKED_ROWS)).check(result))
+    if record.status != "ok":
+        return record
+    series = _time(workload, plan.sampling)
+    return with_measurement(record, series, clock="host clock", l2="host")
+
+
+def available_bytes() -> int | None:
+    """Memory that the host can still give, in bytes; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def _expected_seconds(problem: Gemm, seed: int) -> float:
+    trial = Workload(TRIAL, seed)
+    _sgemm(trial.a, trial.b)  # starts the threads of BLAS
+    return _seconds(trial) * problem.flop / TRIAL.flop
+
+
+def _time(workload: Workload, sampling: Sampling) -> Series:
+    series, interrupted = interleave({"cpu": lambda: _seconds(workload)}, sampling)
+    if interrupted:
+        raise KeyboardInterrupt
+    return series["cpu"]
+
+
+def _seconds(workload: Workload) -> float:
+    a, b = workload.a, workload.b
+    started = time.perf_counter()
+    _sgemm(a, b)
+    return time.perf_counter() - started
+
+
+def _sgemm(a: Matrix, b: Matrix) -> Matrix:
+    """A·B of row-major matrices, which BLAS sees as Bᵀ·Aᵀ of column-major ones: no copies."""
+    from scipy.linalg.blas import sgemm
+
+    product: Matrix = sgemm(1.0, b.T, a.T).T
+    return product

@@ -1,0 +1,82 @@
+"""What a run is asked to do, checked before anything is compiled, allocated or measured."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from analysis.devices import Device
+from analysis.errors import InputError, ShapeError
+from analysis.problem import Gemm, parse_shape
+from kernels.registry import Selection, Variant, parse_selection, whole_ladder
+from toolkit.sampling import Sampling
+
+LARGEST_SEED = 2**63 - 1
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Shapes × selections, and how they are timed.
+
+    `explicit` says that the user named the variants, so that one which cannot take a shape is
+    an error and not a remark.
+    """
+
+    shapes: tuple[Gemm, ...]
+    selections: tuple[Selection, ...]
+    explicit: bool
+    sampling: Sampling
+    warm_l2: bool
+    seed: int
+
+    def check(self, device: Device) -> None:
+        """Raise ShapeError for a shape that `device` cannot hold or a named rung cannot take."""
+        for problem in self.shapes:
+            if problem.matrix_bytes > device.dram_bytes:
+                raise ShapeError(
+                    f"shape {problem}: A, B and C take {problem.matrix_bytes / 1e9:.1f} GB, "
+                    f"{device.name} has {device.dram_bytes / 1e9:.1f} GB: take a smaller shape"
+                )
+            for selection in self.selections if self.explicit else ():
+                if isinstance(selection.variant, Variant):
+                    selection.variant.check_shape(problem)
+
+
+def make_plan(
+    shapes: Sequence[str | int | Gemm],
+    variants: Sequence[str] | None,
+    *,
+    sampling: Sampling,
+    warm_l2: bool,
+    seed: int | None,
+) -> Plan:
+    """The plan of a run; repeated shapes and variants count once. Raises InputError."""
+    if not shapes:
+        raise InputError("no shape to profile: give at least one, such as 4096")
+    if seed is not None and not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
+    return Plan(
+        shapes=_unique(_as_shape(shape) for shape in shapes),
+        selections=_selections(variants) if variants else whole_ladder(),
+        explicit=bool(variants),
+        sampling=sampling,
+        warm_l2=warm_l2,
+        seed=secrets.randbits(32) if seed is None else seed,
+    )
+
+
+def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:
+    by_label = {selection.label: selection for selection in map(parse_selection, variants)}
+    return tuple(by_label.values())
+
+
+def _as_shape(shape: str | int | Gemm) -> Gemm:
+    return shape if isinstance(shape, Gemm) else parse_shape(str(shape))
+
+
+def _unique(items: Iterable[Item]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(items))

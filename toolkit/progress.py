@@ -1,0 +1,19 @@
+"""What a long run tells while it works: an interface that a terminal, a test or nobody fills."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """Hears of every step; this one says nothing."""
+
+    def stage(self, text: str, steps: int) -> None:
+        """A stage of `steps` steps begins."""
+
+    def step(self, text: str) -> None:
+        """A step of the stage begins; `text` says which."""
+
+    def detail(self, text: str) -> None:
+        """Something changed within the step."""
+
+    def notice(self, text: str) -> None:
+        """The user should read this, now and afterwards."""

@@ -1,0 +1,151 @@
+"""How a record grows: planned, compiled, checked, measured. Values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Literal
+
+from analysis.devices import Device
+from analysis.errors import InputError, ShapeError
+from analysis.occupancy import occupancy, waves
+from analysis.problem import Gemm
+from analysis.result import Check, GpuState, Measured, Ratio, Record, Resources
+from analysis.statistics import median_interval, ratio_interval
+from analysis.theory import theory
+from kernels.registry import CUBLAS, Reference, Selection
+from toolkit.sampling import Series
+
+
+def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
+    """What is known before anything is compiled: geometry and theory, or why there is none."""
+    variant = selection.variant
+    if isinstance(variant, Reference):
+        return Record(
+            variant=variant.name,
+            label=selection.label,
+            title=variant.title,
+            idea=variant.idea,
+            rung=None,
+            parameters={},
+            shape=problem,
+            executed_shape=problem,
+        )
+    executed = variant.executed(problem)
+    record = Record(
+        variant=variant.name,
+        label=selection.label,
+        title=variant.title,
+        idea=variant.idea,
+        rung=variant.rung,
+        parameters=dict(selection.parameters),
+        shape=problem,
+        executed_shape=executed,
+    )
+    try:
+        variant.check_shape(problem)
+    except ShapeError as error:
+        return skipped(record, str(error))
+    geometry = variant.geometry(selection.parameters, executed)
+    notes = ()
+    if executed != problem:
+        notes = (
+            f"padded with zeros to {executed}, because N and K must be multiples of "
+            f"{variant.multiple_of}; counts and times are those of the padded product, "
+            "without the padding itself",
+        )
+    return replace(
+        record,
+        geometry=geometry,
+        notes=notes,
+        theory=theory(
+            variant.access_counts(selection.parameters, executed),
+            variant.patterns(selection.parameters, executed),
+            device,
+            blocks=geometry.blocks,
+        ),
+    )
+
+
+def with_resources(record: Record, resources: Resources, device: Device) -> Record:
+    """The record with the compiler's resources, and the occupancy that follows from them."""
+    assert record.geometry is not None
+    record = replace(record, resources=resources)
+    try:
+        resident = occupancy(
+            device,
+            threads_per_block=record.geometry.threads_per_block,
+            registers_per_thread=resources.registers_per_thread,
+            shared_bytes_per_block=resources.static_shared_bytes
+            + record.geometry.dynamic_shared_bytes,
+        )
+    except InputError as error:
+        return failed(record, str(error))
+    return replace(
+        record,
+        occupancy=resident,
+        waves=waves(record.geometry.blocks, device, resident),
+        notes=(*record.notes, *filter(None, [resources.note])),
+    )
+
+
+def with_check(record: Record, check: Check) -> Record:
+    """The record with its verdict; a wrong result makes it a failed one."""
+    record = replace(record, check=check)
+    if check.passed:
+        return record
+    where = f"C[{check.worst_row}][{check.worst_column}]"
+    if check.worst_ratio is None:
+        return failed(record, f"wrong result: {where} is not a number, or infinitely far off")
+    return failed(
+        record, f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
+    )
+
+
+def with_measurement(
+    record: Record,
+    series: Series,
+    *,
+    clock: Literal["CUDA events", "host clock"],
+    l2: Literal["flushed", "warm", "host"],
+    before: GpuState | None = None,
+    after: GpuState | None = None,
+) -> Record:
+    """The record with its samples and their statistics."""
+    if series.error is not None:
+        return failed(record, series.error)
+    if not series.samples_s:
+        return skipped(record, "interrupted before it was timed")
+    middle = median(series.samples_s)
+    return replace(
+        record,
+        measured=Measured(
+            clock=clock,
+            l2=l2,
+            samples_s=tuple(series.samples_s),
+            median_s=middle,
+            interval_s=median_interval(series.samples_s),
+            # of the product that was asked for: what padding adds is no useful work
+            flop_per_s=record.shape.flop / middle,
+            stopped_by=series.stopped_by or "interrupt",
+            relative_to_cublas=_relative(series.peer_s, series.samples_s),
+            before=before,
+            after=after,
+        ),
+    )
+
+
+def skipped(record: Record, reason: str) -> Record:
+    return replace(record, status="skipped", reason=reason)
+
+
+def failed(record: Record, reason: str) -> Record:
+    return replace(record, status="failed", reason=reason)
+
+
+def _relative(peer_s: Sequence[float], samples_s: Sequence[float]) -> Ratio | None:
+    if not peer_s or len(peer_s) != len(samples_s):
+        return None
+    middle, interval = ratio_interval(peer_s, samples_s)
+    return Ratio(peer=CUBLAS.name, median=middle, interval=interval)

@@ -1,0 +1,78 @@
+"""Records without a GPU: closed forms, NVRTC's resources, and the CPU reference."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import replace
+from typing import Literal
+
+from analysis.devices import Device, nearest_compilable
+from analysis.errors import ToolkitError, UnavailableError
+from analysis.problem import Gemm
+from analysis.result import Record, Resources
+from kernels.registry import CPU, Selection, Variant
+from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.host import measure_cpu
+from toolkit.plan import Plan
+from toolkit.progress import Progress
+from toolkit.records import failed, planned, skipped, with_resources
+from toolkit.workload import Workload
+
+Records = MutableMapping[tuple[Gemm, str], Record]
+
+
+class TheoryBench:
+    """Fills the records of a plan for any device of the database."""
+
+    executor: Literal["theory"] = "theory"
+    monitor = None
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def steps(self, plan: Plan) -> int:
+        """How many steps `profile_shape` reports."""
+        return len(plan.selections)
+
+    def software(self) -> dict[str, str]:
+        return {}
+
+    def profile_shape(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+    ) -> None:
+        """Add one record per selection; what is done stays when Ctrl-C ends it."""
+        for selection in plan.selections:
+            progress.step(selection.label)
+            record = planned(selection, problem, self.device)
+            if record.status == "ok":
+                if isinstance(selection.variant, Variant):
+                    record = self._compiled(record, selection)
+                elif selection.variant is CPU:
+                    record = measure_cpu(record, Workload(problem, plan.seed), plan)
+                else:
+                    record = skipped(record, "runs on a GPU; this profile used none")
+            records[problem, selection.label] = record
+
+    def _compiled(self, record: Record, selection: Selection) -> Record:
+        try:
+            resources = compile_for(self.device, selection)
+        except UnavailableError as error:
+            return replace(record, notes=(*record.notes, f"no registers, no occupancy: {error}"))
+        except ToolkitError as error:
+            return failed(record, str(error))
+        return with_resources(record, resources, self.device)
+
+
+def compile_for(device: Device, selection: Selection) -> Resources:
+    """What NVRTC gives the selected rung on `device`, or on the nearest it can compile for."""
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    architecture, note = nearest_compilable(device.compute_capability, supported_architectures())
+    cubin = compile_cubin(
+        variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        arch=architecture,
+        defines=variant.macros(selection.parameters),
+    )
+    return replace(cubin.resources, note=note)

@@ -1,0 +1,88 @@
+"""Random matrices for one shape, and the float64 reference that every result is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.problem import Gemm
+from analysis.result import Check
+from analysis.rounding import GEMM_BOUND, compare, gemm_error_bound
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """C = A·B in float64 and how far float32 may be from it, on `rows` of C."""
+
+    exact: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    of_rows: int
+
+    def check(self, result: Matrix) -> Check:
+        """The verdict on `result` (m×n, float32)."""
+        verdict = compare(result[self.rows], self.exact, self.bound, description=self._description)
+        return replace(verdict, worst_row=int(self.rows[verdict.worst_row]))
+
+    @property
+    def _description(self) -> str:
+        if len(self.rows) == self.of_rows:
+            return GEMM_BOUND
+        return f"{GEMM_BOUND}; on {len(self.rows)} of {self.of_rows} rows, chosen at random"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A (m×k) and B (k×n), float32, uniform in [-1, 1): no zeros, no pattern to hide a bug."""
+
+    problem: Gemm
+    seed: int
+
+    @cached_property
+    def a(self) -> Matrix:
+        return self._uniform(0, (self.problem.m, self.problem.k))
+
+    @cached_property
+    def b(self) -> Matrix:
+        return self._uniform(1, (self.problem.k, self.problem.n))
+
+    def reference(self, most_rows: int | None = None) -> Reference:
+        """The float64 product, on at most `most_rows` random rows (default: on all)."""
+        rows = np.arange(self.problem.m)
+        if most_rows is not None and most_rows < len(rows):
+            rows = np.sort(self._generator(2).choice(rows, most_rows, replace=False))
+        a, b = self.a[rows].astype(np.float64), self.b.astype(np.float64)
+        exact = a @ b
+        magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
+        return Reference(
+            exact=exact,
+            bound=gemm_error_bound(self.problem.k, magnitude),
+            rows=rows,
+            of_rows=self.problem.m,
+        )
+
+    def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
+        """A and B with zeros appended up to the executed shape."""
+        return (
+            _padded(self.a, executed.m, executed.k),
+            _padded(self.b, executed.k, executed.n),
+        )
+
+    def _uniform(self, stream: int, shape: tuple[int, int]) -> Matrix:
+        values = self._generator(stream).random(shape, dtype=np.float32)
+        return np.subtract(np.multiply(values, 2, out=values), 1, out=values)
+
+    def _generator(self, stream: int) -> np.random.Generator:
+        p = self.problem
+        return np.random.default_rng([self.seed, stream, p.m, p.n, p.k])
+
+
+def _padded(matrix: Matrix, rows: int, columns: int) -> Matrix:
+    if matrix.shape == (rows, columns):
+        return matrix
+    return np.pad(matrix, ((0, rows - matrix.shape[0]), (0, columns - matrix.shape[1])))
