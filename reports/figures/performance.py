@@ -1,0 +1,204 @@
+"""The rate of every rung, measured and recorded, under its theoretical ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import Interval, Measured, Profile, Record
+from analysis.roofline import share_of_peak
+from reports import ladder, style, text
+
+TITLE = "Performance of the ladder"
+READING = (
+    "Bars are measured medians with their 95% interval, upright marks the attainable rate of "
+    "each rung (theory), open diamonds the source texts' uncached ceiling (theory). The space "
+    "between a bar and its mark is what theory does not explain."
+)
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """One row per rung: bars of FLOP/s, theory as marks, cuBLAS and the FP32 peak as lines."""
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    records = ladder.rungs_at(profile, shape)
+    if not any(r.theory or ladder.measurement(r) or _earlier(r, recorded) for r in records):
+        return style.empty(title, "No rung has a rate at this shape.")
+    return go.Figure(
+        data=[
+            *_bars(profile, records, recorded),
+            *_marks(records),
+            *_lines(profile, shape, recorded, len(records)),
+        ],
+        layout=style.layout(
+            title,
+            height=190 + style.ROW_PX * len(records),
+            barmode="group",
+            bargap=0.3,
+            xaxis=style.rate_axis(rangemode="tozero"),
+            yaxis=style.rows_axis(records),
+            updatemenus=style.buttons(
+                ("linear", {}, {"xaxis.type": "linear", "xaxis.autorange": True}),
+                ("logarithmic", {}, {"xaxis.type": "log", "xaxis.autorange": True}),
+            ),
+        ),
+    )
+
+
+def _earlier(record: Record, recorded: Profile | None) -> Measured | None:
+    return ladder.measurement(ladder.twin(record, recorded))
+
+
+def _bars(
+    profile: Profile, records: tuple[Record, ...], recorded: Profile | None
+) -> Iterator[dict[str, object]]:
+    runs = [("measured", "", [ladder.measurement(record) for record in records])]
+    if recorded:
+        label = ladder.recorded_label(recorded)
+        runs.append((label, ".", [_earlier(record, recorded) for record in records]))
+    for grade, hatch, measured in runs:
+        if any(measured):
+            yield _bar(profile, records, measured, grade, hatch)
+            yield style.key(style.plain(grade), "square-open-dot" if hatch else "square")
+
+
+def _bar(
+    profile: Profile,
+    records: tuple[Record, ...],
+    measured: list[Measured | None],
+    grade: str,
+    hatch: str,
+) -> dict[str, object]:
+    looks = style.looks(profile)
+    spread = [_spread(one) for one in measured]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [one.flop_per_s if one else None for one in measured],
+        "y": list(range(len(records))),
+        "name": style.plain(grade),
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "arrayminus": [below for below, _ in spread],
+            "array": [above for _, above in spread],
+            "color": style.INK,
+            "thickness": 1.5,
+            "width": 5,
+        },
+        "marker": {
+            "color": [looks[record.label].colour for record in records],
+            "line": {"color": style.INK, "width": 0.5},
+            "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#1b1f24", "size": 5},
+        },
+        "showlegend": False,  # its swatch would have one rung's colour
+        "hoverinfo": "text",
+        "hovertext": [
+            _about(profile, record, one, grade) if one else ""
+            for record, one in zip(records, measured, strict=True)
+        ],
+    }
+
+
+def rate_interval(measured: Measured) -> Interval | None:
+    """The interval of the rate; the longest time is the lowest rate."""
+    if measured.interval_s is None:
+        return None
+    flop = measured.flop_per_s * measured.median_s
+    return Interval(low=flop / measured.interval_s.high, high=flop / measured.interval_s.low)
+
+
+def _spread(measured: Measured | None) -> tuple[float, float]:
+    """How far the interval reaches below and above the rate."""
+    bounds = rate_interval(measured) if measured else None
+    if measured is None or bounds is None:
+        return 0.0, 0.0
+    return measured.flop_per_s - bounds.low, bounds.high - measured.flop_per_s
+
+
+def _about(profile: Profile, record: Record, measured: Measured, grade: str) -> str:
+    bounds = rate_interval(measured)
+    roof = record.theory.attainable_flop_per_s if record.theory else None
+    return style.hover(
+        f"{record.label} ({grade})",
+        text.flop_per_s(measured.flop_per_s),
+        f"95% interval {text.interval(bounds, text.flop_per_s)}" if bounds else "",
+        f"median of {text.count(len(measured.samples_s))}: {text.seconds(measured.median_s)}",
+        f"{text.percent(share_of_peak(measured.flop_per_s, profile.device))} of the FP32 peak",
+        f"{text.percent(measured.flop_per_s / roof)} of attainable" if roof else "",
+    )
+
+
+def _marks(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
+    rows = [(row, r, r.theory) for row, r in enumerate(records) if r.theory]
+    if not rows:
+        return
+    yield _mark(
+        "attainable (theory)",
+        {"symbol": "line-ns-open", "size": 26, "line": {"color": style.INK, "width": 3}},
+        [(row, theory.attainable_flop_per_s) for row, _, theory in rows],
+        [
+            style.hover(
+                f"{record.label}: attainable (theory)",
+                text.flop_per_s(theory.attainable_flop_per_s),
+                f"limited by {theory.limiter}",
+                *(f"{c.name}: {text.flop_per_s(c.flop_per_s)}" for c in theory.ceilings),
+            )
+            for _, record, theory in rows
+        ],
+    )
+    yield _mark(
+        "uncached ceiling (theory)",
+        {"symbol": "diamond-open", "size": 10, "line": {"color": style.INK, "width": 1.5}},
+        [(row, theory.uncached.flop_per_s) for row, _, theory in rows],
+        [
+            style.hover(
+                f"{record.label}: uncached ceiling (theory)",
+                text.flop_per_s(theory.uncached.flop_per_s),
+                theory.uncached.basis,
+            )
+            for _, record, theory in rows
+        ],
+    )
+
+
+def _mark(
+    name: str, marker: dict[str, object], points: list[tuple[int, float]], about: list[str]
+) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [rate for _, rate in points],
+        "y": [row for row, _ in points],
+        "name": name,
+        "marker": marker | {"color": style.INK},
+        "hoverinfo": "text",
+        "hovertext": about,
+    }
+
+
+def _lines(
+    profile: Profile, shape: Gemm, recorded: Profile | None, rows: int
+) -> Iterator[dict[str, object]]:
+    yield _line("FP32 peak", "nominal", profile.device.fp32_flop_per_s, "solid", rows)
+    for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
+        cublas = ladder.cublas_at(run, shape) if run else None
+        if cublas:
+            yield _line("cuBLAS", grade, cublas.flop_per_s, dash, rows)
+
+
+def _line(name: str, grade: str, rate: float, dash: str, rows: int) -> dict[str, object]:
+    label = f"{name} {text.flop_per_s(rate)} ({grade})"
+    # a point per row, for the pointer to find
+    y = [-0.5, *range(rows), rows - 0.5]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [rate] * len(y),
+        "y": y,
+        "name": style.plain(label),
+        "line": {"color": style.INK, "width": 1.5, "dash": dash},
+        "hoverinfo": "text",
+        "hovertext": style.hover(label),
+    }

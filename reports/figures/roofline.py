@@ -1,0 +1,248 @@
+"""The roofline of a device, with every rung at its intensity: in theory and as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import plotly.graph_objects as go
+
+from analysis import roofline as model
+from analysis.devices import Device
+from analysis.problem import Gemm
+from analysis.result import Measured, Profile, Record, Theory
+from reports import ladder, style, text
+
+TITLE = "Roofline"
+READING = (
+    "Each rung stands at the FLOP per byte of its global loads as the source writes them. Its "
+    "attainable rate (theory) and its measured rate are joined: the line is the gap. The small "
+    "open symbol is the source texts' uncached ceiling, intensity times DRAM bandwidth. A rung "
+    "above it lives on caches: a load that hits L1 is bound by L1's roof, not by DRAM's."
+)
+
+_LEVELS = {"L1": "L1/shared", "L2": "L2", "DRAM": "DRAM"}  # shared and L1: one data path
+_DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
+_POINTS = 24  # along a roof, for the pointer to find
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Roofs of the profile's device and one vertical line per rung of `shape`, log-log."""
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    records = tuple(r for r in ladder.rungs_at(profile, shape) if r.theory)
+    if not records:
+        return style.empty(title, "No rung has a theory at this shape.")
+    span = _span(records, profile.device)
+    rungs = [_rung(profile, record, recorded) for record in records]
+    return go.Figure(
+        data=[
+            *_roofs(profile.device, span),
+            *_cublas(profile, recorded, shape, span),
+            *rungs,
+            *_keys(profile, records, recorded),
+        ],
+        layout=style.layout(
+            title,
+            height=600,
+            xaxis=style.axis(
+                "arithmetic intensity of global loads, FLOP/B", type="log", dtick=1, tickformat=","
+            ),
+            yaxis=style.rate_axis(type="log", dtick=1),
+        ),
+    )
+
+
+def _span(records: tuple[Record, ...], device: Device) -> tuple[float, float]:
+    """The intensities that the figure covers: every rung, and DRAM's ridge point."""
+    intensities = [record.theory.intensity_loads for record in records if record.theory]
+    ridge = model.ridge_point(device.fp32_flop_per_s, device.dram_bytes_per_s)
+    return min(intensities) / 5, 3 * max(*intensities, ridge)
+
+
+def _roofs(device: Device, span: tuple[float, float]) -> Iterator[dict[str, object]]:
+    roofs = model.roofline(device)
+    levels = [level for level in roofs.levels if level.name in _LEVELS]
+    for level in levels:
+        yield from _level(level, roofs, span)
+    start = min(_ridges(device, levels))
+    for rate, grade in (
+        (roofs.flop_per_s, "nominal"),
+        (roofs.measured_flop_per_s, "measured"),
+    ):
+        if rate:
+            yield _flat("FP32", rate, start, span, grade)
+
+
+def _level(
+    level: model.Level, roofs: model.Roofline, span: tuple[float, float]
+) -> Iterator[dict[str, object]]:
+    """The roofs of one memory level; the nominal one carries the name, if there is one."""
+    name, peak = _LEVELS[level.name], roofs.flop_per_s
+    if level.bytes_per_s:
+        yield _slope(name, level.bytes_per_s, peak, span, "nominal")
+    if level.measured_bytes_per_s:
+        peak = roofs.measured_flop_per_s or peak
+        roof = _slope(name, level.measured_bytes_per_s, peak, span, "measured")
+        yield roof | {"mode": "lines"} if level.bytes_per_s else roof
+
+
+def _ridges(device: Device, levels: list[model.Level]) -> Iterator[float]:
+    for level in levels:
+        bandwidth = level.bytes_per_s or level.measured_bytes_per_s
+        if bandwidth:
+            yield model.ridge_point(device.fp32_flop_per_s, bandwidth)
+
+
+def _slope(
+    name: str, bandwidth: float, peak: float, span: tuple[float, float], grade: str
+) -> dict[str, object]:
+    """A bandwidth's roof, up to its ridge point."""
+    ridge = model.ridge_point(peak, bandwidth)
+    x = _steps(span[0], max(ridge, span[0] * 1.01))
+    y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
+    # the name stands left of the leftmost rung, which is at 5 times the span's start
+    label_at = sum(intensity < 4 * span[0] for intensity in x) - 1
+    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade)
+
+
+def _flat(
+    name: str, rate: float, start: float, span: tuple[float, float], grade: str
+) -> dict[str, object]:
+    """A roof of compute, named at its right end."""
+    x = _steps(max(start, span[0]), span[1])
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
+    return roof if grade == "nominal" else roof | {"mode": "lines"}
+
+
+def _steps(low: float, high: float) -> list[float]:
+    return [low * (high / low) ** (step / _POINTS) for step in range(_POINTS + 1)]
+
+
+def _roof(
+    name: str, value: str, x: list[float], y: list[float], label_at: int, grade: str
+) -> dict[str, object]:
+    """A line with its name at one of its points; the dash tells the grade."""
+    return {
+        "type": "scatter",
+        "mode": "lines+text",
+        "x": x,
+        "y": y,
+        "text": [name if place == label_at else "" for place in range(len(x))],
+        "textposition": "top left",
+        "textfont": {"color": style.INK, "size": 11},
+        "line": {"color": style.INK, "width": 1.5, "dash": _DASHES[grade]},
+        "name": f"{name} {value} ({grade})",
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
+            for at, rate in zip(x, y, strict=True)
+        ],
+        "showlegend": False,
+    }
+
+
+def _cublas(
+    profile: Profile, recorded: Profile | None, shape: Gemm, span: tuple[float, float]
+) -> Iterator[dict[str, object]]:
+    for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
+        measured = ladder.cublas_at(run, shape) if run else None
+        if measured:
+            line = {"color": style.INK, "width": 1.5, "dash": dash}
+            roof = _flat("cuBLAS", measured.flop_per_s, span[0], span, grade)
+            yield roof | {"line": line, "showlegend": True}
+
+
+def _rung(profile: Profile, record: Record, recorded: Profile | None) -> dict[str, object]:
+    """One rung: measured, attainable and recorded on one line, the uncached ceiling apart."""
+    look = style.looks(profile)[record.label]
+    points = list(_points(record, recorded))
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [record.theory.intensity_loads if record.theory else None for _ in points],
+        "y": [rate for _, rate, _ in points],
+        "name": style.plain(record.label),
+        "connectgaps": False,
+        "line": {"color": look.colour, "width": 2},
+        "marker": {
+            "color": look.colour,
+            "opacity": 1,  # Plotly makes markers of several sizes translucent
+            "size": [9 if kind == "uncached" else 12 for kind, _, _ in points],
+            "symbol": [look.symbol + style.FILLS.get(kind, "") for kind, _, _ in points],
+            "line": {
+                "color": [
+                    style.DOT if kind == "recorded" else look.colour for kind, _, _ in points
+                ],
+                "width": 2,
+            },
+        },
+        "hoverinfo": "text",
+        "hovertext": [about for _, _, about in points],
+    }
+
+
+def _points(record: Record, recorded: Profile | None) -> Iterator[tuple[str, float | None, str]]:
+    """(kind, FLOP/s, hover text) of a rung's points; a gap keeps the uncached ceiling apart."""
+    theory, measured = record.theory, ladder.measurement(record)
+    if theory is None:
+        return
+    if measured:
+        yield "measured", measured.flop_per_s, _about_measured(record, measured, "measured")
+    yield "attainable", theory.attainable_flop_per_s, _about_theory(record, theory)
+    earlier = ladder.measurement(ladder.twin(record, recorded))
+    if earlier and recorded:
+        grade = ladder.recorded_label(recorded)
+        yield "recorded", earlier.flop_per_s, _about_measured(record, earlier, grade)
+    yield "gap", None, ""
+    yield (
+        "uncached",
+        theory.uncached.flop_per_s,
+        style.hover(
+            record.label,
+            f"uncached ceiling (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
+            f"at {text.flop_per_byte(theory.intensity_loads)}",
+            theory.uncached.basis,
+        ),
+    )
+
+
+def _about_measured(record: Record, measured: Measured, grade: str) -> str:
+    theory = record.theory
+    return style.hover(
+        record.label,
+        f"{grade}: {text.flop_per_s(measured.flop_per_s)}",
+        f"median {text.seconds(measured.median_s)}",
+        f"{text.percent(measured.flop_per_s / theory.attainable_flop_per_s)} of attainable"
+        if theory
+        else "",
+    )
+
+
+def _about_theory(record: Record, theory: Theory) -> str:
+    return style.hover(
+        record.label,
+        f"attainable (theory): {text.flop_per_s(theory.attainable_flop_per_s)}",
+        f"limited by {theory.limiter}",
+        f"at {text.flop_per_byte(theory.intensity_loads)} of global loads",
+        *(f"{c.name}: {text.flop_per_s(c.flop_per_s)}" for c in theory.ceilings),
+    )
+
+
+def _keys(
+    profile: Profile, records: tuple[Record, ...], recorded: Profile | None
+) -> Iterator[dict[str, object]]:
+    """Legend entries for what the symbols' fills mean, as far as they occur."""
+    if any(ladder.measurement(record) for record in records):
+        yield style.key("measured", "circle" + style.FILLS["measured"])
+    yield style.key("attainable (theory)", "circle" + style.FILLS["attainable"])
+    if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
+        name = style.plain(ladder.recorded_label(recorded))
+        yield style.key(name, "circle" + style.FILLS["recorded"])
+    yield style.key("uncached ceiling (theory)", "circle" + style.FILLS["uncached"])
+    yield _line_key("nominal roof", "solid")
+    if profile.device.measured:
+        yield _line_key("measured roof", "dash")
+
+
+def _line_key(name: str, dash: str) -> dict[str, object]:
+    line = {"color": style.INK, "width": 1.5, "dash": dash}
+    return style.key(name, "circle", mode="lines", line=line)

@@ -1,0 +1,98 @@
+"""Every sample of every measured variant: how noisy the times are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import Measured, Profile, Record
+from reports import ladder, style, text
+
+TITLE = "Samples"
+READING = (
+    "Each dot is one timed launch, each box the middle half of them. Relative to its own median, "
+    "a variant's noise can be compared with any other's; a button shows the times themselves."
+)
+
+_RELATIVE = "time relative to the median"
+_TIME = "time of one launch, s"
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """A box with all its samples per measured variant; of `recorded` where there is no other."""
+    title = f"{TITLE}, {text.shape(shape)}"
+    runs = list(_runs(profile, shape, recorded))
+    if not runs:
+        return style.empty(title, "Nothing was measured at this shape.")
+    records = tuple(record for record, _, _ in runs)
+    notes = tuple("" if grade == "measured" else "(recorded)" for _, _, grade in runs)
+    relative = [[round(s / m.median_s - 1, 6) for s in m.samples_s] for _, m, _ in runs]
+    times = [list(m.samples_s) for _, m, _ in runs]
+    return go.Figure(
+        data=[
+            _box(profile, row, run, x)
+            for row, (run, x) in enumerate(zip(runs, relative, strict=True))
+        ],
+        layout=style.layout(
+            title,
+            height=130 + style.ROW_PX * len(runs),
+            showlegend=False,
+            xaxis=style.axis(_RELATIVE, tickformat="+.1%"),
+            yaxis=style.rows_axis(records, notes=notes),
+            updatemenus=style.buttons(
+                ("relative", {"x": relative}, _scale(_RELATIVE, "linear", "+.1%")),
+                ("time", {"x": times}, _scale(_TIME, "log", "~s")),
+            ),
+        ),
+    )
+
+
+def _scale(title: str, kind: str, ticks: str) -> dict[str, object]:
+    return {
+        "xaxis.title.text": title,
+        "xaxis.type": kind,
+        "xaxis.tickformat": ticks,
+        "xaxis.autorange": True,
+    }
+
+
+def _runs(
+    profile: Profile, shape: Gemm, recorded: Profile | None
+) -> Iterator[tuple[Record, Measured, str]]:
+    """(record, measurement, grade) of all that has samples."""
+    for record in ladder.records_at(profile, shape):
+        measured = ladder.measurement(record)
+        earlier = ladder.measurement(ladder.twin(record, recorded))
+        if measured and measured.samples_s:
+            yield record, measured, "measured"
+        elif earlier and earlier.samples_s and recorded:
+            yield record, earlier, ladder.recorded_label(recorded)
+
+
+def _box(
+    profile: Profile, row: int, run: tuple[Record, Measured, str], x: list[float]
+) -> dict[str, object]:
+    record, measured, grade = run
+    look = style.looks(profile)[record.label]
+    return {
+        "type": "box",
+        "orientation": "h",
+        "x": x,
+        "y0": row,
+        "name": style.plain(f"{record.label} ({grade}), median {text.seconds(measured.median_s)}"),
+        "boxpoints": "all",
+        "jitter": 0.6,
+        "pointpos": 0,
+        "width": 0.7,
+        "line": {"color": look.colour, "width": 1.5},
+        "fillcolor": style.CLEAR,
+        "marker": {"color": look.colour, "symbol": look.symbol, "size": 5, "opacity": 0.6},
+        "hoveron": "points",
+        "hoverinfo": "text+name",
+        "hovertext": [  # short: there may be thousands
+            f"{number}: {text.seconds(sample)}"
+            for number, sample in enumerate(measured.samples_s, start=1)
+        ],
+    }

@@ -1,0 +1,219 @@
+"""The answer in words: what a profile says about one shape, computed from its numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.problem import Gemm
+from analysis.result import Interval, Measured, Profile, Record
+from analysis.roofline import share_of_peak
+from reports import ladder, text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The first sentence that a reader needs, and what supports or limits it."""
+
+    lead: str
+    points: tuple[str, ...] = ()
+
+
+def headline(profile: Profile, *, recorded: Profile | None = None) -> tuple[str, ...]:
+    """The answers at all shapes as one list of sentences, for a terminal."""
+    answers = [answer(profile, shape, recorded=recorded) for shape in ladder.shapes(profile)]
+    sentences = [sentence for one in answers for sentence in (one.lead, *one.points)]
+    return (*standing(profile), *sentences)
+
+
+def standing(profile: Profile) -> tuple[str, ...]:
+    """What a reader must know of the whole run before its numbers."""
+    empty = "This profile holds no record: no rung was profiled."
+    interrupted = "The run was interrupted: what is missing was not reached."
+    return (
+        *(() if profile.records else (empty,)),
+        *((interrupted,) if profile.status == "interrupted" else ()),
+    )
+
+
+def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Answer:
+    """The answer at one shape: measured where there is a measurement, else from theory.
+
+    `recorded` adds the answer of an earlier run, said to be one.
+    """
+    best = ladder.fastest(profile, shape)
+    explained = _explanation(profile, best) if best else _limiters(profile, shape)
+    points = (
+        *(_earlier(recorded, shape) if recorded else ()),
+        *explained,
+        *_uncached(profile, shape),
+        *_troubles(profile, shape),
+    )
+    return Answer(lead=_lead(profile, shape, best), points=points)
+
+
+def _lead(profile: Profile, shape: Gemm, best: Record | None) -> str:
+    if not ladder.rungs_at(profile, shape):
+        return f"No rung of the ladder was profiled at {text.shape(shape)}."
+    return _measured(profile, best) if best else _theory(profile, shape)
+
+
+def _measured(profile: Profile, best: Record) -> str:
+    """Which rung is fastest, and how fast against the peak and against cuBLAS."""
+    measured = ladder.measurement(best)
+    if measured is None:
+        return ""
+    peak = text.percent(share_of_peak(measured.flop_per_s, profile.device))
+    against = _against_cublas(measured, ladder.cublas_at(profile, best.shape))
+    unchecked = "" if best.check else " Its result was not checked."
+    return (
+        f"{best.label} is the fastest rung at {text.shape(best.shape)} on {profile.device.name}: "
+        f"{text.flop_per_s(measured.flop_per_s)} (measured, median "
+        f"{text.seconds(measured.median_s)}), {peak} of the nominal FP32 peak{against}.{unchecked}"
+    )
+
+
+def _against_cublas(measured: Measured, cublas: Measured | None) -> str:
+    share, bounds = ladder.of_cublas(measured, cublas)
+    if share is None:
+        return ""
+    if bounds is None:
+        return f" and {text.percent(share)} of cuBLAS"
+    verdict = ", not told apart from it by these samples" if _holds(bounds, 1.0) else ""
+    return (
+        f" and {text.percent(share)} of cuBLAS "
+        f"(95% interval {text.interval(bounds, text.percent)}{verdict})"
+    )
+
+
+def _holds(bounds: Interval, value: float) -> bool:
+    return bounds.low <= value <= bounds.high
+
+
+def _explanation(profile: Profile, best: Record) -> Iterator[str]:
+    """What limits the fastest rung, how far below that it runs, and what the ladder gained."""
+    measured = ladder.measurement(best)
+    if measured and best.theory:
+        roof = best.theory.attainable_flop_per_s
+        yield (
+            f"In theory {best.label} is limited by {_the(best.theory.limiter)} at "
+            f"{text.flop_per_s(roof)}; it reaches {text.percent(measured.flop_per_s / roof)} "
+            "of that ceiling."
+        )
+    first = next((r for r in ladder.rungs_at(profile, best.shape) if ladder.measurement(r)), best)
+    slowest = ladder.measurement(first)
+    if measured and slowest and first is not best:
+        gain = measured.flop_per_s / slowest.flop_per_s
+        yield f"It is {text.ratio(gain)} as fast as {first.label}, the first rung measured."
+
+
+def _theory(profile: Profile, shape: Gemm) -> str:
+    """Which rungs have the highest roof; said to be theory."""
+    records = [r for r in ladder.rungs_at(profile, shape) if r.theory and r.status == "ok"]
+    why = "Nothing was measured" if profile.executor == "gpu" else "Nothing was launched"
+    if not records:
+        return f"{why} at {text.shape(shape)}, and no rung has a theory: see the reasons below."
+    highest = max(_roof(record) for record in records)
+    best = [record.label for record in records if _roof(record) >= 0.999 * highest]
+    verb = "have" if len(best) > 1 else "has"
+    return (
+        f"In theory {text.listing(best)} {verb} the highest roof at {text.shape(shape)} on "
+        f"{profile.device.name}: {text.flop_per_s(highest)}, "
+        f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak. "
+        f"{why}: these are ceilings, not times."
+    )
+
+
+def _roof(record: Record) -> float:
+    return record.theory.attainable_flop_per_s if record.theory else 0.0
+
+
+def _limiters(profile: Profile, shape: Gemm) -> Iterator[str]:
+    """What limits which rungs: one sentence per limiter, rungs of one roof together."""
+    limited: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for record in ladder.rungs_at(profile, shape):
+        if record.theory and record.status == "ok":
+            roof = text.flop_per_s(record.theory.attainable_flop_per_s)
+            limited[record.theory.limiter][roof].append(record.label)
+    for limiter, roofs in limited.items():
+        rungs = "; ".join(f"{text.listing(labels)} at {roof}" for roof, labels in roofs.items())
+        yield f"Limited by {_the(limiter)}: {rungs}."
+
+
+def _the(limiter: str) -> str:
+    return f"the {limiter}" if limiter.endswith("unit") else limiter
+
+
+def _uncached(profile: Profile, shape: Gemm) -> Iterator[str]:
+    """Why the source texts' bandwidth bound is no bound, with the run's own proof if it has one."""
+    records = [r for r in ladder.rungs_at(profile, shape) if r.theory and r.status != "failed"]
+    if not records:
+        return
+    proof, doubtful = max(records, key=_above_uncached), max(records, key=_roof_above_uncached)
+    if _above_uncached(proof) > 1 and proof.theory and (measured := ladder.measurement(proof)):
+        yield (
+            f"Were every global load taken from DRAM, {proof.label} could not pass "
+            f"{text.flop_per_s(proof.theory.uncached.flop_per_s)}; it was measured at "
+            f"{text.flop_per_s(measured.flop_per_s)}. Caches serve most of its loads."
+        )
+    elif doubtful.theory:
+        roof = text.flop_per_s(doubtful.theory.uncached.flop_per_s)
+        yield (
+            f"The source texts' bandwidth bound, {roof} for {doubtful.label} at "
+            f"{text.flop_per_byte(doubtful.theory.intensity_loads)}, takes every global load from "
+            "DRAM. It is not the truth: caches serve most loads, and kernels can run above it."
+        )
+
+
+def _roof_above_uncached(record: Record) -> float:
+    theory = record.theory
+    return theory.attainable_flop_per_s / theory.uncached.flop_per_s if theory else 0.0
+
+
+def _above_uncached(record: Record) -> float:
+    measured = ladder.measurement(record)
+    if measured is None or record.theory is None:
+        return 0.0
+    return measured.flop_per_s / record.theory.uncached.flop_per_s
+
+
+def _earlier(recorded: Profile, shape: Gemm) -> Iterator[str]:
+    """The answer of a run that was recorded earlier."""
+    best = ladder.fastest(recorded, shape)
+    measured = ladder.measurement(best)
+    label = ladder.recorded_label(recorded)
+    if best is None or measured is None:
+        covered = text.listing([text.shape(other) for other in ladder.shapes(recorded)])
+        yield f"The run {label} has no measurement at this shape (it covers {covered})."
+        return
+    peak = text.percent(share_of_peak(measured.flop_per_s, recorded.device))
+    against = _against_cublas(measured, ladder.cublas_at(recorded, shape))
+    yield (
+        f"An earlier run, {label}, measured {best.label} as the fastest rung: "
+        f"{text.flop_per_s(measured.flop_per_s)}, {peak} of the nominal FP32 peak{against}."
+    )
+
+
+def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:
+    """Everything that failed, was skipped or was computed wrong, references included."""
+    for record in ladder.records_at(profile, shape):
+        if record.check and not record.check.passed:
+            yield f"{record.label} failed the check: {check_failure(record)}. No time is shown."
+        elif record.status != "ok":
+            yield f"{record.label} {_was(record.status)}: {record.reason or 'no reason was kept'}."
+
+
+def _was(status: str) -> str:
+    return "was skipped" if status == "skipped" else status
+
+
+def check_failure(record: Record) -> str:
+    """How wrong the worst element is, and where it stands."""
+    check = record.check
+    if check is None:
+        return text.absent("not checked")
+    where = f"at row {check.worst_row}, column {check.worst_column}"
+    if check.worst_ratio is None:
+        return f"no finite ratio of error to bound {where} (NaN, infinity or a bound of 0)"
+    return f"an error of {text.ratio(check.worst_ratio)} the bound {where}"

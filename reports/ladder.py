@@ -1,0 +1,91 @@
+"""Which records of a profile a reader looks at, and which of them are trusted and compared.
+
+A time counts only where the result was right: `measurement` is None for a launch that failed
+its check, so that no figure, table or sentence praises a wrong kernel.
+"""
+
+from __future__ import annotations
+
+from analysis.problem import Gemm
+from analysis.result import Interval, Measured, Profile, Record
+
+CUBLAS = "cublas"
+
+
+def shapes(profile: Profile) -> tuple[Gemm, ...]:
+    """The shapes of a profile, in the order in which they were profiled."""
+    return tuple(dict.fromkeys(record.shape for record in profile.records))
+
+
+def records_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
+    """The records of one shape: rungs in the ladder's order, then references."""
+    records = (record for record in profile.records if record.shape == shape)
+    return tuple(sorted(records, key=lambda r: (r.rung is None, r.rung or 0)))
+
+
+def rungs_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
+    """The records of one shape that are rungs of the ladder."""
+    return tuple(record for record in records_at(profile, shape) if record.rung is not None)
+
+
+def measurement(record: Record | None) -> Measured | None:
+    """The measurement of a launch whose result was not found wrong, else None."""
+    if record is None or record.status == "failed" or (record.check and not record.check.passed):
+        return None
+    return record.measured
+
+
+def why_not_measured(record: Record) -> str:
+    """Why `measurement` has nothing, in two or three words."""
+    if record.check and not record.check.passed:
+        return "failed the check"
+    return "not measured" if record.status == "ok" else record.status
+
+
+def twin(record: Record, recorded: Profile | None) -> Record | None:
+    """The record of the same variant, parameters and shape in an earlier run."""
+    earlier = recorded.records if recorded else ()
+    return next((r for r in earlier if (r.label, r.shape) == (record.label, record.shape)), None)
+
+
+def cublas_at(profile: Profile, shape: Gemm) -> Measured | None:
+    """The measurement of cuBLAS at a shape."""
+    found = (r for r in records_at(profile, shape) if r.variant == CUBLAS and measurement(r))
+    return measurement(next(found, None))
+
+
+def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:
+    """Speed against cuBLAS, and its interval.
+
+    Sample by sample where the run recorded that; else the quotient of two rates, which has no
+    interval.
+    """
+    if measured.relative_to_cublas:
+        return measured.relative_to_cublas.median, measured.relative_to_cublas.interval
+    return (measured.flop_per_s / cublas.flop_per_s if cublas else None), None
+
+
+def previous_rung(record: Record, records: tuple[Record, ...]) -> Record | None:
+    """The nearest lower rung that was measured: the step whose gain a reader asks for."""
+    lower = (
+        other
+        for other in records
+        if record.rung and other.rung and other.rung < record.rung and measurement(other)
+    )
+    return max(lower, key=lambda r: r.rung or 0, default=None)
+
+
+def fastest(profile: Profile, shape: Gemm) -> Record | None:
+    """The measured rung of the highest rate."""
+    measured = (record for record in rungs_at(profile, shape) if measurement(record))
+    return max(measured, key=_rate, default=None)
+
+
+def _rate(record: Record) -> float:
+    measured = measurement(record)
+    return measured.flop_per_s if measured else 0.0
+
+
+def recorded_label(recorded: Profile) -> str:
+    """What an earlier run is called wherever its numbers stand."""
+    return f"recorded {recorded.created[:10]} on {recorded.device.name}"

@@ -1,0 +1,153 @@
+"""The page: every figure, table and sentence of a profile, in one HTML file without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from types import ModuleType
+
+import plotly.graph_objects as go
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2.utils import htmlsafe_json_dumps
+from plotly.offline import get_plotlyjs
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.problem import Gemm
+from analysis.result import Profile
+from reports import ladder, style, text
+from reports.figures import accesses, patterns, performance, roofline, samples
+from reports.headline import Answer, answer, standing
+from reports.table import Table, ceilings_table, ladder_table, sampling_table
+
+GRADES = {
+    "theory": "Closed forms of the tiling and the device's nominal rates; nothing was executed.",
+    "measured": "Samples of a clock around launches on the device; the median stands for them, "
+    "with a 95% interval. A time of a result that failed its check is not shown.",
+    "recorded": "Measured too, in an earlier run on the same GPU model, at the date that stands "
+    "beside it.",
+    "compiled": "What the compiler reports for the kernel, and the theoretical occupancy that "
+    "follows from it and the device's limits.",
+    "checked": "Every element of the result against a float64 reference and an error bound; a "
+    "ratio above 1 fails.",
+    "nominal": "A data sheet's or a driver's figure, at the boost clock.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure of the page: its heading, how to read it, and Plotly's JSON if it has data."""
+
+    title: str
+    reading: str
+    figure: go.Figure
+
+    @property
+    def json(self) -> str:
+        """The figure for a script element: '<', '>' and '&' are escaped, so no tag can close it."""
+        figure = go.Figure(self.figure).update_layout(title=None, margin={"t": 40})
+        return htmlsafe_json_dumps(figure, dumps=lambda value: value.to_json())
+
+    @property
+    def why_empty(self) -> str:
+        """What stands in place of a figure without data."""
+        return "" if self.figure.data else self.figure.layout.annotations[0].text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """Everything that the page says about one shape."""
+
+    shape: str
+    answer: Answer
+    table: Table
+    ceilings: Table
+    sampling: Table
+    drawings: dict[str, Drawing]
+
+
+def page(profile: Profile, recorded: Profile | None = None) -> str:
+    """The report of `profile` as HTML; raises InputError where `recorded` is of another GPU."""
+    if recorded and recorded.device.key != profile.device.key:
+        raise InputError(
+            f"the recorded run is of {recorded.device.name}, the profile of "
+            f"{profile.device.name}: give a run of the same GPU model"
+        )
+    return _template().render(
+        profile=profile,
+        recorded=recorded,
+        recorded_label=ladder.recorded_label(recorded) if recorded else "",
+        standing=standing(profile),
+        chapters=[_chapter(profile, shape, recorded) for shape in ladder.shapes(profile)],
+        device=list(_device_rows(profile.device)),
+        environment=list(_environment_rows(profile)),
+        recorded_environment=list(_environment_rows(recorded)) if recorded else [],
+        grades=GRADES,
+        ink=style.INK,
+        plotly_js=get_plotlyjs(),
+        words=text.words,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("reports"),
+        autoescape=True,  # for every name; jinja2's select_autoescape would skip ".j2"
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter:
+    return Chapter(
+        shape=text.shape(shape),
+        answer=answer(profile, shape, recorded=recorded),
+        table=ladder_table(profile, shape, recorded=recorded),
+        ceilings=ceilings_table(profile, shape),
+        sampling=sampling_table(profile, shape),
+        drawings={
+            "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
+            "accesses": _drawing(accesses, accesses.figure(profile, shape)),
+            "patterns": _drawing(patterns, patterns.figure(profile, shape)),
+            "performance": _drawing(
+                performance, performance.figure(profile, shape, recorded=recorded)
+            ),
+            "samples": _drawing(samples, samples.figure(profile, shape, recorded=recorded)),
+        },
+    )
+
+
+def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:
+    return Drawing(title=module.TITLE, reading=module.READING, figure=figure)
+
+
+def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
+    """(field, value, grade, source) of every field of a device, its reached ceilings last."""
+    for field in fields(device):
+        if field.name in ("sources", "measured"):
+            continue
+        value = getattr(device, field.name)
+        grade = "nominal" if isinstance(value, int | float) else ""
+        source = device.sources.get(field.name, text.ABSENT)
+        yield text.words(field.name), text.named(field.name, value), grade, source
+    measured = device.measured
+    for field in fields(measured) if measured else ():
+        if field.name != "source":
+            value = text.named(field.name, getattr(measured, field.name))
+            source = measured.source if measured else ""
+            yield f"{text.words(field.name)}, reached", value, "measured", source
+
+
+def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:
+    environment = profile.environment
+    yield "created", profile.created
+    yield "executor", profile.executor
+    yield "run", profile.status
+    yield "toolkit version", environment.toolkit_version
+    yield "commit", environment.commit or text.absent("not known")
+    yield from environment.software.items()
+    yield from environment.hardware.items()

@@ -1,0 +1,229 @@
+"""How figures look: one colour and one symbol per variant, the same in every figure.
+
+Colours are those of Okabe and Ito ("Color Universal Design", 2008), which readers with a colour
+vision deficiency tell apart; black is left to axes and references. A symbol goes with every
+colour, so that nothing is told by colour alone. Symbols have a second meaning, their fill:
+
+| fill          | number                                                |
+|---------------|-------------------------------------------------------|
+| filled        | measured                                              |
+| filled, dot   | recorded: measured in an earlier run                  |
+| open, dot     | attainable: the least of the ceilings, theory         |
+| open          | uncached ceiling of the source texts, theory          |
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from analysis.result import Profile, Record
+
+# Readable on white and on near-black. The page replaces it by the text colour of its scheme.
+INK = "#76797c"
+GRID = "rgba(128,128,128,0.25)"
+CLEAR = "rgba(0,0,0,0)"
+DOT = "#ffffff"  # the dot of a filled symbol, which has the colour of its outline
+SWATCH = "#777a7d"  # like INK, and the same in any scheme, so that a dot shows on it
+
+# By rung. Yellow, pale on white, is that of the first, which only the smallest shapes can use.
+COLOURS = ("#f0e442", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#56b4e9")
+SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "triangle-down",
+    "pentagon",
+    "star",
+    "hexagon",
+    "cross",
+)
+FILLS = {"measured": "", "recorded": "-dot", "attainable": "-open-dot", "uncached": "-open"}
+
+GLOBAL_COLOUR, SHARED_COLOUR = "#4a6fa5", "#a9bcd6"
+
+ROW_PX = 46
+LONGEST_TICK, LONGEST_WORD = 18, 30  # characters: about a third of a telephone's width
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The colour and the symbol of one labelled variant."""
+
+    colour: str
+    symbol: str
+
+
+def looks(profile: Profile) -> dict[str, Look]:
+    """The look of every label of a profile; a variant keeps its colour, whatever its parameters."""
+    labels = {record.label: record.rung for record in profile.records}
+    found: dict[str, Look] = {}
+    for label, rung in labels.items():
+        if rung is None:
+            found[label] = Look(colour=INK, symbol="x")
+            continue
+        same = sum(labels[earlier] == rung for earlier in found)
+        found[label] = Look(
+            colour=COLOURS[(rung - 1) % len(COLOURS)],
+            symbol=SYMBOLS[(rung - 1 + 4 * same) % len(SYMBOLS)],
+        )
+    return found
+
+
+def plain(text: str) -> str:
+    """`text` as Plotly shows it literally: Plotly reads tags and entities in every label."""
+    return html.escape(text, quote=False)
+
+
+def tick(record: Record) -> str:
+    """A record's name for an axis, broken where it is long, and its status if not ok."""
+    lines = _lines(record.label) + ([] if record.status == "ok" else [f"({record.status})"])
+    return "<br>".join(map(plain, lines))
+
+
+def _lines(label: str) -> list[str]:
+    lines = [""]
+    for piece in re.findall(r"[^-_:,\s]*[-_:,\s]?", label):
+        if lines[-1] and len(lines[-1]) + len(piece) > LONGEST_TICK:
+            lines.append("")
+        lines[-1] += piece
+    return [
+        line[start : start + LONGEST_WORD]
+        for line in lines
+        for start in range(0, len(line) or 1, LONGEST_WORD)
+    ]
+
+
+def hover(*lines: str) -> str:
+    """The text of a hover box, one fact a line."""
+    return "<br>".join(plain(line) for line in lines if line)
+
+
+def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
+    """What all figures share: no background, neutral ink, the legend below."""
+    return {
+        "template": "none",
+        "title": {"text": plain(title), "x": 0, "xref": "paper", "font": {"size": 16}},
+        "height": height,
+        "font": {"color": INK, "size": 12, "family": "system-ui, sans-serif"},
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "margin": {"l": 8, "r": 12, "t": 48, "b": 8},
+        "hovermode": "closest",
+        "hoverlabel": {
+            "bgcolor": "#ffffff",
+            "bordercolor": "#9aa0a6",
+            "align": "left",
+            "namelength": -1,
+            "font": {"color": "#1b1f24", "size": 12},
+        },
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+            "font": {"size": 11},
+            "tracegroupgap": 0,
+        },
+        **more,
+    }
+
+
+def axis(title: str, **more: object) -> dict[str, object]:
+    """An axis with a title, a quiet grid and room for its labels."""
+    return {
+        "title": {"text": title, "standoff": 8},
+        "automargin": True,
+        "gridcolor": GRID,
+        "linecolor": GRID,
+        "zeroline": False,
+        "ticks": "outside",
+        "tickcolor": GRID,
+        **more,
+    }
+
+
+def rows_axis(
+    records: tuple[Record, ...], *, notes: tuple[str, ...] = (), **more: object
+) -> dict[str, object]:
+    """A vertical axis with one row per record, the first on top, at 0, 1, 2, ...
+
+    `notes` stand below the names, one per record.
+    """
+    ticks = [tick(record) for record in records]
+    for row, note in enumerate(notes):
+        ticks[row] += f"<br>{plain(note)}" if note else ""
+    return axis(
+        "",
+        tickmode="array",
+        tickvals=list(range(len(records))),
+        ticktext=ticks,
+        range=[len(records) - 0.5, -0.5],
+        showgrid=False,
+        ticks="",
+        **more,
+    )
+
+
+def rate_axis(title: str = "performance, FLOP/s", **more: object) -> dict[str, object]:
+    """An axis of FLOP/s with prefixed ticks: 10G, 1T."""
+    return axis(title, tickformat="~s", **more)
+
+
+def buttons(*choices: tuple[str, dict[str, object], dict[str, object]]) -> list[dict[str, object]]:
+    """A row of buttons above the plot; each is a label, a change of traces, one of the layout.
+
+    The colours are fixed: Plotly paints the active button near-white in any scheme.
+    """
+    return [
+        {
+            "type": "buttons",
+            "direction": "right",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1,
+            "yanchor": "bottom",
+            "pad": {"b": 8},
+            "bgcolor": "#c4ccd6",
+            "bordercolor": "#9aa0a6",
+            "font": {"color": "#1b1f24", "size": 11},
+            "buttons": [
+                {"label": label, "method": "update", "args": [traces, changes]}
+                for label, traces, changes in choices
+            ],
+        }
+    ]
+
+
+def key(name: str, symbol: str, **more: object) -> dict[str, object]:
+    """A legend entry that explains a symbol and draws nothing."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "name": name,
+        "marker": {"symbol": symbol, "size": 10, "color": SWATCH, "line": _outline(symbol)},
+        "hoverinfo": "skip",
+        **more,
+    }
+
+
+def _outline(symbol: str) -> dict[str, object]:
+    has_dot = symbol.endswith("-dot") and "open" not in symbol
+    return {"color": DOT, "width": 1.5} if has_dot else {"color": SWATCH, "width": 1.5}
+
+
+def empty(title: str, reason: str) -> go.Figure:
+    """A figure that says why it has nothing to show; it has no traces."""
+    note = {"text": plain(reason), "showarrow": False, "xref": "paper", "yref": "paper"}
+    hidden = {"visible": False}
+    return go.Figure(
+        layout=layout(title, height=160, annotations=[note], xaxis=hidden, yaxis=hidden)
+    )

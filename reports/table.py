@@ -1,0 +1,296 @@
+"""The ladder as rows and columns of text, for the page and for the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from analysis.problem import Gemm
+from analysis.result import Measured, Profile, Record
+from analysis.roofline import share_of_peak
+from reports import ladder, text
+from reports.headline import check_failure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A value, and quieter lines below it."""
+
+    text: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column: its title, the grade of its numbers, and how a record fills it."""
+
+    title: str
+    grade: str
+    cell: Callable[[Record], Cell]
+    is_number: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of cells under titled columns; `grades` are runs of (grade, number of columns)."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def starts(self) -> tuple[bool, ...]:
+        """Whether a column is the first of its grade."""
+        grades = [column.grade for column in self.columns]
+        return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
+
+    @property
+    def grades(self) -> tuple[tuple[str, int], ...]:
+        runs = groupby(column.grade for column in self.columns)
+        return tuple((grade, len(list(run))) for grade, run in runs)
+
+
+def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table:
+    """One row per record of a shape; columns of a grade that no record has are left out."""
+    records = ladder.records_at(profile, shape)
+    columns = [*_names()]
+    if any(record.measured for record in records):
+        columns += _times(profile, profile, shape, "measured")
+    if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
+        columns += _times(profile, recorded, shape, ladder.recorded_label(recorded))
+    if any(record.theory for record in records):
+        columns += _theory()
+    if any(record.resources or record.occupancy for record in records):
+        columns += _compiled()
+    if any(record.check for record in records):
+        columns += [Column(title="check", grade="checked", cell=_check, is_number=False)]
+    columns += [
+        Column(title="outcome", grade="", cell=_outcome, is_number=False),
+        Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
+    ]
+    return _table(columns, records)
+
+
+def ceilings_table(profile: Profile, shape: Gemm) -> Table:
+    """Every ceiling of every rung, with its basis: what `attainable` is the least of."""
+    roofs = [
+        (record, ceiling)
+        for record in ladder.rungs_at(profile, shape)
+        if record.theory
+        for ceiling in (*record.theory.ceilings, record.theory.uncached)
+    ]
+    titles = ("rung", "ceiling", "rate", "time", "basis")
+    columns = tuple(
+        Column(title=title, grade="theory", cell=_no_cell, is_number=title in ("rate", "time"))
+        for title in titles
+    )
+    rows = tuple(
+        (
+            Cell(text=record.label),
+            Cell(text=roof.name),
+            Cell(text=text.flop_per_s(roof.flop_per_s)),
+            Cell(text=text.seconds(roof.time_s)),
+            Cell(text=roof.basis),
+        )
+        for record, roof in roofs
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def sampling_table(profile: Profile, shape: Gemm) -> Table:
+    """How each measurement was taken, and the GPU's state around it."""
+    records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
+    return _table([_label_column(), *map(_sampling_column, _SAMPLING)], records)
+
+
+def _table(columns: list[Column], records: tuple[Record, ...]) -> Table:
+    rows = tuple(tuple(column.cell(record) for column in columns) for record in records)
+    return Table(columns=tuple(columns), rows=rows)
+
+
+def _no_cell(record: Record) -> Cell:
+    return Cell(text=text.ABSENT)
+
+
+def _label_column() -> Column:
+    return Column(title="variant", grade="", cell=lambda r: Cell(text=r.label), is_number=False)
+
+
+def _names() -> Iterator[Column]:
+    yield Column(title="rung", grade="", cell=lambda r: Cell(text=str(r.rung or text.ABSENT)))
+    yield Column(
+        title="variant",
+        grade="",
+        cell=lambda r: _cell(r.label, "" if r.title == r.label else r.title),
+        is_number=False,
+    )
+
+
+def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[Column]:
+    """Columns of one run's times: the profile's own, or an earlier one's."""
+    cublas = ladder.cublas_at(run, shape)
+    records = ladder.records_at(run, shape)
+
+    def column(title: str, one: Callable[[Record, Measured], Cell]) -> Column:
+        # the reason of an absence stands once, with the time
+        absence = ladder.why_not_measured if title == "time" else lambda _: ""
+
+        def cell(record: Record) -> Cell:
+            own = record if run is profile else ladder.twin(record, run)
+            measured = ladder.measurement(own)
+            if own is None or measured is None:
+                return _cell(text.ABSENT, absence(own or record))
+            return one(own, measured)
+
+        return Column(title=title, grade=grade, cell=cell)
+
+    yield column("time", _time)
+    yield column("rate", lambda r, m: Cell(text=text.flop_per_s(m.flop_per_s)))
+    yield column(
+        "of FP32 peak",
+        lambda r, m: Cell(text=text.percent(share_of_peak(m.flop_per_s, run.device))),
+    )
+    yield column("of attainable", _of_attainable)
+    yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, cublas))
+    yield column("over previous rung", lambda r, m: _over_previous(r, m, records))
+
+
+def _time(record: Record, measured: Measured) -> Cell:
+    bounds = measured.interval_s
+    spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
+    samples = f"{text.count(len(measured.samples_s))} samples"
+    return _cell(text.seconds(measured.median_s), spread, samples)
+
+
+def _of_attainable(record: Record, measured: Measured) -> Cell:
+    if record.theory is None:
+        return Cell(text=text.ABSENT)
+    return Cell(text=text.percent(measured.flop_per_s / record.theory.attainable_flop_per_s))
+
+
+def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> Cell:
+    share, bounds = ladder.of_cublas(measured, cublas)
+    spread = f"95%: {text.interval(bounds, text.percent)}" if bounds else ""
+    return _cell(text.percent(share), spread)
+
+
+def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
+    previous = ladder.previous_rung(record, records)
+    before = ladder.measurement(previous)
+    if previous is None or before is None:
+        return Cell(text=text.ABSENT)
+    gain = text.ratio(measured.flop_per_s / before.flop_per_s)
+    return _cell(gain, f"over {previous.label}")
+
+
+def _theory() -> Iterator[Column]:
+    def intensity(record: Record) -> Cell:
+        theory = record.theory
+        return Cell(text=text.flop_per_byte(theory.intensity_loads if theory else None))
+
+    def attainable(record: Record) -> Cell:
+        theory = record.theory
+        return Cell(text=text.flop_per_s(theory.attainable_flop_per_s if theory else None))
+
+    def limiter(record: Record) -> Cell:
+        return Cell(text=record.theory.limiter if record.theory else text.ABSENT)
+
+    yield Column(title="intensity of loads", grade="theory", cell=intensity)
+    yield Column(title="attainable", grade="theory", cell=attainable)
+    yield Column(title="limiter", grade="theory", cell=limiter, is_number=False)
+
+
+def _compiled() -> Iterator[Column]:
+    yield Column(title="registers per thread", grade="compiled", cell=_registers)
+    yield Column(title="shared per block", grade="compiled", cell=_shared)
+    yield Column(title="occupancy (theoretical)", grade="compiled", cell=_occupancy)
+
+
+def _registers(record: Record) -> Cell:
+    resources = record.resources
+    if resources is None:
+        return Cell(text=text.ABSENT)
+    spilled = f"{text.size(resources.local_bytes)} local memory" if resources.local_bytes else ""
+    return _cell(text.count(resources.registers_per_thread), spilled)
+
+
+def _shared(record: Record) -> Cell:
+    if record.resources is None:
+        return Cell(text=text.ABSENT)
+    dynamic = record.geometry.dynamic_shared_bytes if record.geometry else 0
+    total = record.resources.static_shared_bytes + dynamic
+    return _cell(text.size(total), f"{text.size(dynamic)} dynamic" if dynamic else "")
+
+
+def _occupancy(record: Record) -> Cell:
+    occupancy = record.occupancy
+    if occupancy is None:
+        return Cell(text=text.ABSENT)
+    waves = f"{text.count(round(record.waves, 2))} waves" if record.waves is not None else ""
+    limits = f"limited by {text.listing(occupancy.limiters)}"
+    return _cell(text.percent(occupancy.fraction), limits, waves)
+
+
+def _check(record: Record) -> Cell:
+    check = record.check
+    if check is None:
+        return _cell(text.ABSENT, "not checked")
+    if not check.passed:
+        return _cell("failed", check_failure(record))
+    return _cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound")
+
+
+def _outcome(record: Record) -> Cell:
+    is_padded = record.executed_shape != record.shape
+    padded = f"padded to {text.shape(record.executed_shape)}" if is_padded else ""
+    compiled = record.resources.note if record.resources else None
+    return _cell(record.status, record.reason or "", padded, compiled or "", *record.notes)
+
+
+def _cell(value: str, *details: str) -> Cell:
+    return Cell(text=value, details=tuple(detail for detail in details if detail))
+
+
+def _around(measured: Measured, field: str, one: Callable[[float | None], str] = text.hertz) -> str:
+    """A state of the GPU before and after: '1.695 GHz → 1.680 GHz'."""
+    before, after = (
+        one(getattr(state, field)) if state else text.ABSENT
+        for state in (measured.before, measured.after)
+    )
+    return before if before == after else f"{before} → {after}"
+
+
+def _throttled(measured: Measured) -> str:
+    states = (measured.before, measured.after)
+    known = [state for state in states if state]
+    reasons = dict.fromkeys(reason for state in known for reason in state.throttle_reasons)
+    return text.listing(list(reasons)) if reasons else "nothing" if known else text.ABSENT
+
+
+_SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
+    ("clock", lambda m: m.clock),
+    ("L2", lambda m: m.l2),
+    ("samples", lambda m: text.count(len(m.samples_s))),
+    ("least", lambda m: text.seconds(min(m.samples_s, default=None))),
+    ("median", lambda m: text.seconds(m.median_s)),
+    ("greatest", lambda m: text.seconds(max(m.samples_s, default=None))),
+    ("stopped by", lambda m: m.stopped_by),
+    ("SM clock", lambda m: _around(m, "sm_clock_hz")),
+    ("memory clock", lambda m: _around(m, "memory_clock_hz")),
+    ("power", lambda m: _around(m, "power_w", text.watts)),
+    ("temperature", lambda m: _around(m, "temperature_c", text.celsius)),
+    ("throttled by", _throttled),
+)
+
+
+def _sampling_column(row: tuple[str, Callable[[Measured], str]]) -> Column:
+    title, one = row
+
+    def cell(record: Record) -> Cell:
+        measured = ladder.measurement(record)
+        return Cell(text=one(measured) if measured else text.ABSENT)
+
+    return Column(title=title, grade="measured", cell=cell, is_number=title not in _WORDS)
+
+
+_WORDS = ("clock", "L2", "stopped by", "throttled by")

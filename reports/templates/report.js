@@ -1,0 +1,46 @@
+const NARROW = 640; // px: below it a legend needs more rows than the plot can spare
+const LEGEND_ROW = 19; // px
+
+function draw(plot) {
+  const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+  const source = plot.parentElement.querySelector("script").textContent;
+  const figure = JSON.parse(source.replaceAll(INK, ink));
+  const width = plot.clientWidth;
+  if (width < NARROW) {
+    figure.layout.height += LEGEND_ROW * figure.data.filter((one) => one.showlegend !== false).length / 2;
+  }
+  plot.dataset.narrow = width < NARROW;
+  return Plotly.react(plot, figure.data, figure.layout, {
+    responsive: false, displaylogo: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  });
+}
+
+const visible = () => [...document.querySelectorAll(".chapter:not([hidden]) .plot")];
+const drawAll = () => visible().forEach(draw);
+
+function resize() {
+  for (const plot of visible()) {
+    const crossed = plot.dataset.narrow !== String(plot.clientWidth < NARROW);
+    if (crossed) draw(plot); else Plotly.Plots.resize(plot);
+  }
+}
+
+function show(shape) {
+  for (const chapter of document.querySelectorAll(".chapter")) {
+    chapter.hidden = chapter.dataset.shape !== shape;
+  }
+  drawAll();
+}
+
+const choice = document.getElementById("shape");
+if (choice) {
+  show(choice.value); // a browser may restore an earlier choice
+  choice.addEventListener("change", () => show(choice.value));
+} else {
+  drawAll();
+}
+addEventListener("resize", resize);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawAll(); });
+addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawAll(); });

@@ -1,0 +1,210 @@
+"""Units and rounding: SI values in, text for people out. No HTML.
+
+Both the page and the terminal use these functions, so that a number reads the same everywhere.
+Each takes None for a value that was not obtained, and answers with a dash.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from analysis.problem import Gemm
+from analysis.result import Interval
+
+ABSENT = "–"
+
+_DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"))
+_SMALLEST = (1e-9, "n")
+_BINARY = ((1024**4, "TiB"), (1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_ACRONYMS = frozenset({"sm", "dram", "l2", "fp32", "flop"})
+_LONGEST_COUNT = 10**9  # longer ones are no longer read digit by digit
+
+
+def absent(reason: str | None = None) -> str:
+    """A dash for a number that was not obtained, with why where that is known."""
+    return f"{ABSENT} ({reason})" if reason else ABSENT
+
+
+def seconds(time_s: float | None) -> str:
+    """A time to four digits: '1.234 ms'."""
+    return _with_prefix(time_s, "s", digits=4)
+
+
+def flop_per_s(rate: float | None) -> str:
+    """A rate of work to three digits: '8.43 TFLOP/s'."""
+    return _with_prefix(rate, "FLOP/s", digits=3)
+
+
+def bytes_per_s(bandwidth: float | None) -> str:
+    """A bandwidth to four digits, in powers of 1000: '936.2 GB/s'."""
+    return _with_prefix(bandwidth, "B/s", digits=4)
+
+
+def hertz(clock_hz: float | None) -> str:
+    """A clock to four digits: '1.695 GHz'."""
+    return _with_prefix(clock_hz, "Hz", digits=4)
+
+
+def watts(power_w: float | None) -> str:
+    """A power to three digits: '350 W'."""
+    return _with_prefix(power_w, "W", digits=3)
+
+
+def celsius(temperature_c: float | None) -> str:
+    """A temperature in whole degrees: '61 °C'."""
+    return ABSENT if temperature_c is None else f"{temperature_c:.0f} °C"
+
+
+def percent(share: float | None) -> str:
+    """A share to one decimal, or to two digits where it is below 1 %: '21.1 %', '0.66 %'."""
+    if share is None:
+        return ABSENT
+    value = 100 * share
+    return f"{_significant(value, 2) if 0 < abs(value) < 1 else _decimals(value, 1)} %"
+
+
+def ratio(value: float | None) -> str:
+    """How many times, to three digits: '1.27×'."""
+    return ABSENT if value is None else f"{_significant(value, 3)}×"
+
+
+def flop_per_byte(intensity: float | None) -> str:
+    """An arithmetic intensity to four digits, no trailing zeros: '16 FLOP/B'."""
+    return ABSENT if intensity is None else f"{_plain(intensity, 4)} FLOP/B"
+
+
+def count(value: float | Fraction | None) -> str:
+    """A count with thousands separators, from a billion on as a power: '49,152', '1.374 × 10¹¹'.
+
+    Averages (counts per something) keep four digits: '0.25', '64.5'.
+    """
+    if value is None:
+        return ABSENT
+    if not math.isfinite(value):
+        return _not_finite(float(value))
+    if abs(value) >= _LONGEST_COUNT:
+        mantissa, exponent = f"{float(value):.3e}".split("e")
+        return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    if value == int(value):
+        return f"{int(value):,}"
+    return _plain(float(value), 4)
+
+
+def size(size_bytes: int | None) -> str:
+    """A size in powers of 1024, to four digits: '48 KiB', '512 B'."""
+    if size_bytes is None:
+        return ABSENT
+    for scale, unit in _BINARY:
+        if size_bytes >= scale:
+            return f"{_plain(size_bytes / scale, 4)} {unit}"
+    return f"{size_bytes:,} B"
+
+
+def interval(bounds: Interval | None, one: Callable[[float], str]) -> str:
+    """A 95% interval, both ends written by `one`, a shared unit once: '1.230 to 1.241 ms'."""
+    if bounds is None:
+        return ABSENT
+    low, high = one(bounds.low), one(bounds.high)
+    value, _, unit = low.partition(" ")
+    return f"{value} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
+
+
+def shape(problem: Gemm) -> str:
+    """M × N × K: '4096 × 4096 × 4096'."""
+    return f"{problem.m} × {problem.n} × {problem.k}"
+
+
+def listing(names: tuple[str, ...] | list[str]) -> str:
+    """Names as in a sentence: 'a', 'a and b', 'a, b and c'."""
+    if not names:
+        return ABSENT
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def date(created: str) -> str:
+    """The day of an ISO 8601 moment: '2025-03-01'."""
+    return created[:10]
+
+
+def named(name: str, value: object) -> str:
+    """A record's field as text, by the unit that stands in its name.
+
+    >>> named("dram_bytes_per_s", 936.2e9)
+    '936.2 GB/s'
+    """
+    if value is None:
+        return absent("not known")
+    if isinstance(value, tuple):
+        return _tuple(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return _unit_of(name)(value)
+
+
+def words(name: str) -> str:
+    """A field's name as words: 'max threads per SM'."""
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in name.split("_"))
+
+
+def _tuple(values: tuple[object, ...]) -> str:
+    """A version ('8.6') or a list of names."""
+    versions = all(isinstance(value, int) for value in values)  # (8, 6)
+    return (("." if versions else ", ").join(map(str, values))) or ABSENT
+
+
+def _unit_of(name: str) -> Callable[[float], str]:
+    for ending, unit in (
+        ("flop_per_s", flop_per_s),
+        ("bytes_per_s", bytes_per_s),
+        ("_hz", hertz),
+        ("_s", seconds),
+    ):
+        if name.endswith(ending):
+            return unit
+    if "bytes_per_clock" in name:
+        return lambda value: f"{count(value)} B/clock"
+    return size_and_count if "bytes" in name else count
+
+
+def size_and_count(size_bytes: float) -> str:
+    """A size that limits are compared with, to the byte too: '48 KiB (49,152 B)'."""
+    short, exact = size(int(size_bytes)), f"{int(size_bytes):,} B"
+    return short if short == exact else f"{short} ({exact})"
+
+
+def _with_prefix(value: float | None, unit: str, *, digits: int) -> str:
+    if value is None:
+        return ABSENT
+    if value == 0:
+        return f"0 {unit}"
+    if not math.isfinite(value):
+        return f"{_not_finite(value)} {unit}"
+    rounded = float(f"{value:.{digits - 1}e}")  # first, so that 999.96 G becomes 1.00 T
+    scale, prefix = next((row for row in _DECIMAL if abs(rounded) >= row[0]), _SMALLEST)
+    return f"{_significant(rounded / scale, digits)} {prefix}{unit}"
+
+
+def _significant(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return _not_finite(value)
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")
+    return f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def _plain(value: float, digits: int) -> str:
+    text = _significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _decimals(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}" if math.isfinite(value) else _not_finite(value)
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"

@@ -1,0 +1,321 @@
+"""Profiles to render: the RTX 3090 of the source texts, with its published times."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.access import Tiling, access_counts
+from analysis.devices import Device, MeasuredCeilings, find_device
+from analysis.geometry import Geometry
+from analysis.problem import Gemm
+from analysis.result import (
+    SCHEMA_VERSION,
+    Check,
+    Environment,
+    GpuState,
+    Interval,
+    Measured,
+    Occupancy,
+    Pattern,
+    Profile,
+    Ratio,
+    Record,
+    Resources,
+    Theory,
+)
+from analysis.theory import theory
+
+N = 4096
+SHAPE = Gemm(m=N, n=N, k=N)
+SMALL = Gemm(m=2048, n=2048, k=2048)
+
+# (name, idea, tiling, seconds at 4096 on an RTX 3090, sectors of load A, registers, shared bytes)
+RUNGS = (
+    ("one-block", "One thread per element, a single block", Tiling(block_m=32, block_n=32), 0, 1),
+    (
+        "naive-uncoalesced",
+        "A grid of blocks; neighbouring threads own neighbouring rows",
+        Tiling(block_m=32, block_n=32),
+        0.459418,
+        32,
+    ),
+    (
+        "naive-coalesced",
+        "Neighbouring threads own neighbouring columns",
+        Tiling(block_m=32, block_n=32),
+        0.0685564,
+        1,
+    ),
+    (
+        "tiled",
+        "Tiles of A and B are shared by a block",
+        Tiling(block_m=32, block_n=32, block_k=32),
+        0.0516459,
+        4,
+    ),
+    (
+        "coarsened-1d",
+        "A thread computes a column of C and keeps B in a register",
+        Tiling(block_m=64, block_n=64, block_k=8, thread_m=8),
+        0.0156905,
+        4,
+    ),
+    (
+        "coarsened-2d",
+        "A thread computes a square of C as outer products",
+        Tiling(block_m=128, block_n=128, block_k=16, thread_m=8, thread_n=8),
+        0.00969676,
+        4,
+    ),
+    (
+        "vectorized",
+        "float4 loads and stores",
+        Tiling(
+            block_m=128,
+            block_n=128,
+            block_k=16,
+            thread_m=8,
+            thread_n=8,
+            global_width=4,
+            shared_store_b_width=4,
+            shared_load_a_width=4,
+            shared_load_b_width=4,
+        ),
+        0.0075122,
+        16,
+    ),
+)
+CUBLAS_S = 0.00518697
+
+
+def patterns(tiling: Tiling, shape: Gemm, sectors_of_a: int) -> tuple[Pattern, ...]:
+    """One pattern per access; load A of the uncoalesced rung is a column of 32 sectors."""
+    width = 4 * tiling.global_width
+
+    def one(
+        space: str, operation: str, operand: str, cost: int, ideal: int, **more: int
+    ) -> Pattern:
+        names = (
+            ("sectors", "ideal_sectors")
+            if space == "global"
+            else ("wavefronts", "ideal_wavefronts")
+        )
+        costs = dict(zip(names, (cost, ideal), strict=True))
+        lines = max(1, cost // 4) if cost < 32 else cost
+        return Pattern(
+            space=space,
+            operation=operation,
+            operand=operand,
+            instruction_bytes=width if space == "global" else 4,
+            requests=shape.m * shape.k // 32,
+            cycles=lines if space == "global" else cost,
+            **costs,
+            **more,
+        )
+
+    found = [
+        one("global", "load", "A", sectors_of_a, min(sectors_of_a, 4)),
+        one("global", "load", "B", 4 * tiling.global_width, 4 * tiling.global_width),
+        one("global", "store", "C", sectors_of_a if sectors_of_a == 32 else 4, 4),
+    ]
+    if tiling.block_k:
+        found += [
+            one("shared", "store", "A", 4 if tiling.thread_n > 1 else 1, 1),
+            one("shared", "store", "B", 1, 1),
+            one("shared", "load", "A", 1, 1),
+            one("shared", "load", "B", 2 if tiling.thread_n > 1 else 1, 1),
+        ]
+    return tuple(found)
+
+
+def theory_of(rung: int, shape: Gemm, device: Device) -> Theory:
+    _, _, tiling, _, sectors_of_a = RUNGS[rung - 1]
+    return theory(access_counts(tiling, shape), patterns(tiling, shape, sectors_of_a), device)
+
+
+def measured(
+    median_s: float, shape: Gemm, *, cublas_s: float | None = None, **more: object
+) -> Measured:
+    """A hundred samples within one percent above and below `median_s`."""
+    noise = random.Random(f"{median_s}")
+    samples = tuple(median_s * (1 + noise.uniform(-0.01, 0.01)) for _ in range(100))
+    values: dict[str, object] = {
+        "clock": "CUDA events",
+        "l2": "flushed",
+        "samples_s": samples,
+        "median_s": median_s,
+        "interval_s": Interval(low=median_s * 0.998, high=median_s * 1.002),
+        "flop_per_s": shape.flop / median_s,
+        "stopped_by": "precision",
+        "before": GpuState(sm_clock_hz=1.695e9, power_w=120.0, temperature_c=41.0),
+        "after": GpuState(
+            sm_clock_hz=1.62e9, power_w=349.0, temperature_c=63.0, throttle_reasons=("power cap",)
+        ),
+    }
+    if cublas_s:
+        share = cublas_s / median_s
+        values["relative_to_cublas"] = Ratio(
+            peer="cublas", median=share, interval=Interval(low=share * 0.99, high=share * 1.01)
+        )
+    return Measured(**(values | more))
+
+
+def passed() -> Check:
+    return Check(
+        passed=True,
+        worst_ratio=0.0312,
+        worst_row=17,
+        worst_column=4,
+        max_absolute_error=1.5e-5,
+        bound="a bound",
+    )
+
+
+def rung(number: int, shape: Gemm, device: Device, *, is_measured: bool, **more: object) -> Record:
+    name, idea, tiling, seconds, _ = RUNGS[number - 1]
+    common = {
+        "variant": name,
+        "label": name,
+        "title": name.replace("-", " ").capitalize(),
+        "idea": idea,
+        "rung": number,
+        "parameters": {},
+        "shape": shape,
+        "executed_shape": shape,
+    }
+    if not seconds:
+        reason = "a single block computes at most 32 × 32"
+        return Record(**(common | {"status": "skipped", "reason": reason} | more))
+    seconds *= (shape.m / N) ** 3
+    values = common | {
+        "geometry": Geometry(
+            grid=(shape.n // tiling.block_n, shape.m // tiling.block_m, 1),
+            block=(tiling.threads_per_block, 1, 1),
+        ),
+        "resources": Resources(
+            architecture=device.sm_arch,
+            compiler="NVRTC 13.0.88",
+            registers_per_thread=24 + 16 * number,
+            static_shared_bytes=tiling.shared_bytes,
+            local_bytes=0,
+        ),
+        "occupancy": Occupancy(
+            blocks_per_sm=1,
+            warps_per_sm=32,
+            max_warps_per_sm=48,
+            limiters=("threads",) if number < 5 else ("registers", "shared memory"),
+        ),
+        "waves": 12.49,
+        "theory": theory_of(number, shape, device),
+    }
+    if is_measured:
+        cublas_s = CUBLAS_S * (shape.m / N) ** 3
+        values |= {"measured": measured(seconds, shape, cublas_s=cublas_s), "check": passed()}
+    return Record(**(values | more))
+
+
+def cublas(shape: Gemm, *, is_measured: bool = True) -> Record:
+    return Record(
+        variant="cublas",
+        label="cublas",
+        title="cuBLAS",
+        idea="NVIDIA's own",
+        rung=None,
+        parameters={},
+        shape=shape,
+        executed_shape=shape,
+        status="ok" if is_measured else "skipped",
+        reason=None if is_measured else "needs a GPU",
+        measured=measured(CUBLAS_S * (shape.m / N) ** 3, shape) if is_measured else None,
+        check=passed() if is_measured else None,
+    )
+
+
+def cpu(shape: Gemm) -> Record:
+    return Record(
+        variant="cpu",
+        label="cpu",
+        title="NumPy on the CPU",
+        idea="The reference of every check",
+        rung=None,
+        parameters={},
+        shape=shape,
+        executed_shape=shape,
+        measured=measured(0.35, shape, clock="host clock", l2="host", before=None, after=None),
+    )
+
+
+def profile(*shapes: Gemm, is_measured: bool = False, **more: object) -> Profile:
+    """The seven rungs at each shape, and the references where something was measured."""
+    device = find_device("rtx-3090")
+    records = [
+        record
+        for shape in shapes or (SHAPE,)
+        for record in (
+            *(rung(n, shape, device, is_measured=is_measured) for n in range(1, len(RUNGS) + 1)),
+            *((cpu(shape), cublas(shape)) if is_measured else ()),
+        )
+    ]
+    values: dict[str, object] = {
+        "schema_version": SCHEMA_VERSION,
+        "created": "2026-02-03T04:05:06Z",
+        "command": "gemm-ladder profile --device rtx-3090 --shape 4096",
+        "status": "complete",
+        "executor": "gpu" if is_measured else "theory",
+        "seed": 20260203,
+        "device": device,
+        "environment": Environment(
+            toolkit_version="0.1.0",
+            commit="0123456789abcdef",
+            software={"Python": "3.11.7", "NVRTC": "13.0.88"},
+            hardware={"GPU": "NVIDIA GeForce RTX 3090", "driver": "580.65.06"}
+            if is_measured
+            else {},
+        ),
+        "records": tuple(records),
+    }
+    return Profile(**(values | more))
+
+
+def with_ceilings(made: Profile) -> Profile:
+    """The profile on a device whose reached ceilings and L2 bandwidth are known."""
+    reached = MeasuredCeilings(
+        source="a benchmark of 2026-01-01",
+        fp32_flop_per_s=29.1e12,
+        dram_bytes_per_s=868e9,
+        l2_bytes_per_s=2.2e12,
+    )
+    return replace(made, device=replace(made.device, l2_bytes_per_s=2.9e12, measured=reached))
+
+
+def change(made: Profile, label: str, **changes: object) -> Profile:
+    """The profile with one variant's records changed."""
+    return replace(
+        made,
+        records=tuple(replace(r, **changes) if r.label == label else r for r in made.records),
+    )
+
+
+@pytest.fixture
+def build() -> SimpleNamespace:
+    """The builders of this file, for tests to combine."""
+    functions: tuple[Callable[..., object], ...] = (
+        change, cpu, cublas, measured, passed, profile, rung, theory_of, with_ceilings,
+    )  # fmt: skip
+    named = {function.__name__: function for function in functions}
+    return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)
+
+
+@pytest.fixture
+def in_theory() -> Profile:
+    return profile()
+
+
+@pytest.fixture
+def on_gpu() -> Profile:
+    return profile(is_measured=True)
