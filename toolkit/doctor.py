@@ -111,7 +111,7 @@ def _nvrtc(name: str) -> Finding:
     try:
         known = supported_architectures()
     except Exception as error:
-        detail = _first_line(error)
+        detail = _first_line(error).removesuffix(f": {INSTALL_NVRTC}")
         return Finding(name=name, status="missing", detail=detail, remedy=INSTALL_NVRTC)
     detail = f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
     return Finding(name=name, status="ok", detail=detail)

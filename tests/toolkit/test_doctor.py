@@ -1,0 +1,299 @@
+"""The doctor on machines that are made up: driver, commands, packages and files are fakes."""
+
+from __future__ import annotations
+
+import time
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from analysis.errors import UnavailableError
+from toolkit import doctor
+from toolkit.compile import REMEDY
+from toolkit.doctor import ABILITIES, Finding, abilities, examine
+
+GPUS = [("NVIDIA GeForce RTX 3090", 8, 6), ("Tesla T4", 7, 5)]
+PACKAGES = {"pycuda": "2026.1", "nvmath-python": "1.0.0", "nvidia-ml-py": "13.580.65"}
+
+
+class FakeDriver:
+    """libcuda.so.1 as ctypes calls it: results go through pointers, the status comes back."""
+
+    def __init__(
+        self, gpus: list[tuple[str, int, int]], *, status: int = 0, version: int = 13000
+    ) -> None:
+        self.gpus, self.status, self.version = gpus, status, version
+
+    def cuInit(self, _: int) -> int:  # noqa: N802
+        return self.status
+
+    def cuDriverGetVersion(self, result: Any) -> int:  # noqa: N802
+        result._obj.value = self.version
+        return 0
+
+    def cuDeviceGetCount(self, result: Any) -> int:  # noqa: N802
+        result._obj.value = len(self.gpus)
+        return self.status
+
+    def cuDeviceGetName(self, text: Any, size: int, index: int) -> int:  # noqa: N802
+        text.value = self.gpus[index][0].encode()
+        assert len(text.value) < size
+        return 0
+
+    def cuDeviceGetAttribute(self, result: Any, attribute: int, index: int) -> int:  # noqa: N802
+        result._obj.value = self.gpus[index][{75: 1, 76: 2}[attribute]]  # cuda.h
+        return 0
+
+    def cuGetErrorName(self, status: int, result: Any) -> int:  # noqa: N802
+        result._obj.value = f"CUDA_ERROR_{status}".encode()
+        return 0
+
+
+class Machine:
+    """A machine with everything; each test takes something away."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.driver: FakeDriver | None = FakeDriver(GPUS)
+        self.packages = dict(PACKAGES)
+        self.modules: dict[str, Any] = {
+            "pycuda.driver": SimpleNamespace(),
+            "nvmath.bindings.cublasLt": SimpleNamespace(get_version=lambda: 130000),
+            "pynvml": SimpleNamespace(nvmlInit=lambda: None),
+        }
+        self.files = {"/proc/driver/nvidia/params": "RmProfilingAdminOnly: 0\n"}
+        self.folder = folder
+        self.command("nvcc", "Cuda compilation tools, release 13.0, V13.0.88")
+        self.command("ncu", "NVIDIA (R) Nsight Compute\nVersion 2025.3.1.0 (build 36398880)")
+        monkeypatch.setenv("PATH", str(folder))
+        for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"):
+            monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setattr(doctor, "_driver_library", lambda: self.driver)
+        monkeypatch.setattr(doctor, "_read", self.files.get)
+        monkeypatch.setattr(doctor, "import_module", self._import)
+        monkeypatch.setattr(metadata, "version", self._version)
+        monkeypatch.setattr(doctor, "supported_architectures", lambda: [75, 86, 120])
+        monkeypatch.setattr(doctor, "compiler_version", lambda: "NVRTC 13.0.88")
+
+    def command(self, name: str, output: str, folder: Path | None = None) -> None:
+        path = (folder or self.folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\nprintf '%s' '{output}'\n")  # printf is built into sh
+        path.chmod(0o755)
+
+    def found(self, name: str) -> Finding:
+        (finding,) = [finding for finding in examine() if finding.name == name]
+        return finding
+
+    def _import(self, name: str) -> Any:
+        module = self.modules[name]
+        if isinstance(module, Exception):
+            raise module
+        return module
+
+    def _version(self, distribution: str) -> str:
+        if distribution not in self.packages:
+            raise metadata.PackageNotFoundError(distribution)
+        return self.packages[distribution]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path / "bin")
+
+
+def test_a_machine_with_everything_can_do_everything(machine: Machine) -> None:
+    findings = examine()
+    assert [finding for finding in findings if finding.status != "ok"] == []
+    assert [finding.name for finding in findings[-3:]] == list(ABILITIES)
+    assert len({finding.name for finding in findings}) == len(findings)
+    assert not any(finding.remedy for finding in findings)
+
+
+def test_gpus_are_named_with_their_compute_capability(machine: Machine) -> None:
+    assert machine.found("GPU").detail == (
+        "NVIDIA GeForce RTX 3090 (compute capability 8.6), Tesla T4 (compute capability 7.5)"
+    )
+    assert machine.found("NVIDIA driver").detail == "for CUDA 13.0"
+
+
+def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine: Machine) -> None:
+    machine.driver = FakeDriver([], status=100)  # CUDA_ERROR_NO_DEVICE
+    assert machine.found("NVIDIA driver").status == "ok"
+    assert machine.found("GPU").status == "optional missing"
+    assert machine.found("GPU").detail == "the driver has no GPU"
+    machine.driver = None
+    assert machine.found("NVIDIA driver").status == "optional missing"
+    assert "install the NVIDIA driver" in machine.found("NVIDIA driver").remedy
+    assert machine.found("GPU").detail == "no driver to ask"
+
+
+def test_hidden_gpus_are_told_with_the_variable_that_hides_them(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.driver = FakeDriver([], status=100)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.found("GPU").detail == "the driver has no GPU; CUDA_VISIBLE_DEVICES=''"
+    assert machine.found("GPU").remedy == "unset CUDA_VISIBLE_DEVICES"
+
+
+def test_a_driver_that_does_not_start_is_a_problem(machine: Machine) -> None:
+    machine.driver = FakeDriver(GPUS, status=803)
+    finding = machine.found("NVIDIA driver")
+    assert finding.status == "problem"
+    assert finding.detail == "for CUDA 13.0, but cuInit fails: CUDA_ERROR_803"
+    assert finding.remedy
+
+
+def test_nvcc_is_found_on_the_path_with_its_version(machine: Machine) -> None:
+    assert machine.found("nvcc") == Finding(name="nvcc", status="ok", detail="13.0.88")
+
+
+def test_nvcc_off_the_path_is_a_problem_for_pycuda(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (machine.folder / "nvcc").unlink()
+    machine.command("nvcc", "V12.4.131", tmp_path / "cuda" / "bin")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    finding = machine.found("nvcc")
+    assert finding.status == "problem"
+    assert finding.detail.startswith("12.4.131, in CUDA_HOME but not on PATH")
+    assert finding.remedy == 'export PATH="$CUDA_HOME/bin:$PATH"'
+
+
+def test_a_missing_command_names_what_to_install(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_command", lambda *_: None)
+    assert machine.found("nvcc").status == "optional missing"
+    assert "CUDA toolkit" in machine.found("nvcc").remedy
+    assert machine.found("Nsight Compute").status == "optional missing"
+    assert "Nsight Compute" in machine.found("Nsight Compute").remedy
+
+
+@pytest.mark.parametrize(("version", "status"), [(12090, "problem"), (13000, "ok"), (13010, "ok")])
+def test_an_nvcc_that_the_driver_is_too_old_for_is_a_problem(
+    version: int, status: str, machine: Machine
+) -> None:
+    machine.driver = FakeDriver(GPUS, version=version)  # nvcc is 13.0.88
+    assert machine.found("nvcc").status == status
+
+
+def test_a_command_that_fails_or_says_nothing_is_a_problem(machine: Machine) -> None:
+    machine.command("nvcc", "")
+    assert machine.found("nvcc").detail == "ValueError: `nvcc --version` prints no version"
+    (machine.folder / "ncu").write_text("#!/bin/sh\nexit 3\n")
+    assert machine.found("Nsight Compute").status == "problem"
+
+
+def test_nsight_compute_is_found_with_its_version(machine: Machine) -> None:
+    assert machine.found("Nsight Compute").detail == "2025.3.1.0"
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution"),
+    [
+        ("PyCUDA", "pycuda"),
+        ("cuBLAS", "nvmath-python"),
+        ("GPU clocks and power", "nvidia-ml-py"),
+    ],
+)
+def test_a_missing_package_is_installed_by_the_extra(
+    name: str, distribution: str, machine: Machine
+) -> None:
+    del machine.packages[distribution]
+    finding = machine.found(name)
+    assert finding.status == "optional missing"
+    assert finding.detail == f"{distribution} is not installed"
+    assert finding.remedy == "pip install -e '.[gpu]'"
+
+
+def test_a_package_that_does_not_import_is_a_problem(machine: Machine) -> None:
+    machine.modules["pycuda.driver"] = ImportError("libcurand.so.10: not found\nmore")
+    finding = machine.found("PyCUDA")
+    assert finding.status == "problem"
+    assert finding.detail == "pycuda 2026.1 does not work: libcurand.so.10: not found"
+    assert finding.remedy == "pip install --force-reinstall pycuda"
+    machine.driver = None
+    assert "install the NVIDIA driver" in machine.found("PyCUDA").remedy
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "status"),
+    [("000001ffffffffff", "ok"), ("00000000a80425fb", "problem"), ("0000000000000000", "problem")],
+)
+def test_restricted_counters_need_an_administrator(
+    capabilities: str, status: str, machine: Machine
+) -> None:
+    # bit 21, CAP_SYS_ADMIN, is in all capabilities but not in those of a container's root
+    machine.files["/proc/driver/nvidia/params"] = "A: 1\nRmProfilingAdminOnly: 1\nB: 0\n"
+    machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
+    finding = machine.found("Permission to read counters")
+    assert finding.status == status
+    assert ("NVreg_RestrictProfilingToAdminUsers=0" in finding.remedy) == (status == "problem")
+
+
+def test_without_the_kernel_module_there_are_no_counters(machine: Machine) -> None:
+    machine.files.clear()
+    assert machine.found("Permission to read counters").status == "optional missing"
+
+
+def test_a_missing_nvrtc_is_not_optional(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> list[int]:
+        raise UnavailableError(f"NVRTC is not installed: {REMEDY}")
+
+    monkeypatch.setattr(doctor, "supported_architectures", absent)
+    assert machine.found("NVRTC") == Finding(
+        name="NVRTC", status="missing", detail="NVRTC is not installed", remedy=REMEDY
+    )
+    assert machine.found("Profile with no GPU").status == "missing"
+
+
+def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
+    machine.driver = None
+    machine.packages.clear()
+    status = {finding.name: finding.status for finding in examine()[-3:]}
+    assert list(status.values()) == ["ok", "optional missing", "optional missing"]
+    assert machine.found("Profile on the GPU").detail == (
+        "needs NVIDIA driver, GPU, PyCUDA (see above)"
+    )
+
+
+def test_abilities_need_probes_that_exist() -> None:
+    assert {need for needs in ABILITIES.values() for need in needs} <= set(doctor._PROBES)
+    assert [finding.status for finding in abilities([])] == [
+        "missing",
+        "optional missing",
+        "optional missing",
+    ]
+
+
+def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
+    def fails(_: str) -> Finding:
+        raise RuntimeError("broken\nin two lines")
+
+    def hangs(_: str) -> Finding:
+        time.sleep(5)
+        raise AssertionError
+
+    def works(name: str) -> Finding:
+        return Finding(name=name, status="ok", detail="fine")
+
+    start = time.monotonic()
+    findings = doctor._examined({"hangs": hangs, "fails": fails, "works": works}, 0.2)
+    assert time.monotonic() - start < 2
+    assert findings == [
+        Finding(name="hangs", status="problem", detail="no answer within 0.2 s"),
+        Finding(name="fails", status="problem", detail="RuntimeError: broken"),
+        Finding(name="works", status="ok", detail="fine"),
+    ]
+
+
+def test_the_real_machine_is_examined_without_an_error() -> None:
+    findings = examine()
+    assert [finding.name for finding in findings] == [*doctor._PROBES, *ABILITIES]
+    for finding in findings:
+        assert "\n" not in finding.detail + finding.remedy
+        assert finding.detail
