@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -198,6 +200,13 @@ def test_without_nvrtc_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
         supported_architectures()
+
+
+def test_the_remedy_installs_what_the_project_pins() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed = shlex.split(compilation.REMEDY)[2:]
+    assert len(installed) == 2
+    assert set(installed) <= set(project["dependencies"])
 
 
 def test_without_the_library_of_nvrtc_the_remedy_is_named(

@@ -66,6 +66,11 @@ def read_sizes(image: bytes, capability: int) -> dict[str, KernelSizes]:
     return {symbol: kernel_sizes(image, symbol, capability=capability) for symbol in symbols}
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None:
     request = compilation._Request(
@@ -95,6 +100,16 @@ def test_sizes_are_those_that_ptxas_prints_inside_nvcc(capability: int, tmp_path
         pytest.skip(f"this nvcc does not make sm_{capability}")
     image = (tmp_path / "k.cubin").read_bytes()
     assert read_sizes(image, capability) == printed_sizes(done.stderr)
+
+
+def test_a_device_function_is_no_kernel() -> None:
+    source = SOURCE + "__device__ __noinline__ void function(float* x) { *x = 1.0f; }\n"
+    options = ("-rdc=true",)  # keeps functions that no kernel calls
+    cubin = compilation.compile_cubin(
+        source, name="my.cu", kernel="plain", arch="sm_86", options=options
+    )
+    assert b".text._Z8functionPf" in cubin.image
+    assert sorted(kernel_symbols(cubin.image)) == KERNELS
 
 
 def test_a_kernel_that_is_not_there_is_an_error() -> None:
