@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from toolkit.gpu import run
     from toolkit.store import load, save
 
-__all__ = ["load", "profile", "run", "save"]
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "load", "profile", "run", "save"]
 
 _HOMES = {
     "profile": "toolkit.experiment",

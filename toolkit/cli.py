@@ -94,7 +94,9 @@ def profile(
     seconds: Annotated[
         float, typer.Option(min=0.01, help="Most time for the samples of one variant and shape.")
     ] = 2.0,
-    samples: Annotated[int, typer.Option(min=1, help="Most samples of one variant and shape.")] = 1000,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Most samples of one variant and shape.")
+    ] = 1000,
     precision: Annotated[
         float,
         typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
@@ -128,9 +130,7 @@ def profile(
                 variant,
                 device=device,
                 executor=executor.value,
-                sampling=Sampling(
-                    precision=precision, time_limit_s=seconds, max_samples=samples
-                ),
+                sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
                 warm_l2=warm_l2,
                 seed=seed,
                 progress=progress,

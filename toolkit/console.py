@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -12,11 +14,11 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from analysis.devices import Device
-from analysis.result import Profile, Record
+from analysis.result import Grade, Measured, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import text
-from reports.headline import headline
-from reports.ladder import measurement, of_cublas, records_at, shapes, twin
+from reports.headline import answer, standing
+from reports.ladder import measurement, records_at, shapes, twin
 from toolkit.doctor import Finding
 from toolkit.progress import Progress
 
@@ -72,72 +74,115 @@ class TerminalProgress(Progress):
 
 
 def print_profile(profile: Profile, recorded: Profile | None) -> None:
-    """For every shape: the answer in words, the ladder, and what went wrong."""
+    """For every shape: the answer in words, and the ladder."""
+    for sentence in standing(profile):
+        out.print(f"[yellow]{escape(sentence)}[/]", soft_wrap=True)
     for shape in shapes(profile):
-        answer = headline(profile, shape, recorded=recorded)
+        said = answer(profile, shape, recorded=recorded)
         records = records_at(profile, shape)
-        out.print(f"[bold]{escape(answer.lead)}[/]", soft_wrap=True)
-        for point in answer.points:
+        out.print(f"[bold]{escape(said.lead)}[/]", soft_wrap=True)
+        for point in said.points:
             out.print(f"  - {escape(point)}", soft_wrap=True)
         out.print()
         out.print(_ladder_table(profile, records, recorded))
-        _print_reasons(records)
 
 
-def _ladder_table(
-    profile: Profile, records: Sequence[Record], recorded: Profile | None
-) -> Table:
-    shape = records[0].shape
-    table = Table(title=f"{text.shape(shape)} on {escape(profile.device.name)}", title_justify="left")
-    table.add_column("rung", justify="right")
-    table.add_column("variant", no_wrap=True)
-    table.add_column("time", justify="right")
-    table.add_column("rate", justify="right")
-    table.add_column("of cuBLAS", justify="right")
-    table.add_column("roof (theory)", justify="right")
-    table.add_column("limiter (theory)")
-    table.add_column("regs", justify="right")
-    table.add_column("occupancy", justify="right")
-    table.add_column("check")
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """One column: its title and grade, what it shows of a record, how wide a terminal it asks."""
+
+    title: str
+    cell: Callable[[Record], str]
+    grade: Grade | None = None
+    numeric: bool = True
+    from_width: int = 0
+
+
+def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile | None) -> Table:
+    """The records of one shape; columns that say nothing, or find no room, are left out."""
+    first = records[0]
+    table = Table(
+        title=f"{text.shape(first.shape)} on {escape(profile.device.name)}",
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    columns = [
+        column
+        for column in _columns(
+            _measurements(records, recorded), measured_here=profile.executor == "gpu"
+        )
+        if out.width >= column.from_width and any(column.cell(record) for record in records)
+    ]
+    for column in columns:
+        table.add_column(
+            f"{column.title}\n[dim]{column.grade or ''}[/]",
+            justify="right" if column.numeric else "left",
+            no_wrap=True,
+        )
     for record in records:
-        table.add_row(*_ladder_row(profile, record, recorded))
+        table.add_row(*(column.cell(record) for column in columns))
     return table
 
 
-def _ladder_row(profile: Profile, record: Record, recorded: Profile | None) -> Iterable[str]:
-    shown = record if measurement(record) else twin(record, recorded) or record
-    measured = measurement(shown)
-    style = "" if shown is record else "[dim]"
-    theory = record.theory
-    yield "" if record.rung is None else str(record.rung)
-    yield escape(record.label)
-    yield style + text.seconds(measured.median_s if measured else None)
-    yield style + text.flop_per_s(measured.flop_per_s if measured else None)
-    yield style + (text.ratio(measured.relative_to_cublas.median) if measured and measured.relative_to_cublas else "")
-    yield text.flop_per_s(theory.attainable_flop_per_s) if theory else ""
-    yield theory.limiter if theory else ""
-    yield str(record.resources.registers_per_thread) if record.resources else ""
-    yield text.percent(record.occupancy.fraction) if record.occupancy else ""
-    yield _check_cell(record)
+def _measurements(records: Sequence[Record], recorded: Profile | None) -> dict[str, Measured]:
+    """What is shown as measured: the profile's own measurement, else the recorded one."""
+    found = {r.label: measurement(r) or measurement(twin(r, recorded)) for r in records}
+    return {label: measured for label, measured in found.items() if measured is not None}
 
 
-def _check_cell(record: Record) -> str:
-    if record.status != "ok":
-        return f"[{STATUS_STYLES[record.status]}]{record.status}[/]"
-    if record.check is None:
+def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[_Column]:
+    def of_measured(show: Callable[[Measured], str]) -> Callable[[Record], str]:
+        return lambda r: show(measured[r.label]) if r.label in measured else ""
+
+    def of_theory(show: Callable[[Theory], str]) -> Callable[[Record], str]:
+        return lambda r: show(r.theory) if r.theory else ""
+
+    def of_cublas(m: Measured) -> str:
+        return text.percent(m.relative_to_cublas.median) if m.relative_to_cublas else ""
+
+    def occupied(record: Record) -> str:
+        return text.percent(record.occupancy.fraction) if record.occupancy else ""
+
+    def registers(record: Record) -> str:
+        return str(record.resources.registers_per_thread) if record.resources else ""
+
+    yield _Column(title="", cell=lambda r: "" if r.rung is None else str(r.rung))
+    yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
+    yield _Column(
+        title="time",
+        cell=of_measured(lambda m: text.seconds(m.median_s)),
+        grade="measured",
+        from_width=0 if measured_here else 96,
+    )
+    yield _Column(
+        title="rate", cell=of_measured(lambda m: text.flop_per_s(m.flop_per_s)), grade="measured"
+    )
+    yield _Column(title="of cuBLAS", cell=of_measured(of_cublas), grade="measured")
+    yield _Column(
+        title="roof",
+        cell=of_theory(lambda t: text.flop_per_s(t.attainable_flop_per_s)),
+        grade="theory",
+    )
+    yield _Column(
+        title="limiter",
+        cell=of_theory(lambda t: t.limiter),
+        grade="theory",
+        numeric=False,
+        from_width=96 if measured_here else 80,
+    )
+    yield _Column(title="regs", cell=registers, from_width=116)
+    yield _Column(title="occupancy", cell=occupied, grade="theory", from_width=116)
+    yield _Column(title="result", cell=_result, numeric=False)
+
+
+def _result(record: Record) -> str:
+    if record.status == "ok" and record.check is None:
         return "not run"
-    return "[green]ok[/]"
-
-
-def _print_reasons(records: Iterable[Record]) -> None:
-    for record in records:
-        if record.reason:
-            style = STATUS_STYLES[record.status]
-            out.print(
-                f"[{style}]{record.status}[/] {escape(record.label)}, "
-                f"{text.shape(record.shape)}: {escape(record.reason)}",
-                soft_wrap=True,
-            )
+    word = "right" if record.status == "ok" else record.status
+    return f"[{STATUS_STYLES[record.status]}]{word}[/]"
 
 
 def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:

@@ -14,6 +14,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
+import toolkit
 from analysis.result import Environment, GpuState
 
 # name in the record -> distribution on the package index
@@ -55,7 +56,7 @@ def environment(gpu: GpuMonitor | None = None) -> Environment:
         software["NVIDIA driver"] = gpu.driver_version
         hardware["GPU"] = gpu.name
     return Environment(
-        toolkit_version=_version("gemm-ladder") or "not installed",
+        toolkit_version=toolkit.__version__,
         commit=commit(),
         software={
             "Python": platform.python_version(),

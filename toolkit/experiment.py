@@ -49,9 +49,7 @@ def profile(
     returned with status "interrupted". Raises InputError or UnavailableError before anything
     runs; a variant that fails to compile, launch or compute becomes a failed record.
     """
-    plan = make_plan(
-        shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed
-    )
+    plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
     gpu = _gpu_to_use(asked, executor, progress)
@@ -61,9 +59,7 @@ def profile(
         return _run(plan, bench, progress)
 
 
-def _gpu_to_use(
-    asked: Device | None, executor: ExecutorName, progress: Progress
-) -> Gpu | None:
+def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress) -> Gpu | None:
     """The GPU to measure on, or None for theory; raises where one is demanded in vain."""
     if executor not in ("auto", "gpu", "theory"):
         raise InputError(f"unknown executor {executor!r}: choose auto, gpu or theory")

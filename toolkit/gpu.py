@@ -107,7 +107,7 @@ class Gpu:
             function = module.get_function(kernel)
         except self._driver.Error:
             raise InputError(
-                f"{name}: no kernel {kernel!r} in it: declare it extern \"C\" __global__"
+                f'{name}: no kernel {kernel!r} in it: declare it extern "C" __global__'
             ) from None
         return Kernel(self, module, function, kernel)
 
@@ -304,7 +304,7 @@ def nvcc_version() -> str:
 
 def _pycuda_driver() -> Any:
     try:
-        import pycuda.driver as driver
+        from pycuda import driver
     except ImportError as error:
         raise UnavailableError(
             f"PyCUDA cannot be imported ({_first_line(error)}): "

@@ -8,6 +8,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Literal
 
+import numpy as np
+
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Record
@@ -22,8 +24,6 @@ from toolkit.records import failed, planned, skipped, with_check, with_measureme
 from toolkit.sampling import Series, interleave
 from toolkit.theory_bench import Records
 from toolkit.workload import Matrix, Reference, Workload
-
-import numpy as np
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
 WARM_UP_LAUNCHES = 3
@@ -117,9 +117,7 @@ class GpuBench:
             if selection.variant is CUBLAS:
                 if self._cublas is None:
                     return skipped(record, self._why_no_cublas), None
-                launch = self._cublas.sgemm(
-                    record.executed_shape, buffers.a, buffers.b, buffers.c
-                )
+                launch = self._cublas.sgemm(record.executed_shape, buffers.a, buffers.b, buffers.c)
             else:
                 record, launch = self._compiled(record, selection, buffers)
             result = stage.run(launch, buffers)
@@ -172,9 +170,7 @@ class GpuBench:
 
         before = self.monitor.state()
         peer = CUBLAS.name if CUBLAS.name in timers else None
-        all_series, interrupted = interleave(
-            timers, plan.sampling, peer=peer, on_sample=on_sample
-        )
+        all_series, interrupted = interleave(timers, plan.sampling, peer=peer, on_sample=on_sample)
         after = self.monitor.state()
         for label, series in all_series.items():
             records[problem, label] = with_measurement(

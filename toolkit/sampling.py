@@ -18,7 +18,7 @@ from analysis.statistics import is_precise
 StoppedBy = Literal["precision", "time limit", "interrupt", "sample limit"]
 Timer = Callable[[], float]
 
-FEWEST_SAMPLES = 10  # below, an interval of the median is nearly the range of the samples
+FEWEST_SAMPLES = 20  # with fewer, the interval of the median is nearly the samples' range
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,106 @@
+"""The ladder on silicon: every rung right at every kind of shape, with alpha and beta."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.problem import Gemm
+from analysis.rounding import compare, gemm_error_bound
+from kernels import LADDER, Variant, parse_selection
+from toolkit.executor import Launch
+
+pytestmark = pytest.mark.gpu
+
+SHAPES = [
+    Gemm(m=1, n=1, k=1),
+    Gemm(m=1, n=4, k=4),
+    Gemm(m=32, n=32, k=32),
+    Gemm(m=31, n=29, k=7),
+    Gemm(m=127, n=129, k=31),
+    Gemm(m=1000, n=333, k=65),
+    Gemm(m=256, n=384, k=128),
+    Gemm(m=3, n=1030, k=517),
+    Gemm(m=2048, n=64, k=4096),
+]
+
+
+def every_parameter_set(variant: Variant) -> list[dict[str, int]]:
+    sets: list[dict[str, int]] = [{}]
+    for name, parameter in variant.parameters.items():
+        sets = [chosen | {name: value} for chosen in sets for value in parameter.legal]
+    return [s for s in sets if all(c.holds(s) for c in variant.constraints)]
+
+
+ALL = [
+    pytest.param(variant, parameters, id=variant.label(parameters))
+    for variant in LADDER
+    for parameters in every_parameter_set(variant)
+]
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    from toolkit.gpu import Gpu
+
+    with Gpu() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("variant", "parameters"), ALL)
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-1.25, 0.5)])
+def test_product_is_right(gpu, variant, parameters, shape, alpha, beta) -> None:
+    if variant.max_extent and max(shape.m, shape.n) > variant.max_extent:
+        pytest.skip("outside of what this rung takes")
+    shape = variant.executed(shape)
+    rng = np.random.default_rng()
+    a, b, c = (
+        rng.uniform(-1, 1, extent).astype(np.float32)
+        for extent in ((shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n))
+    )
+    if beta == 0:
+        c[:] = np.nan  # as in BLAS, C is not read
+    result = launch(gpu, variant, parameters, shape, (a, b, c), alpha, beta)
+    a64, b64, c64 = (x.astype(np.float64) for x in (a, b, c))
+    old = beta * c64 if beta else 0.0
+    bound = gemm_error_bound(
+        shape.k, abs(a64) @ abs(b64), alpha=alpha, beta=beta, abs_c=abs(c64) if beta else None
+    )
+    verdict = compare(result, alpha * (a64 @ b64) + old, bound)
+    assert verdict.passed, verdict
+
+
+@pytest.mark.parametrize("name", ["naive-uncoalesced", "naive-coalesced", "tiled:tile=8"])
+@pytest.mark.parametrize(("m", "n"), [(8 * 65_535 + 9, 3), (3, 8 * 65_535 + 9)])
+def test_grids_beyond_65535_blocks_cover_c(gpu, name, m, n) -> None:
+    chosen = {"naive-uncoalesced": ":width=8", "naive-coalesced": ":width=8"}.get(name, "")
+    selection = parse_selection(name + chosen)
+    shape = Gemm(m=m, n=n, k=2)
+    rng = np.random.default_rng()
+    a = rng.uniform(-1, 1, (m, 2)).astype(np.float32)
+    b = rng.uniform(-1, 1, (2, n)).astype(np.float32)
+    c = np.full((m, n), np.nan, np.float32)
+    assert selection.variant.geometry(selection.parameters, shape).grid[2] in (1, 2)
+    result = launch(gpu, selection.variant, selection.parameters, shape, (a, b, c), 1.0, 0.0)
+    exact = a.astype(np.float64) @ b
+    assert compare(result, exact, gemm_error_bound(2, abs(a).astype(np.float64) @ abs(b))).passed
+
+
+def launch(gpu, variant, parameters, shape, matrices, alpha, beta):
+    execution = gpu.execute(
+        Launch(
+            source=variant.source,
+            name=variant.file,
+            kernel=variant.entry,
+            geometry=variant.geometry(parameters, shape),
+            arguments=[
+                *matrices,
+                *map(np.int32, (shape.m, shape.n, shape.k)),
+                np.float32(alpha),
+                np.float32(beta),
+            ],
+            defines=variant.macros(parameters),
+        )
+    )
+    return execution.outputs[2]
