@@ -85,7 +85,7 @@ def count(value: float | Fraction | None) -> str:
         return ABSENT
     if not math.isfinite(value):
         return _not_finite(float(value))
-    if abs(value) >= _LONGEST_COUNT:
+    if abs(float(value)) >= _LONGEST_COUNT:
         mantissa, exponent = f"{float(value):.3e}".split("e")
         return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
     if value == int(value):

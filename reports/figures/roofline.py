@@ -101,7 +101,7 @@ def _slope(
     y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
     # the name stands left of the leftmost rung, which is at 5 times the span's start
     label_at = sum(intensity < 4 * span[0] for intensity in x) - 1
-    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade)
+    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at=label_at, grade=grade)
 
 
 def _flat(
@@ -109,7 +109,7 @@ def _flat(
 ) -> dict[str, object]:
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span[0]), span[1])
-    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), label_at=len(x) - 1, grade=grade)
     return roof if grade == "nominal" else roof | {"mode": "lines"}
 
 
@@ -118,7 +118,7 @@ def _steps(low: float, high: float) -> list[float]:
 
 
 def _roof(
-    name: str, value: str, x: list[float], y: list[float], label_at: int, grade: str
+    name: str, value: str, x: list[float], y: list[float], *, label_at: int, grade: str
 ) -> dict[str, object]:
     """A line with its name at one of its points; the dash tells the grade."""
     return {

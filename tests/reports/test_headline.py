@@ -1,0 +1,147 @@
+"""The answer in words, for every kind of profile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from analysis.result import Interval, Profile, Ratio
+from reports.headline import answer, headline
+
+
+def all_of(profile: Profile, shape: object, **more: object) -> str:
+    found = answer(profile, shape, **more)
+    return "\n".join((found.lead, *found.points))
+
+
+def test_a_measured_profile_names_the_fastest_rung(build: SimpleNamespace, on_gpu: Profile) -> None:
+    lead = answer(on_gpu, build.SHAPE).lead
+    assert lead == (
+        "vectorized is the fastest rung at 4096 × 4096 × 4096 on NVIDIA GeForce RTX 3090: "
+        "18.3 TFLOP/s (measured, median 7.512 ms), "  # 137.4 GFLOP / 7.512 ms
+        "51.4 % of the nominal FP32 peak and 69.0 % of cuBLAS (95% interval 68.4 to 69.7 %)."
+    )
+
+
+def test_it_says_what_limits_and_how_far_below_that_it_runs(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    points = answer(on_gpu, build.SHAPE).points
+    assert points[0] == (
+        "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; "
+        "it reaches 51.4 % of that ceiling."
+    )
+    assert "It is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
+
+
+def test_a_measurement_above_the_uncached_bound_proves_the_caches(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    assert (
+        "Were every global load taken from DRAM, naive-coalesced could not pass 234 GFLOP/s; "
+        "it was measured at 2.00 TFLOP/s. Caches serve most of its loads."
+    ) in answer(on_gpu, build.SHAPE).points
+
+
+def test_an_interval_around_one_is_not_told_apart_from_cublas(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    ratio = Ratio(peer="cublas", median=0.997, interval=Interval(low=0.99, high=1.004))
+    close = build.measured(5.2e-3, build.SHAPE, relative_to_cublas=ratio)
+    lead = answer(build.change(on_gpu, "vectorized", measured=close), build.SHAPE).lead
+    assert "99.7 % of cuBLAS (95% interval 99.0 to 100.4 %, not told apart from it" in lead
+
+
+def test_without_cublas_no_share_of_it_is_named(build: SimpleNamespace, on_gpu: Profile) -> None:
+    alone = build.measured(7.5e-3, build.SHAPE)
+    records = tuple(r for r in on_gpu.records if r.label == "vectorized")
+    changed = build.change(replace(on_gpu, records=records), "vectorized", measured=alone)
+    assert "cuBLAS" not in answer(changed, build.SHAPE).lead
+
+
+def test_theory_names_the_highest_roof_and_every_limiter(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    said = all_of(in_theory, build.SHAPE)
+    assert "have the highest roof" in said
+    assert "Nothing was launched: these are ceilings, not times." in said
+    assert "Limited by " in said
+    assert "It is not the truth: caches serve most loads" in said
+
+
+def test_a_single_limiter_at_one_roof_is_said_once(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    theory = build.theory_of(3, build.SHAPE, in_theory.device)
+    limited = replace(theory, limiter="load/store unit", attainable_flop_per_s=8.36e12)
+    said = all_of(build.change(in_theory, "naive-coalesced", theory=limited), build.SHAPE)
+    assert "Limited by the load/store unit: naive-coalesced at 8.36 TFLOP/s." in said
+
+
+def test_failures_and_skips_are_told(build: SimpleNamespace, on_gpu: Profile) -> None:
+    wrong = replace(build.passed(), passed=False, worst_ratio=312.4)
+    changed = build.change(on_gpu, "tiled", check=wrong)
+    changed = build.change(changed, "coarsened-1d", status="failed", reason="no resources")
+    said = all_of(changed, build.SHAPE)
+    assert "tiled failed the check: an error of 312× the bound at row 17, column 4." in said
+    assert "coarsened-1d failed: no resources." in said
+    assert "one-block was skipped: a single block computes at most 32 × 32." in said
+
+
+def test_a_result_with_nan_is_told_without_a_ratio(build: SimpleNamespace, on_gpu: Profile) -> None:
+    wrong = replace(build.passed(), passed=False, worst_ratio=None)
+    said = all_of(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    assert "tiled failed the check: no finite ratio of error to bound at row 17" in said
+
+
+def test_an_unchecked_result_is_said_to_be_one(build: SimpleNamespace, on_gpu: Profile) -> None:
+    changed = build.change(on_gpu, "vectorized", check=None)
+    assert answer(changed, build.SHAPE).lead.endswith("Its result was not checked.")
+
+
+def test_all_skipped(build: SimpleNamespace, in_theory: Profile) -> None:
+    skipped = tuple(
+        replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
+    )
+    lead = answer(replace(in_theory, records=skipped), build.SHAPE).lead
+    assert "no rung has a theory" in lead
+
+
+def test_references_alone(build: SimpleNamespace, on_gpu: Profile) -> None:
+    references = tuple(record for record in on_gpu.records if record.rung is None)
+    lead = answer(replace(on_gpu, records=references), build.SHAPE).lead
+    assert lead == "No rung of the ladder was profiled at 4096 × 4096 × 4096."
+
+
+def test_no_record_at_all(in_theory: Profile) -> None:
+    assert headline(replace(in_theory, records=())) == (
+        "This profile holds no record: no rung was profiled.",
+    )
+
+
+def test_an_interrupted_run_is_said_to_be_one(on_gpu: Profile) -> None:
+    assert headline(replace(on_gpu, status="interrupted"))[0].startswith("The run was interrupted")
+
+
+def test_the_headline_covers_every_shape(build: SimpleNamespace) -> None:
+    said = "\n".join(headline(build.profile(build.SHAPE, build.SMALL, is_measured=True)))
+    assert "fastest rung at 4096 × 4096 × 4096" in said
+    assert "fastest rung at 2048 × 2048 × 2048" in said
+
+
+def test_a_recorded_run_is_labelled(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    said = all_of(in_theory, build.SHAPE, recorded=on_gpu)
+    assert (
+        "An earlier run, recorded 2026-02-03 on NVIDIA GeForce RTX 3090, "
+        "measured vectorized as the fastest rung: 18.3 TFLOP/s"
+    ) in said
+
+
+def test_a_recorded_run_of_other_shapes_says_which(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    other = build.profile(build.SMALL, is_measured=True)
+    said = all_of(in_theory, build.SHAPE, recorded=other)
+    assert "has no measurement at this shape (it covers 2048 × 2048 × 2048)" in said

@@ -1,0 +1,84 @@
+"""Which records are looked at, trusted and compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.result import Profile
+from reports import ladder
+
+
+def labels(records: tuple) -> list[str]:
+    return [record.label for record in records]
+
+
+def test_shapes_keep_their_order(build: SimpleNamespace) -> None:
+    assert ladder.shapes(build.profile(build.SHAPE, build.SMALL)) == (build.SHAPE, build.SMALL)
+
+
+def test_rungs_come_in_order_and_references_last(build: SimpleNamespace, on_gpu: Profile) -> None:
+    shuffled = replace(on_gpu, records=tuple(reversed(on_gpu.records)))
+    found = ladder.records_at(shuffled, build.SHAPE)
+    assert labels(found)[:2] == ["one-block", "naive-uncoalesced"]
+    assert {record.label for record in found[-2:]} == {"cpu", "cublas"}
+    assert len(ladder.rungs_at(shuffled, build.SHAPE)) == 7
+
+
+def test_a_time_of_a_wrong_result_is_no_measurement(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    wrong = replace(build.passed(), passed=False)
+    changed = build.change(on_gpu, "vectorized", check=wrong)
+    best = ladder.fastest(changed, build.SHAPE)
+    assert best is not None
+    assert best.label == "coarsened-2d"
+    record = next(r for r in changed.records if r.label == "vectorized")
+    assert ladder.measurement(record) is None
+    assert ladder.why_not_measured(record) == "failed the check"
+
+
+def test_the_previous_rung_is_the_nearest_measured_one(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    changed = build.change(on_gpu, "tiled", status="failed", measured=None)
+    records = ladder.records_at(changed, build.SHAPE)
+    after = next(r for r in records if r.label == "coarsened-1d")
+    previous = ladder.previous_rung(after, records)
+    assert previous is not None
+    assert previous.label == "naive-coalesced"
+
+
+def test_the_first_rung_and_references_have_no_previous_one(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    records = ladder.records_at(on_gpu, build.SHAPE)
+    assert ladder.previous_rung(records[0], records) is None
+    assert ladder.previous_rung(records[-1], records) is None
+
+
+def test_speed_against_cublas_prefers_paired_samples(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    best = ladder.measurement(ladder.fastest(on_gpu, build.SHAPE))
+    assert best is not None
+    share, bounds = ladder.of_cublas(best, None)
+    assert share == pytest.approx(0.00518697 / 0.0075122)  # 69.0 %
+    assert bounds is not None
+    alone = replace(best, relative_to_cublas=None)
+    cublas = ladder.cublas_at(on_gpu, build.SHAPE)
+    assert ladder.of_cublas(alone, cublas) == (pytest.approx(0.00518697 / 0.0075122), None)
+    assert ladder.of_cublas(alone, None) == (None, None)
+
+
+def test_a_twin_has_the_same_label_and_shape(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    record = ladder.rungs_at(in_theory, build.SHAPE)[-1]
+    twin = ladder.twin(record, on_gpu)
+    assert twin is not None
+    assert twin.measured is not None
+    assert ladder.twin(replace(record, label="vectorized:bk=8"), on_gpu) is None
+    assert ladder.twin(record, None) is None

@@ -1,0 +1,121 @@
+"""The ladder as rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from analysis.problem import Gemm
+from analysis.result import Profile
+from reports.table import Cell, Table, ceilings_table, ladder_table, sampling_table
+
+
+def cell(table: Table, label: str, title: str, grade: str | None = None) -> Cell:
+    """The cell of a variant's row under a column."""
+    titles = [column.title for column in table.columns]
+    place = next(
+        i for i, c in enumerate(table.columns) if c.title == title and grade in (None, c.grade)
+    )
+    return next(row[place] for row in table.rows if row[titles.index("variant")].text == label)
+
+
+def test_a_measured_row(build: SimpleNamespace, on_gpu: Profile) -> None:
+    table = ladder_table(on_gpu, build.SHAPE)
+    assert cell(table, "vectorized", "time") == Cell(
+        text="7.512 ms", details=("95%: 7.497 to 7.527 ms", "100 samples")
+    )
+    assert cell(table, "vectorized", "rate").text == "18.3 TFLOP/s"
+    assert cell(table, "vectorized", "of FP32 peak").text == "51.4 %"
+    assert cell(table, "vectorized", "of cuBLAS").text == "69.0 %"
+    # 9.69676 ms / 7.5122 ms
+    assert cell(table, "vectorized", "over previous rung") == Cell(
+        text="1.29×", details=("over coarsened-2d",)
+    )
+    assert cell(table, "vectorized", "check") == Cell(
+        text="passed", details=("worst error 0.0312× the bound",)
+    )
+
+
+def test_theory_and_compiler_columns(build: SimpleNamespace, in_theory: Profile) -> None:
+    table = ladder_table(in_theory, build.SHAPE)
+    assert cell(table, "naive-coalesced", "intensity of loads").text == "0.25 FLOP/B"
+    assert cell(table, "naive-coalesced", "attainable").text == "35.6 TFLOP/s"
+    assert cell(table, "naive-coalesced", "limiter").text == "FP32"
+    assert cell(table, "tiled", "shared per block").text == "8 KiB"  # 2 · 32 · 32 · 4 B
+    assert cell(table, "tiled", "occupancy (theoretical)") == Cell(
+        text="66.7 %", details=("limited by threads", "12.49 waves")
+    )
+
+
+def test_every_number_stands_under_its_grade(build: SimpleNamespace, on_gpu: Profile) -> None:
+    table = ladder_table(on_gpu, build.SHAPE)
+    assert [grade for grade, _ in table.grades] == [
+        "", "measured", "theory", "compiled", "checked", "",
+    ]  # fmt: skip
+    assert sum(width for _, width in table.grades) == len(table.columns)
+    assert sum(table.starts) == len(table.grades)
+
+
+def test_grades_that_no_record_has_are_left_out(build: SimpleNamespace, in_theory: Profile) -> None:
+    grades = {column.grade for column in ladder_table(in_theory, build.SHAPE).columns}
+    assert grades == {"", "theory", "compiled"}
+
+
+def test_a_recorded_run_has_its_own_columns(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    table = ladder_table(in_theory, build.SHAPE, recorded=on_gpu)
+    grade = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
+    assert cell(table, "vectorized", "time", grade).text == "7.512 ms"
+    assert cell(table, "vectorized", "over previous rung", grade).text == "1.29×"
+
+
+def test_the_outcome_tells_reason_padding_and_notes(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    padded = Gemm(m=4096, n=4100, k=4096)
+    changed = build.change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
+    table = ladder_table(changed, build.SHAPE)
+    assert cell(table, "tiled", "outcome") == Cell(
+        text="ok", details=("padded to 4096 × 4100 × 4096", "a note")
+    )
+    assert cell(table, "one-block", "outcome") == Cell(
+        text="skipped", details=("a single block computes at most 32 × 32",)
+    )
+
+
+def test_a_wrong_result_has_no_time(build: SimpleNamespace, on_gpu: Profile) -> None:
+    wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
+    table = ladder_table(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    assert cell(table, "tiled", "time") == Cell(text="–", details=("failed the check",))
+    assert cell(table, "tiled", "rate").text == "–"
+    assert cell(table, "tiled", "check").text == "failed"
+    # the gain of the next rung is over the last right one
+    assert cell(table, "coarsened-1d", "over previous rung").details == ("over naive-coalesced",)
+
+
+def test_references_have_times_and_no_theory(build: SimpleNamespace, on_gpu: Profile) -> None:
+    table = ladder_table(on_gpu, build.SHAPE)
+    assert cell(table, "cublas", "rung").text == "–"
+    assert cell(table, "cublas", "time").text == "5.187 ms"
+    assert cell(table, "cublas", "attainable").text == "–"
+    assert cell(table, "cpu", "over previous rung").text == "–"
+
+
+def test_ceilings_list_every_roof_with_its_basis(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    table = ceilings_table(in_theory, build.SHAPE)
+    roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
+    assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
+    assert all(row[4].text for row in table.rows)
+
+
+def test_sampling_tells_the_state_around_it(build: SimpleNamespace, on_gpu: Profile) -> None:
+    table = sampling_table(on_gpu, build.SHAPE)
+    assert cell(table, "vectorized", "SM clock").text == "1.695 GHz → 1.620 GHz"
+    assert cell(table, "vectorized", "temperature").text == "41 °C → 63 °C"
+    assert cell(table, "vectorized", "throttled by").text == "power cap"
+    assert cell(table, "vectorized", "stopped by").text == "precision"
+    assert cell(table, "cpu", "power").text == "–"
+    assert "one-block" not in [row[0].text for row in table.rows]

@@ -1,0 +1,156 @@
+"""Units and rounding, one line a rule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from analysis.problem import Gemm
+from analysis.result import Interval
+from reports import text
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.001234, "1.234 ms"),
+        (7.5122e-3, "7.512 ms"),
+        (1.2288e-05, "12.29 µs"),
+        (3.2e-9, "3.200 ns"),
+        (5e-10, "0.5000 ns"),
+        (12.3456, "12.35 s"),
+        (0.9999996, "1.000 s"),  # rounds up into the next prefix
+        (0.0, "0 s"),
+        (None, "–"),
+        (float("nan"), "NaN s"),
+        (float("inf"), "∞ s"),
+    ],
+)
+def test_seconds(value: float | None, expected: str) -> None:
+    assert text.seconds(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (8.4321e12, "8.43 TFLOP/s"),
+        (234.05e9, "234 GFLOP/s"),
+        (999.96e9, "1.00 TFLOP/s"),
+        (35.58e12, "35.6 TFLOP/s"),
+        (1.2e15, "1,200 TFLOP/s"),
+        (None, "–"),
+    ],
+)
+def test_flop_per_s(value: float | None, expected: str) -> None:
+    assert text.flop_per_s(value) == expected
+
+
+def test_bandwidth_and_clock_keep_four_digits() -> None:
+    assert text.bytes_per_s(936.2e9) == "936.2 GB/s"
+    assert text.bytes_per_s(3.352e12) == "3.352 TB/s"
+    assert text.hertz(1.695e9) == "1.695 GHz"
+
+
+def test_the_gpu_state() -> None:
+    assert text.watts(349.4) == "349 W"
+    assert text.celsius(62.7) == "63 °C"
+    assert text.celsius(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.006578, "0.66 %"),  # 234.05 / 35,580
+        (0.2105, "21.1 %"),
+        (1.0432, "104.3 %"),
+        (0.0, "0.0 %"),
+        (1e-5, "0.0010 %"),
+        (None, "–"),
+    ],
+)
+def test_percent(value: float | None, expected: str) -> None:
+    assert text.percent(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(16.0, "16 FLOP/B"), (0.25, "0.25 FLOP/B"), (31.90149, "31.9 FLOP/B")]
+)
+def test_flop_per_byte_drops_trailing_zeros(value: float, expected: str) -> None:
+    assert text.flop_per_byte(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (49152, "49,152"),
+        (999_999_999, "999,999,999"),
+        (2 * 4096**3, "1.374 × 10¹¹"),  # 137,438,953,472
+        (Fraction(1, 4), "0.25"),
+        (Fraction(8192), "8,192"),
+        (64.5, "64.5"),
+        (0, "0"),
+        (None, "–"),
+        (float("nan"), "NaN"),
+    ],
+)
+def test_count(value: float | Fraction | None, expected: str) -> None:
+    assert text.count(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(512, "512 B"), (49152, "48 KiB"), (6 * 2**20, "6 MiB"), (24 * 2**30, "24 GiB"), (0, "0 B")],
+)
+def test_size(value: int, expected: str) -> None:
+    assert text.size(value) == expected
+
+
+def test_ratio_keeps_three_digits() -> None:
+    assert text.ratio(1.2704) == "1.27×"
+    assert text.ratio(61.15) == "61.1×"
+    assert text.ratio(None) == "–"
+
+
+def test_an_interval_says_a_shared_unit_once() -> None:
+    assert text.interval(Interval(low=1.23e-3, high=1.241e-3), text.seconds) == "1.230 to 1.241 ms"
+    assert text.interval(Interval(low=9.9e-4, high=1e-3), text.seconds) == "990.0 µs to 1.000 ms"
+    assert text.interval(Interval(low=0.984, high=0.99), text.percent) == "98.4 to 99.0 %"
+    assert text.interval(None, text.seconds) == "–"
+
+
+def test_absence_carries_its_reason() -> None:
+    assert text.absent() == "–"
+    assert text.absent("not measured") == "– (not measured)"
+
+
+def test_shape_and_listing() -> None:
+    assert text.shape(Gemm(m=1000, n=333, k=64)) == "1000 × 333 × 64"
+    assert text.listing(["a"]) == "a"
+    assert text.listing(["a", "b", "c"]) == "a, b and c"
+    assert text.listing([]) == "–"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("dram_bytes_per_s", 936.2e9, "936.2 GB/s"),
+        ("fp32_flop_per_s", 35.58e12, "35.6 TFLOP/s"),
+        ("boost_clock_hz", 1.695e9, "1.695 GHz"),
+        ("shared_bytes_per_clock_per_sm", 128, "128 B/clock"),
+        ("shared_bytes_per_block", 49152, "48 KiB (49,152 B)"),
+        ("registers_per_sm", 65536, "65,536"),
+        ("compute_capability", (8, 6), "8.6"),
+        ("driver_names", ("one", "two"), "one, two"),
+        ("chip", "GA102", "GA102"),
+        ("l2_bytes_per_s", None, "– (not known)"),
+    ],
+)
+def test_a_field_is_written_by_the_unit_in_its_name(
+    name: str, value: object, expected: str
+) -> None:
+    assert text.named(name, value) == expected
+
+
+def test_a_field_name_as_words() -> None:
+    assert text.words("max_threads_per_sm") == "max threads per SM"
