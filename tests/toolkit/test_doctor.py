@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from importlib import metadata
 from pathlib import Path
@@ -116,7 +117,8 @@ def test_gpus_are_named_with_their_compute_capability(machine: Machine) -> None:
     assert machine.found("GPU").detail == (
         "NVIDIA GeForce RTX 3090 (compute capability 8.6), Tesla T4 (compute capability 7.5)"
     )
-    assert machine.found("NVIDIA driver").detail == "for CUDA 13.0"
+    machine.driver = FakeDriver(GPUS, version=12080)
+    assert machine.found("NVIDIA driver").detail == "for CUDA 12.8"
 
 
 def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine: Machine) -> None:
@@ -222,12 +224,16 @@ def test_a_package_that_does_not_import_is_a_problem(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("capabilities", "status"),
-    [("000001ffffffffff", "ok"), ("00000000a80425fb", "problem"), ("0000000000000000", "problem")],
+    [
+        ("000001ffffffffff", "ok"),
+        ("0000000000200000", "ok"),  # bit 21 alone: CAP_SYS_ADMIN
+        ("000001ffffdfffff", "problem"),  # all but that
+        ("00000000a80425fb", "problem"),  # root in a container
+    ],
 )
 def test_restricted_counters_need_an_administrator(
     capabilities: str, status: str, machine: Machine
 ) -> None:
-    # bit 21, CAP_SYS_ADMIN, is in all capabilities but not in those of a container's root
     machine.files["/proc/driver/nvidia/params"] = "A: 1\nRmProfilingAdminOnly: 1\nB: 0\n"
     machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
     finding = machine.found("Permission to read counters")
@@ -281,9 +287,12 @@ def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
     def works(name: str) -> Finding:
         return Finding(name=name, status="ok", detail="fine")
 
+    threads = set(threading.enumerate())
     start = time.monotonic()
     findings = doctor._examined({"hangs": hangs, "fails": fails, "works": works}, 0.2)
     assert time.monotonic() - start < 2
+    (hanging,) = set(threading.enumerate()) - threads
+    assert hanging.daemon  # or Python would wait for it at its end
     assert findings == [
         Finding(name="hangs", status="problem", detail="no answer within 0.2 s"),
         Finding(name="fails", status="problem", detail="RuntimeError: broken"),
