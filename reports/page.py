@@ -46,7 +46,7 @@ class Drawing:
     @property
     def json(self) -> str:
         """The figure for a script element: '<', '>' and '&' are escaped, so no tag can close it."""
-        figure = go.Figure(self.figure).update_layout(title=None, margin={"t": 40})
+        figure = go.Figure(self.figure).update_layout(title=None, margin={"t": 44})
         return htmlsafe_json_dumps(figure, dumps=lambda value: value.to_json())
 
     @property

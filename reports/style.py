@@ -112,7 +112,7 @@ def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
         "font": {"color": INK, "size": 12, "family": "system-ui, sans-serif"},
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
-        "margin": {"l": 8, "r": 12, "t": 48, "b": 8},
+        "margin": {"l": 8, "r": 12, "t": 88 if "updatemenus" in more else 48, "b": 8},
         "hovermode": "closest",
         "hoverlabel": {
             "bgcolor": "#ffffff",
@@ -185,8 +185,8 @@ def buttons(*choices: tuple[str, dict[str, object], dict[str, object]]) -> list[
         {
             "type": "buttons",
             "direction": "right",
-            "x": 1,
-            "xanchor": "right",
+            "x": 0,  # on the right they would lie under Plotly's own bar
+            "xanchor": "left",
             "y": 1,
             "yanchor": "bottom",
             "pad": {"b": 8},

@@ -10,9 +10,9 @@ function draw(plot) {
     figure.layout.height += LEGEND_ROW * figure.data.filter((one) => one.showlegend !== false).length / 2;
   }
   plot.dataset.narrow = width < NARROW;
-  return Plotly.react(plot, figure.data, figure.layout, {
+  return Plotly.newPlot(plot, figure.data, figure.layout, {
     responsive: false, displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    modeBarButtons: [["toImage", "resetScale2d"]], // dragging zooms
   });
 }
 

@@ -293,11 +293,11 @@ def with_ceilings(made: Profile) -> Profile:
     return replace(made, device=replace(made.device, l2_bytes_per_s=2.9e12, measured=reached))
 
 
-def change(made: Profile, label: str, **changes: object) -> Profile:
+def change(made: Profile, of: str, /, **changes: object) -> Profile:
     """The profile with one variant's records changed."""
     return replace(
         made,
-        records=tuple(replace(r, **changes) if r.label == label else r for r in made.records),
+        records=tuple(replace(r, **changes) if r.label == of else r for r in made.records),
     )
 
 

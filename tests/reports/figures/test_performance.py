@@ -1,0 +1,80 @@
+"""Rates, their intervals, and the lines that they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import plotly.graph_objects as go
+import pytest
+
+from analysis.result import Profile
+from reports.figures import performance
+
+FLOP = 2 * 4096**3
+
+
+def bars(figure: go.Figure) -> list[go.Bar]:
+    return [trace for trace in figure.data if trace.type == "bar"]
+
+
+def named(figure: go.Figure, start: str) -> list[go.Scatter]:
+    return [t for t in figure.data if t.type == "scatter" and t.name.startswith(start)]
+
+
+def test_measured_rates_and_their_intervals(build: SimpleNamespace, on_gpu: Profile) -> None:
+    (measured,) = bars(performance.figure(on_gpu, build.SHAPE))
+    rate = FLOP / 0.0075122
+    assert measured.x[0] is None  # one-block is skipped
+    assert measured.x[6] == pytest.approx(rate)
+    # the interval of the time is ±0.2 %
+    assert measured.error_x.array[6] == pytest.approx(rate / 0.998 - rate)
+    assert measured.error_x.arrayminus[6] == pytest.approx(rate - rate / 1.002)
+    assert len(set(measured.marker.color)) == 7
+
+
+def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> None:
+    figure = performance.figure(in_theory, build.SHAPE)
+    assert not bars(figure)
+    (attainable,) = named(figure, "attainable")
+    assert list(attainable.y) == [1, 2, 3, 4, 5, 6]
+    (uncached,) = named(figure, "uncached")
+    assert uncached.x[1] == pytest.approx(234.05e9)  # 0.25 FLOP/B · 936.2 GB/s
+
+
+def test_lines_of_the_peak_and_of_cublas(build: SimpleNamespace, on_gpu: Profile) -> None:
+    figure = performance.figure(on_gpu, build.SHAPE)
+    (peak,) = named(figure, "FP32 peak 35.6 TFLOP/s (nominal)")
+    (cublas,) = named(figure, "cuBLAS 26.5 TFLOP/s (measured)")
+    assert set(peak.x) == {35.58e12}
+    assert list(cublas.x) == pytest.approx([FLOP / 0.00518697] * 9)  # one per row and both ends
+    assert peak.line.dash != cublas.line.dash
+
+
+def test_a_recorded_run_has_bars_of_its_own(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    figure = performance.figure(in_theory, build.SHAPE, recorded=on_gpu)
+    (recorded,) = bars(figure)
+    assert recorded.name == "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
+    assert recorded.x[6] == pytest.approx(FLOP / 0.0075122)
+    assert recorded.marker.pattern.shape == "."
+    assert named(figure, "cuBLAS 26.5 TFLOP/s (recorded)")
+
+
+def test_both_runs_stand_side_by_side(build: SimpleNamespace, on_gpu: Profile) -> None:
+    figure = performance.figure(on_gpu, build.SHAPE, recorded=on_gpu)
+    assert len(bars(figure)) == 2
+    assert figure.layout.barmode == "group"
+
+
+def test_too_few_samples_have_no_interval(build: SimpleNamespace, on_gpu: Profile) -> None:
+    few = build.measured(1e-2, build.SHAPE, interval_s=None)
+    changed = build.change(on_gpu, "vectorized", measured=few)
+    (measured,) = bars(performance.figure(changed, build.SHAPE))
+    assert measured.error_x.array[6] == 0
+    assert "interval" not in measured.hovertext[6]
+
+
+def test_nothing_at_all(build: SimpleNamespace, in_theory: Profile) -> None:
+    assert not performance.figure(replace(in_theory, records=()), build.SHAPE).data

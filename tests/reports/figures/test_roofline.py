@@ -1,0 +1,98 @@
+"""The roofline: roofs, points, and the line between theory and measurement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import plotly.graph_objects as go
+import pytest
+
+from analysis.result import Profile
+from reports.figures import roofline
+
+
+def named(figure: go.Figure, start: str) -> list[go.Scatter]:
+    return [trace for trace in figure.data if trace.name.startswith(start)]
+
+
+def test_a_rung_joins_measured_and_attainable(build: SimpleNamespace, on_gpu: Profile) -> None:
+    (rung,) = named(roofline.figure(on_gpu, build.SHAPE), "tiled")
+    measured, attainable, gap, uncached = rung.y
+    assert set(rung.x) == {8.0}  # 2·4096³ FLOP / (4 B · 2·4096³/32)
+    assert measured == pytest.approx(2 * 4096**3 / 0.0516459)
+    assert attainable == 35.58e12
+    assert gap is None  # the line ends here
+    assert uncached == pytest.approx(8 * 936.2e9)
+    assert list(rung.marker.symbol) == [
+        "triangle-up", "triangle-up-open-dot", "triangle-up", "triangle-up-open",
+    ]  # fmt: skip
+
+
+def test_without_measurements_only_theory_is_drawn(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    figure = roofline.figure(in_theory, build.SHAPE)
+    (rung,) = named(figure, "tiled")
+    assert list(rung.y) == [35.58e12, None, pytest.approx(8 * 936.2e9)]
+    assert not named(figure, "measured")
+    assert not named(figure, "cuBLAS")
+
+
+def test_roofs_meet_at_the_ridge_point(build: SimpleNamespace, in_theory: Profile) -> None:
+    figure = roofline.figure(in_theory, build.SHAPE)
+    (dram,) = named(figure, "DRAM")
+    assert dram.name == "DRAM 936.2 GB/s (nominal)"
+    assert dram.x[-1] == pytest.approx(35.58e12 / 936.2e9)  # 38.0 FLOP/B
+    assert dram.y[-1] == pytest.approx(35.58e12)
+    assert dram.y[0] / dram.x[0] == pytest.approx(936.2e9)
+    (fp32,) = named(figure, "FP32")
+    assert set(fp32.y) == {35.58e12}
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+
+
+def test_measured_roofs_are_dashed(build: SimpleNamespace, in_theory: Profile) -> None:
+    figure = roofline.figure(build.with_ceilings(in_theory), build.SHAPE)
+    dashes = {trace.name: trace.line.dash for trace in named(figure, "DRAM")}
+    assert dashes == {"DRAM 936.2 GB/s (nominal)": "solid", "DRAM 868.0 GB/s (measured)": "dash"}
+    assert len(named(figure, "L2")) == 2
+    assert len(named(figure, "FP32")) == 2
+
+
+def test_levels_without_a_rate_are_left_out(build: SimpleNamespace, in_theory: Profile) -> None:
+    assert not named(roofline.figure(in_theory, build.SHAPE), "L2")
+
+
+def test_cublas_is_a_line(build: SimpleNamespace, on_gpu: Profile) -> None:
+    (line,) = named(roofline.figure(on_gpu, build.SHAPE), "cuBLAS")
+    assert line.name == "cuBLAS 26.5 TFLOP/s (measured)"
+    assert list(line.y) == pytest.approx([2 * 4096**3 / 0.00518697] * len(line.x))
+
+
+def test_a_recorded_run_is_a_symbol_of_its_own(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    figure = roofline.figure(in_theory, build.SHAPE, recorded=on_gpu)
+    (rung,) = named(figure, "vectorized")
+    assert rung.y[1] == pytest.approx(2 * 4096**3 / 0.0075122)
+    assert rung.marker.symbol[1] == "star-dot"
+    assert "recorded 2026-02-03 on NVIDIA GeForce RTX 3090" in rung.hovertext[1]
+    assert named(figure, "recorded 2026-02-03 on NVIDIA GeForce RTX 3090")
+
+
+def test_a_rung_that_failed_its_check_keeps_only_theory(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    wrong = replace(build.passed(), passed=False)
+    changed = build.change(on_gpu, "tiled", check=wrong)
+    (rung,) = named(roofline.figure(changed, build.SHAPE), "tiled")
+    assert len(rung.y) == 3
+
+
+def test_no_theory_is_an_empty_figure_with_a_reason(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    bare = replace(in_theory, records=tuple(replace(r, theory=None) for r in in_theory.records))
+    figure = roofline.figure(bare, build.SHAPE)
+    assert not figure.data
+    assert figure.layout.annotations[0].text == "No rung has a theory at this shape."

@@ -1,0 +1,154 @@
+"""The page in a browser: offline, without a complaint, every figure drawn."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reports import render
+
+pytestmark = pytest.mark.browser
+
+EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium; a run that must have it sets REQUIRE_BROWSER."""
+    missing = pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("NO BROWSER TEST WAS RUN: Playwright is not installed")
+    path = next(filter(None, map(shutil.which, EXECUTABLES)), None)
+    if path is None:
+        missing(f"NO BROWSER TEST WAS RUN: none of {', '.join(EXECUTABLES)} is installed")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page that was opened from a file, with what it complained of and asked for."""
+
+    def __init__(self, browser: Any, file: Path, *, width: int, scheme: str) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(file.as_uri())
+        self.wait()
+
+    def wait(self) -> None:
+        """Until every visible figure is drawn."""
+        self.until(f"{VISIBLE}.every(p => p.querySelector('.main-svg'))")
+
+    def until(self, condition: str, *, limit_s: float = 10) -> None:
+        """Poll `condition`; Playwright's own poll needs eval, which the page's policy forbids."""
+        end = time.monotonic() + limit_s
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < end, f"not true after {limit_s} s: {condition}"
+            self.page.wait_for_timeout(20)
+
+    def count(self, selector: str) -> int:
+        return self.page.locator(f"{selector}:visible").count()
+
+    def overflow(self) -> int:
+        """How far the page is wider than its window."""
+        return self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+
+
+@pytest.fixture
+def two_shapes(build: SimpleNamespace, tmp_path: Path) -> Path:
+    file = tmp_path / "profile.html"
+    made = build.with_ceilings(build.profile(build.SHAPE, build.SMALL, is_measured=True))
+    file.write_text(render(made), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_figure_is_drawn_offline(
+    browser: Any, two_shapes: Path, width: int, scheme: str
+) -> None:
+    visit = Visit(browser, two_shapes, width=width, scheme=scheme)
+    assert visit.count(".plot") == 5
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
+    assert visit.overflow() == 0  # tables scroll in their boxes
+    visit.page.close()
+
+
+def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> None:
+    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+    visit.page.select_option("#shape", label="2048 × 2048 × 2048")
+    visit.wait()
+    assert visit.count("[data-shape='0']") == 0
+    assert visit.count("[data-shape='1'] .plot") == 5
+    widths = visit.page.evaluate(
+        "[...document.querySelectorAll('[data-shape=\"1\"] .plot')]"
+        ".map(p => [p.clientWidth, p.querySelector('.main-svg').clientWidth])"
+    )
+    assert all(drawn == box for box, drawn in widths)
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_figures_follow_the_window(browser: Any, two_shapes: Path) -> None:
+    visit = Visit(browser, two_shapes, width=1600, scheme="light")
+    visit.page.set_viewport_size({"width": 420, "height": 900})
+    visit.until(f"{VISIBLE}.every(p => p.querySelector('.main-svg').clientWidth <= 420)")
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_figures_take_the_ink_of_the_scheme(browser: Any, two_shapes: Path) -> None:
+    visit = Visit(browser, two_shapes, width=1000, scheme="dark")
+    ink = "getComputedStyle(document.querySelector('.xtick text')).fill"
+    assert visit.page.evaluate(ink) == "rgb(230, 232, 235)"
+    visit.page.emulate_media(color_scheme="light")
+    visit.until(f"{ink} === 'rgb(27, 31, 36)'")
+    visit.page.close()
+
+
+def test_buttons_change_the_figure(browser: Any, two_shapes: Path) -> None:
+    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+    visit.page.get_by_text("instructions", exact=True).first.click()
+    visit.page.get_by_text("thread-level instructions per element of C").first.wait_for()
+    visit.page.get_by_text("logarithmic", exact=True).first.click()
+    visit.until(
+        "document.querySelector('[aria-labelledby=performance-0] .plot')"
+        ".layout.xaxis.type === 'log'"
+    )
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_markup_runs_nothing(browser: Any, build: SimpleNamespace, tmp_path: Path) -> None:
+    evil = (
+        "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
+    )
+    file = tmp_path / "profile.html"
+    made = build.change(build.profile(is_measured=True), "tiled", label=evil, title=evil, idea=evil)
+    file.write_text(render(made), encoding="utf-8")
+    visit = Visit(browser, file, width=1000, scheme="light")
+    assert visit.page.title() == "SGEMM ladder on NVIDIA GeForce RTX 3090"
+    assert visit.page.locator("img, .plot a[*|href^='javascript']").count() == 0
+    assert visit.complaints == []
+    visit.page.close()

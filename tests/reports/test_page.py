@@ -1,0 +1,222 @@
+"""The page: complete, self-contained, and inert whatever its texts hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.errors import InputError
+from analysis.result import Profile
+from reports import render
+
+FIGURES = {"Roofline", "Accesses per element of C", "Access patterns of a warp",
+           "Performance of the ladder", "Samples"}  # fmt: skip
+EVIL = "</script><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
+LIMIT_BYTES = 6_000_000  # plotly.js alone has 4.8 million
+
+
+class Page(HTMLParser):
+    """What a parser sees: tags with their attributes, text by tag, and ids."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.open: list[str] = []
+        self.texts: list[tuple[str, str]] = []
+        self.json: list[dict] = []
+        self._is_json = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.open.append(tag)
+        self._is_json = ("type", "application/json") in attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_json = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_json:
+            self.json.append(json.loads(data))
+        elif self.open:
+            self.texts.append((self.open[-1], data))
+
+    def texts_of(self, tag: str) -> list[str]:
+        return [" ".join(text.split()) for at, text in self.texts if at == tag and text.strip()]
+
+    def values(self, name: str) -> list[str | None]:
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+@pytest.fixture
+def evil(build: SimpleNamespace, on_gpu: Profile) -> Profile:
+    """A profile with markup in every text."""
+    records = tuple(
+        replace(
+            r, variant=r.variant if r.rung is None else EVIL, label=f"{r.label}{EVIL}", title=EVIL,
+            idea=EVIL, notes=(EVIL,), reason=EVIL, resources=None if r.rung is None else replace(
+                build.rung(2, build.SHAPE, on_gpu.device, is_measured=False).resources, note=EVIL
+            ),
+            theory=r.theory and replace(
+                r.theory,
+                limiter=EVIL,
+                ceilings=tuple(replace(c, name=EVIL, basis=EVIL) for c in r.theory.ceilings),
+            ),
+        )
+        for r in on_gpu.records
+    )  # fmt: skip
+    device = replace(
+        on_gpu.device, name=EVIL, chip=EVIL, sources=dict.fromkeys(on_gpu.device.sources, EVIL)
+    )
+    environment = replace(
+        on_gpu.environment, commit=EVIL, software={EVIL: EVIL}, hardware={EVIL: EVIL}
+    )
+    return replace(
+        on_gpu, records=records, device=device, environment=environment, command=EVIL, created=EVIL
+    )
+
+
+def test_sections_come_in_order(on_gpu: Profile) -> None:
+    headings = Page(render(on_gpu)).texts_of("h2")
+    assert headings == [
+        "Answer", "The ladder", "Roofline", "Accesses per element of C",
+        "Access patterns of a warp", "Performance of the ladder", "Samples", "Device record",
+        "Environment", "How each number was obtained", "How to reproduce",
+    ]  # fmt: skip
+
+
+def test_headings_descend_one_level_at_a_time(in_theory: Profile, on_gpu: Profile) -> None:
+    levels = [int(n) for n in re.findall(r"<h([1-6])", render(in_theory, recorded=on_gpu))]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(build: SimpleNamespace) -> None:
+    page = Page(render(build.profile(build.SHAPE, build.SMALL, is_measured=True)))
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert set(page.values("aria-labelledby")) | set(page.values("for")) <= set(ids)
+
+
+def test_figures_carry_a_description(on_gpu: Profile) -> None:
+    page = Page(render(on_gpu))
+    labels = [
+        value for tag, name, value in page.attributes if (tag, name) == ("figure", "aria-label")
+    ]
+    assert {label.split(".")[0] for label in labels if label} == FIGURES
+
+
+def test_the_page_is_self_contained(on_gpu: Profile) -> None:
+    page = Page(render(on_gpu))
+    assert not [value for value in page.values("src") if value]
+    assert set(page.values("href")) == {"data:,"}
+    assert "default-src 'none'" in str(page.values("content"))
+    assert page.tags["script"] == 2 + len(FIGURES)  # Plotly once, the page's own, the figures
+
+
+def test_it_is_not_much_larger_than_plotly(build: SimpleNamespace, on_gpu: Profile) -> None:
+    assert len(render(on_gpu).encode()) < LIMIT_BYTES
+
+
+def test_theory_has_no_samples_and_says_why(in_theory: Profile) -> None:
+    page = Page(render(in_theory))
+    assert len(page.json) == len(FIGURES) - 1
+    assert "Nothing was measured at this shape." in page.texts_of("p")
+
+
+def test_figures_have_no_second_title(on_gpu: Profile) -> None:
+    figures = Page(render(on_gpu)).json
+    assert not any(figure["layout"].get("title", {}).get("text") for figure in figures)
+
+
+def test_a_selector_stands_where_there_are_several_shapes(build: SimpleNamespace) -> None:
+    one = Page(render(build.profile(build.SHAPE)))
+    two = Page(render(build.profile(build.SHAPE, build.SMALL)))
+    assert one.tags["select"] == 0
+    assert two.texts_of("option") == ["4096 × 4096 × 4096", "2048 × 2048 × 2048"]
+    assert two.values("data-shape") == ["0", "1"]
+    assert len(two.values("hidden")) == 1
+
+
+def test_every_device_field_stands_with_its_source(in_theory: Profile) -> None:
+    page = render(in_theory)
+    for text in ("936.2 GB/s", "1.695 GHz", "24 GiB", "48 KiB (49,152 B)", "GA102", "8.6"):
+        assert f"<td>{text}" in page
+    for source in in_theory.device.sources.values():
+        assert source.split("'")[0] in page
+
+
+def test_reached_ceilings_are_told_apart(build: SimpleNamespace, in_theory: Profile) -> None:
+    cells = Page(render(build.with_ceilings(in_theory))).texts_of("th")
+    assert "DRAM bytes per s, reached" in cells
+
+
+def test_how_to_reproduce(in_theory: Profile) -> None:
+    page = Page(render(in_theory))
+    assert in_theory.command in page.texts_of("code")
+    assert any("20260203" in text for text in page.texts_of("p"))
+
+
+def test_a_recorded_run_is_labelled_with_date_and_device(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    page = Page(render(in_theory, recorded=on_gpu))
+    label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
+    assert label in page.texts_of("span")
+    assert f"Of the run {label}" in page.texts_of("h3")
+    assert len(page.json) == len(FIGURES)  # its samples too
+
+
+def test_a_recorded_run_of_another_gpu_is_refused(in_theory: Profile, on_gpu: Profile) -> None:
+    other = replace(on_gpu, device=replace(on_gpu.device, key="t4", name="Tesla T4"))
+    with pytest.raises(InputError, match="recorded run is of Tesla T4"):
+        render(in_theory, recorded=other)
+
+
+def test_markup_in_any_text_stays_inert(evil: Profile) -> None:
+    page = Page(render(evil, recorded=evil))
+    assert page.tags["img"] == 0
+    assert page.tags["script"] == 2 + len(FIGURES)
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert EVIL in page.texts_of("code")  # shown as it is, not as a template
+
+
+def test_labels_in_figures_are_literal_to_plotly(evil: Profile) -> None:
+    for figure in Page(render(evil)).json:
+        shown = json.dumps(figure)
+        assert "<img" not in shown
+        assert "&lt;img" in shown or "img" not in shown
+
+
+def test_a_profile_without_records(in_theory: Profile) -> None:
+    page = Page(render(replace(in_theory, records=())))
+    assert "This profile holds no record: no rung was profiled." in page.texts_of("p")
+    assert "Device record" in page.texts_of("h2")
+
+
+def test_an_interrupted_profile_says_so(on_gpu: Profile) -> None:
+    page = Page(render(replace(on_gpu, status="interrupted")))
+    assert "The run was interrupted: what is missing was not reached." in page.texts_of("p")
+
+
+def test_all_skipped_is_a_page_too(in_theory: Profile) -> None:
+    skipped = tuple(
+        replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
+    )
+    page = Page(render(replace(in_theory, records=skipped)))
+    assert not page.json
+    assert page.texts_of("td").count("skipped") == 7
+
+
+def test_rendering_is_pure(on_gpu: Profile) -> None:
+    assert render(on_gpu) == render(on_gpu)
