@@ -1,0 +1,114 @@
+"""Launch the ladder under Nsight Compute and print what the hardware counted, as JSON.
+
+    python tests/gpu/hardware_counters.py 256x256x256 > tests/kernels/recorded/counters_sm_90.json
+
+Needs a GPU, PyCUDA, nvcc, and ncu with permission to read hardware counters.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import product
+
+import numpy as np
+
+from analysis.problem import Gemm, parse_shape
+from kernels import LADDER, Variant
+
+METRICS = (
+    "smsp__inst_executed.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "smsp__sass_inst_executed_op_shared_ld.sum",
+    "smsp__sass_inst_executed_op_shared_st.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+)
+
+
+def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
+    """Every rung with every legal set of parameters, at every shape that it takes."""
+    for shape, variant in product(shapes, LADDER):
+        if variant.max_extent and max(shape.m, shape.n) > variant.max_extent:
+            continue
+        names = list(variant.parameters)
+        for values in product(*(variant.parameters[name].legal for name in names)):
+            parameters = dict(zip(names, values, strict=True))
+            if all(constraint.holds(parameters) for constraint in variant.constraints):
+                yield variant, parameters, variant.executed(shape)
+
+
+def launch_all(shapes: list[Gemm]) -> None:
+    from toolkit.executor import Launch
+    from toolkit.gpu import Gpu
+
+    rng = np.random.default_rng()
+    with Gpu() as gpu:
+        print(gpu.device.name, file=sys.stderr)
+        for variant, parameters, shape in cases(shapes):
+            a = rng.random((shape.m, shape.k), dtype=np.float32)
+            b = rng.random((shape.k, shape.n), dtype=np.float32)
+            c = np.zeros((shape.m, shape.n), dtype=np.float32)
+            sizes = map(np.int32, (shape.m, shape.n, shape.k))
+            gpu.execute(
+                Launch(
+                    source=variant.source,
+                    name=variant.file,
+                    kernel=variant.entry,
+                    geometry=variant.geometry(parameters, shape),
+                    arguments=[a, b, c, *sizes, np.float32(1), np.float32(0)],
+                    defines=variant.macros(parameters),
+                )
+            )
+
+
+def collect(shapes: list[Gemm]) -> dict[str, object]:
+    """One entry per launch: label, executed shape and counters, with their provenance."""
+    names = [str(shape) for shape in shapes]
+    command = ["ncu", "--clock-control", "none", "--csv", "--metrics", ",".join(METRICS)]
+    command += ["-k", "regex:^sgemm_", sys.executable, __file__, "--launch", *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
+    counters: dict[str, dict[str, int]] = {}
+    for row in rows:
+        value = int(row["Metric Value"].replace(",", ""))
+        counters.setdefault(row["ID"], {})[row["Metric Name"]] = value
+    return {
+        "device": done.stderr.strip().splitlines()[-1],
+        "compute_capability": rows[0]["CC"],
+        "compiler": nvcc(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": f"python tests/gpu/hardware_counters.py {' '.join(names)}",
+        "launches": [
+            {"label": variant.label(parameters), "executed_shape": str(shape), "counters": found}
+            for (variant, parameters, shape), found in zip(
+                cases(shapes), counters.values(), strict=True
+            )
+        ],
+    }
+
+
+def nvcc() -> str:
+    from toolkit.gpu import nvcc_version
+
+    return nvcc_version()
+
+
+def main(arguments: list[str]) -> None:
+    launching = arguments[:1] == ["--launch"]
+    shapes = [parse_shape(text) for text in arguments[launching:]]
+    if launching:
+        launch_all(shapes)
+    else:
+        print(json.dumps(collect(shapes), indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

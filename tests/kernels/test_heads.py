@@ -1,0 +1,169 @@
+"""Every number at the head of a kernel's source is what the closed forms say."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from analysis.intensity import intensity_of_loads
+from analysis.problem import Gemm
+from analysis.result import Pattern
+from kernels import LADDER, Variant
+
+K = 4096
+SECTIONS = ("Idea", "Mapping", "Traffic", "Warp", "Limit", "Source")
+COUNT = re.compile(
+    r"(?P<elements>[\dK/ ]*\d?K?(?:/\d+)?) (?P<space>global|shared) (?P<operation>load|store)s?"
+    r"(?: in (?P<instructions>[\dK/]+))?"
+)
+
+
+def head(variant: Variant) -> str:
+    lines = [line for line in variant.source.splitlines() if line.startswith("//")]
+    return "\n".join(line.removeprefix("//") for line in lines)
+
+
+def section(variant: Variant, name: str) -> str:
+    """The text of one section of the head, on one line."""
+    names = "|".join(SECTIONS)
+    found = re.search(rf"^ {name} +(.*?)(?=^ (?:{names}) |\Z)", head(variant), re.S | re.M)
+    assert found, f"{variant.file} has no section {name}"
+    return " ".join(found.group(1).split())
+
+
+def value(expression: str) -> Fraction:
+    """What "2 K", "17K/16", "1/4" or "1" is at K = 4096."""
+    match = re.fullmatch(r"(\d*)(K?)(?:/(\d+))?", expression.replace(" ", ""))
+    assert match, expression
+    factor, k, divisor = match.groups()
+    return Fraction(int(factor or 1) * (K if k else 1), int(divisor or 1))
+
+
+def problem(variant: Variant) -> Gemm:
+    extent = variant.max_extent or K
+    return Gemm(m=extent, n=extent, k=K)
+
+
+def patterns(variant: Variant) -> dict[tuple[str, str, str], Pattern]:
+    found = variant.patterns(variant.defaults, problem(variant))
+    return {(p.space, p.operation, p.operand): p for p in found}
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
+class TestHead:
+    def test_names_its_rung_and_the_equation(self, variant: Variant) -> None:
+        assert f" Rung {variant.rung}, " in head(variant)
+        assert "C = alpha * A * B + beta * C" in head(variant)
+        assert 'extern "C" __global__ void __launch_bounds__(' in variant.source
+        assert f"\n{variant.entry}(" in variant.source
+
+    def test_has_every_section(self, variant: Variant) -> None:
+        for name in SECTIONS:
+            assert section(variant, name)
+
+    def test_defaults_are_the_registrys(self, variant: Variant) -> None:
+        defined = re.findall(r"^#define (\w+) (\d+)$", variant.source, re.M)
+        assert {name.lower(): int(number) for name, number in defined} == variant.defaults
+
+    def test_traffic_is_stated_at_the_defaults(self, variant: Variant) -> None:
+        stated = re.findall(r"\b([A-Z]+) = (\d+)", section(variant, "Traffic"))
+        assert all(variant.defaults[name.lower()] == int(number) for name, number in stated)
+
+    def test_counts_are_the_closed_forms(self, variant: Variant) -> None:
+        text = section(variant, "Traffic")
+        counts = variant.access_counts(variant.defaults, problem(variant))
+        per = "thread" if "per thread:" in text else "element of C"
+        stated = list(COUNT.finditer(re.split(r"per (?:thread|element of C):|in all:", text)[1]))
+        assert {(m["space"], m["operation"]) for m in stated} == {
+            (a.space, a.operation) for a in counts.accesses
+        }
+        for match in stated:
+            key = match["space"], match["operation"]
+            units = counts.threads if per == "thread" else counts.problem.c_elements
+            assert value(match["elements"]) == Fraction(counts.elements(*key), units), match[0]
+            if match["instructions"]:
+                assert value(match["instructions"]) == Fraction(counts.instructions(*key), units), (
+                    match[0]
+                )
+
+    def test_totals_are_the_closed_forms(self, variant: Variant) -> None:
+        text = section(variant, "Traffic")
+        if "in all:" not in text:
+            return
+        assert "in all: 2 M N K global loads, M N global stores" in text
+        shape = problem(variant)
+        counts = variant.access_counts(variant.defaults, shape)
+        assert counts.elements("global", "load") == 2 * shape.m * shape.n * shape.k
+        assert counts.elements("global", "store") == shape.m * shape.n
+
+    def test_intensity_is_the_closed_form(self, variant: Variant) -> None:
+        stated = re.search(r"intensity: ([\d.]+) FLOP per byte loaded", section(variant, "Traffic"))
+        assert stated
+        counts = variant.access_counts(variant.defaults, problem(variant))
+        assert float(stated.group(1)) == intensity_of_loads(counts)
+
+    def test_sectors_are_those_of_the_first_warp(self, variant: Variant) -> None:
+        text = section(variant, "Warp").split("shared")[0]
+        stated = {
+            operand: int(number)
+            for operands, number in re.findall(r"([ABC](?:, [ABC])*): (\d+)", text)
+            for operand in operands.split(", ")
+        }
+        actual = {
+            operand: p.sectors
+            for (space, _, operand), p in patterns(variant).items()
+            if space == "global"
+        }
+        assert stated == actual
+
+    def test_tiles_are_the_registrys(self, variant: Variant) -> None:
+        tiling = variant.tiling(variant.defaults)
+        for m, n in re.findall(r"block tile (\d+) x (\d+)", section(variant, "Mapping")):
+            assert (int(m), int(n)) == (tiling.block_m, tiling.block_n)
+
+
+def stated_wavefronts(variant: Variant) -> dict[str, list[int]]:
+    """The numbers after "A", "B", "stores of A", "stores of B" in the shared part of Warp."""
+    text = section(variant, "Warp").split("shared", 1)[1]
+    found = re.findall(
+        r"(stores of )?\b([AB]) (\d+)(?: wavefronts\b[^,;]*)?(?: where (\d+))?", text
+    )
+    return {
+        f"{store}{operand}": [int(n) for n in numbers if n] for store, operand, *numbers in found
+    }
+
+
+def test_wavefronts_in_the_head_of_the_2d_rung() -> None:
+    rung = LADDER[5]
+    a, b = (patterns(rung)["shared", "load", operand] for operand in "AB")
+    assert stated_wavefronts(rung) == {"A": [a.wavefronts], "B": [b.wavefronts, b.ideal_wavefronts]}
+    assert (a.wavefronts, b.wavefronts, b.ideal_wavefronts) == (2, 8, 2)
+
+
+def test_wavefronts_in_the_head_of_the_vectorized_rung() -> None:
+    rung = LADDER[6]
+    of = patterns(rung)
+    a, b = (of["shared", "load", operand] for operand in "AB")
+    store_a, store_b = (of["shared", "store", operand] for operand in "AB")
+    assert stated_wavefronts(rung) == {
+        "A": [a.wavefronts],
+        "B": [b.wavefronts, b.ideal_wavefronts],
+        "stores of A": [store_a.wavefronts, store_a.ideal_wavefronts],
+        "stores of B": [store_b.wavefronts],
+    }
+
+
+@pytest.mark.parametrize("rung", LADDER[3:5], ids=lambda v: v.name)
+def test_where_the_head_says_no_bank_conflict_there_is_none(rung: Variant) -> None:
+    assert "shared: no bank conflict" in section(rung, "Warp")
+    for (space, operation, _), pattern in patterns(rung).items():
+        # a merged 16-byte read takes at least 2 wavefronts, even where all lanes read one address
+        fewest = 2 if pattern.instruction_bytes == 16 and operation == "load" else 1
+        assert space == "global" or pattern.wavefronts == fewest
+
+
+def test_the_merged_reads_of_the_tiled_rung_take_two_wavefronts_instead_of_four() -> None:
+    assert "they take 2 wavefronts instead of 4" in section(LADDER[3], "Limit")
+    assert patterns(LADDER[3])["shared", "load", "A"].wavefronts == 2

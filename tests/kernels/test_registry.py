@@ -1,0 +1,182 @@
+"""The registry: what a rung declares is legal, complete and enough to launch it."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.problem import LARGEST_DIMENSION, Gemm
+from kernels import LADDER, REFERENCES, Variant, find, parse_selection
+from kernels.registry import MAX_GRID_Y, whole_ladder
+
+SQUARE = Gemm(m=4096, n=4096, k=4096)
+
+
+def parameter_sets(variant: Variant) -> list[dict[str, int]]:
+    """Every legal combination of a rung's parameters."""
+    sets: list[dict[str, int]] = [{}]
+    for name, parameter in variant.parameters.items():
+        sets = [chosen | {name: value} for chosen in sets for value in parameter.legal]
+    return [chosen for chosen in sets if all(c.holds(chosen) for c in variant.constraints)]
+
+
+EVERY_KERNEL = [
+    pytest.param(variant, chosen, id=variant.label(chosen))
+    for variant in LADDER
+    for chosen in parameter_sets(variant)
+]
+
+
+def test_rungs_are_numbered_from_one_in_order() -> None:
+    assert [variant.rung for variant in LADDER] == [1, 2, 3, 4, 5, 6, 7]
+    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in range(1, 8)]
+
+
+def test_names_are_unique_and_found() -> None:
+    everything = [*LADDER, *REFERENCES]
+    assert [find(one.name) for one in everything] == everything
+    assert len({one.name for one in everything}) == len(everything)
+
+
+def test_the_whole_ladder_holds_each_rung_and_reference_once() -> None:
+    labels = [selection.label for selection in whole_ladder()]
+    assert labels == [one.name for one in (*LADDER, *REFERENCES)]  # defaults have bare names
+
+
+@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+def test_geometry_covers_c_once(variant: Variant, parameters: dict[str, int]) -> None:
+    problem = Gemm(m=30, n=20, k=5) if variant.max_extent else Gemm(m=1000, n=332, k=64)
+    tiling = variant.tiling(parameters)
+    geometry = variant.geometry(parameters, problem)
+    along_m, along_n = -(-problem.m // tiling.block_m), -(-problem.n // tiling.block_n)
+    assert geometry.blocks == along_m * along_n
+    assert geometry.threads_per_block == tiling.threads_per_block
+    elements = geometry.threads_per_block * tiling.thread_m * tiling.thread_n
+    assert elements == tiling.block_m * tiling.block_n
+
+
+@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+def test_block_is_one_that_every_device_takes(variant: Variant, parameters: dict[str, int]) -> None:
+    geometry = variant.geometry(parameters, Gemm(m=8, n=8, k=8))
+    assert geometry.threads_per_block <= 1024
+    assert geometry.threads_per_block % 32 == 0
+
+
+@given(
+    variant=st.sampled_from([v for v in LADDER if not v.max_extent]),
+    m=st.integers(1, LARGEST_DIMENSION),
+    n=st.integers(1, LARGEST_DIMENSION // 4),
+)
+def test_grids_of_any_shape_are_legal_and_cover_c(variant: Variant, m: int, n: int) -> None:
+    problem = variant.executed(Gemm(m=m, n=n, k=1))
+    parameters = variant.defaults
+    x, y, z = variant.geometry(parameters, problem).grid
+    assert x < 2**31  # CUDA C++ Programming Guide, technical specifications
+    assert y <= MAX_GRID_Y
+    assert z <= MAX_GRID_Y
+    tiling = variant.tiling(parameters)
+    across, down = (tiling.block_m, tiling.block_n)[:: 1 if variant.rows_along_x else -1]
+    extent_x, extent_y = (m, problem.n) if variant.rows_along_x else (problem.n, m)
+    assert x * across >= extent_x
+    assert y * z * down >= extent_y
+    # int arithmetic in the kernels: the last row of the last block must not wrap around
+    assert y * z * down < 2**31
+
+
+def test_rows_and_columns_change_places_in_the_uncoalesced_rung() -> None:
+    tall = Gemm(m=64, n=32, k=1)
+    assert find("naive-uncoalesced").geometry({"width": 32}, tall).grid == (2, 1, 1)
+    assert find("naive-coalesced").geometry({"width": 32}, tall).grid == (1, 2, 1)
+
+
+def test_tall_grids_go_on_in_z() -> None:
+    tall = Gemm(m=8 * 65_536, n=8, k=1)  # one block more than gridDim.y takes
+    assert find("tiled").geometry({"tile": 8}, tall).grid == (1, 32_768, 2)
+
+
+def test_one_block_takes_32_by_32_and_nothing_larger() -> None:
+    rung = find("one-block")
+    rung.check_shape(Gemm(m=32, n=32, k=100_000))
+    for m, n in ((33, 1), (1, 33)):
+        with pytest.raises(ShapeError, match=r"one-block cannot take .*at most 32x32"):
+            rung.check_shape(Gemm(m=m, n=n, k=1))
+
+
+def test_vectorized_is_padded_to_multiples_of_four() -> None:
+    rung = find("vectorized")
+    assert rung.executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=132, k=32)
+    assert rung.executed(SQUARE) == SQUARE
+    assert find("tiled").executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=129, k=31)
+
+
+def test_selection_names_only_what_differs_from_the_default() -> None:
+    assert parse_selection("tiled").label == "tiled"
+    assert parse_selection("tiled:tile=32").label == "tiled"
+    assert parse_selection("Tiled:TILE=16").label == "tiled:tile=16"
+    assert parse_selection("coarsened_1d:bk=8,tm=8").label == "coarsened-1d:bk=8,tm=8"
+    assert parse_selection("coarsened-1d:tm=8,bk=8").parameters == {"bk": 8, "tm": 8}
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("tield", UnknownNameError, "did you mean 'tiled'"),
+        ("", UnknownNameError, "unknown variant ''"),
+        ("tiled:tle=16", UnknownNameError, "did you mean 'tile'"),
+        ("tiled:tile=33", InputError, "tile = 33 is not legal: choose one of 8, 16, 32"),
+        ("tiled:tile=x", InputError, "'tile=x' is no setting"),
+        ("tiled:tile", InputError, "'tile' is no setting"),
+        ("coarsened-1d:bk=4,tm=4", InputError, "bk \\* tm must be at least 64"),
+        ("cublas:tile=3", InputError, "has no parameters"),
+    ],
+)
+def test_wrong_selection_says_what_would_be_right(
+    text: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        parse_selection(text)
+
+
+@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+def test_patterns_account_for_every_request_of_the_launch(
+    variant: Variant, parameters: dict[str, int]
+) -> None:
+    problem = Gemm(m=32, n=32, k=64) if variant.max_extent else Gemm(m=256, n=256, k=64)
+    counts = variant.access_counts(parameters, problem)
+    patterns = variant.patterns(parameters, problem)
+    for space in ("global", "shared"):
+        requests = sum(p.requests for p in patterns if p.space == space)
+        assert 32 * requests == counts.instructions(space)  # full warps: 32 lanes each
+    keys = [(p.space, p.operation, p.operand) for p in patterns]
+    assert sorted(keys) == sorted((a.space, a.operation, a.operand) for a in counts.accesses)
+
+
+@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@given(m=st.integers(1, 70), n=st.integers(1, 70), k=st.integers(1, 70))
+def test_patterns_exist_for_every_small_shape(
+    variant: Variant, parameters: dict[str, int], m: int, n: int, k: int
+) -> None:
+    problem = variant.executed(
+        Gemm(m=min(m, variant.max_extent or m), n=min(n, variant.max_extent or n), k=k)
+    )
+    for pattern in variant.patterns(parameters, problem):
+        assert pattern.requests >= 1
+        assert 1 <= pattern.cycles <= 32
+
+
+def test_uncoalesced_warps_touch_a_sector_per_lane() -> None:
+    sectors = {
+        name: {p.operand: p.sectors for p in find(name).patterns({"width": 32}, SQUARE)}
+        for name in ("naive-uncoalesced", "naive-coalesced")
+    }
+    assert sectors["naive-uncoalesced"] == {"A": 32, "B": 1, "C": 32}  # 32 rows, one column
+    assert sectors["naive-coalesced"] == {"A": 1, "B": 4, "C": 4}  # 32 · 4 B / 32 B = 4
+
+
+def test_shared_bytes_are_two_tiles() -> None:
+    assert find("tiled").tiling({"tile": 32}).shared_bytes == 2 * 32 * 32 * 4
+    assert prod((2, 128, 8, 4)) == find("coarsened-2d").tiling({"bk": 8}).shared_bytes
