@@ -29,8 +29,8 @@ CLEAR = "rgba(0,0,0,0)"
 DOT = "#ffffff"  # the dot of a filled symbol, which has the colour of its outline
 SWATCH = "#777a7d"  # like INK, and the same in any scheme, so that a dot shows on it
 
-# By rung. Yellow, pale on white, is that of the first, which only the smallest shapes can use.
-COLOURS = ("#f0e442", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#56b4e9")
+# By rung. The yellow is darkened: theirs, #f0e442, is too pale for a thin line on white.
+COLOURS = ("#bfae00", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#56b4e9")
 SYMBOLS = (
     "circle",
     "square",
@@ -114,6 +114,7 @@ def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
         "plot_bgcolor": CLEAR,
         "margin": {"l": 8, "r": 12, "t": 88 if "updatemenus" in more else 48, "b": 8},
         "hovermode": "closest",
+        "modebar": {"bgcolor": CLEAR, "color": INK, "activecolor": INK},
         "hoverlabel": {
             "bgcolor": "#ffffff",
             "bordercolor": "#9aa0a6",
@@ -169,6 +170,19 @@ def rows_axis(
         ticks="",
         **more,
     )
+
+
+def scale(kind: str) -> dict[str, object]:
+    """The change of layout that makes the horizontal axis "linear" or "log"."""
+    if kind == "linear":
+        return {"xaxis.type": kind, "xaxis.tickmode": "auto", "xaxis.autorange": True}
+    # "D2": ticks at 1, 2 and 5 only
+    return {
+        "xaxis.type": kind,
+        "xaxis.tickmode": "linear",
+        "xaxis.dtick": "D2",
+        "xaxis.autorange": True,
+    }
 
 
 def rate_axis(title: str = "performance, FLOP/s", **more: object) -> dict[str, object]:

@@ -39,8 +39,8 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             xaxis=style.rate_axis(rangemode="tozero"),
             yaxis=style.rows_axis(records),
             updatemenus=style.buttons(
-                ("linear", {}, {"xaxis.type": "linear", "xaxis.autorange": True}),
-                ("logarithmic", {}, {"xaxis.type": "log", "xaxis.autorange": True}),
+                ("linear", {}, style.scale("linear")),
+                ("logarithmic", {}, style.scale("log")),
             ),
         ),
     )

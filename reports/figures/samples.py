@@ -50,12 +50,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
 
 
 def _scale(title: str, kind: str, ticks: str) -> dict[str, object]:
-    return {
-        "xaxis.title.text": title,
-        "xaxis.type": kind,
-        "xaxis.tickformat": ticks,
-        "xaxis.autorange": True,
-    }
+    return {"xaxis.title.text": title, "xaxis.tickformat": ticks, **style.scale(kind)}
 
 
 def _runs(
