@@ -48,7 +48,7 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
     except ShapeError as error:
         return skipped(record, str(error))
     geometry = variant.geometry(selection.parameters, executed)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if executed != problem:
         notes = (
             f"padded with zeros to {executed}, because N and K must be multiples of "
@@ -70,22 +70,22 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
 
 def with_resources(record: Record, resources: Resources, device: Device) -> Record:
     """The record with the compiler's resources, and the occupancy that follows from them."""
-    assert record.geometry is not None
+    geometry = record.geometry
+    assert geometry is not None
     record = replace(record, resources=resources)
     try:
         resident = occupancy(
             device,
-            threads_per_block=record.geometry.threads_per_block,
+            threads_per_block=geometry.threads_per_block,
             registers_per_thread=resources.registers_per_thread,
-            shared_bytes_per_block=resources.static_shared_bytes
-            + record.geometry.dynamic_shared_bytes,
+            shared_bytes_per_block=resources.static_shared_bytes + geometry.dynamic_shared_bytes,
         )
     except InputError as error:
         return failed(record, str(error))
     return replace(
         record,
         occupancy=resident,
-        waves=waves(record.geometry.blocks, device, resident),
+        waves=waves(geometry.blocks, device, resident),
         notes=(*record.notes, *filter(None, [resources.note])),
     )
 
@@ -145,7 +145,8 @@ def failed(record: Record, reason: str) -> Record:
 
 
 def _relative(peer_s: Sequence[float], samples_s: Sequence[float]) -> Ratio | None:
-    if not peer_s or len(peer_s) != len(samples_s):
+    """The speed against the peer, over the samples that have one of the peer beside them."""
+    if not peer_s:
         return None
-    middle, interval = ratio_interval(peer_s, samples_s)
+    middle, interval = ratio_interval(peer_s, samples_s[: len(peer_s)])
     return Ratio(peer=CUBLAS.name, median=middle, interval=interval)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
-from analysis.errors import LaunchError
+from analysis.errors import InputError, ToolkitError
 from analysis.statistics import is_precise
 
 StoppedBy = Literal["precision", "time limit", "interrupt", "sample limit"]
@@ -23,16 +24,32 @@ FEWEST_SAMPLES = 20  # with fewer, the interval of the median is nearly the samp
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """When to stop: `precision` is half the median's 95% interval over the median."""
+    """When to stop: `precision` is half the median's 95% interval over the median.
+
+    Raises InputError for a limit that is not positive and finite: sampling would not end.
+    """
 
     precision: float = 0.01
     time_limit_s: float = 2.0
     max_samples: int = 1000
 
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("precision", self.precision),
+            ("time limit in seconds", self.time_limit_s),
+            ("number of samples", self.max_samples),
+        ):
+            if not (value > 0 and isfinite(value)):
+                raise InputError(f"{name} {value} is out of range: give a positive number")
+
 
 @dataclass(kw_only=True)
 class Series:
-    """The samples of one contender; `peer_s[i]` was taken just before `samples_s[i]`."""
+    """The samples of one contender.
+
+    `peer_s[i]` was taken just before `samples_s[i]`; it is the shorter one where the peer failed
+    midway, or Ctrl-C came between the two.
+    """
 
     samples_s: list[float] = field(default_factory=list)
     peer_s: list[float] = field(default_factory=list)
@@ -45,12 +62,17 @@ class Series:
         return self.stopped_by is None and self.error is None
 
     def take(self, timer: Timer, clock: Timer) -> None:
-        """Add one sample; a launch that fails ends the series."""
+        """Add one sample; a launch that fails, or takes no time at all, ends the series."""
         started = clock()
         try:
-            self.samples_s.append(timer())
-        except LaunchError as error:
+            sample = timer()
+        except ToolkitError as error:
             self.error = str(error)
+            return
+        if sample > 0 and isfinite(sample):
+            self.samples_s.append(sample)
+        else:
+            self.error = f"sample {len(self.samples_s)} is {sample} s: the clock cannot be right"
         self.spent_s += clock() - started
 
     def judge(self, sampling: Sampling) -> None:
@@ -75,36 +97,31 @@ def interleave(
     """The series of every timer, and whether Ctrl-C ended them early.
 
     A timer takes one sample and returns it in seconds. `peer` names the timer that is sampled
-    in every round. On Ctrl-C the samples so far are kept.
+    first in every round, for as long as another is. On Ctrl-C the samples so far are kept.
     """
     all_series = {label: Series() for label in timers}
-    companion = all_series.get(peer) if peer is not None else None
+    labels = sorted(timers, key=lambda label: label != peer)  # stable: the peer, then the others
     try:
-        while any(series.active for series in all_series.values()):
-            others = [label for label in timers if label != peer and all_series[label].active]
-            if companion is not None and peer is not None and companion.error is None:
-                companion.take(timers[peer], clock)
-                on_sample(peer, companion)
-            for label in others:
+        while waiting := [label for label in labels if all_series[label].active]:
+            beside = all_series[peer] if peer in waiting else None
+            for label in waiting:
                 series = all_series[label]
                 series.take(timers[label], clock)
-                if series.error is None and companion is not None and companion.error is None:
-                    series.peer_s.append(companion.samples_s[-1])
-                series.judge(sampling)
+                if series is not beside:
+                    _pair(series, beside)
+                    series.judge(sampling)
                 on_sample(label, series)
-            if companion is not None and not others:
-                companion.judge(sampling)
+            if beside and not any(all_series[label].active for label in labels if label != peer):
+                beside.judge(sampling)
     except KeyboardInterrupt:
-        _end_early(all_series)
+        for series in all_series.values():
+            if series.active:
+                series.stopped_by = "interrupt"
         return all_series, True
     return all_series, False
 
 
-def _end_early(all_series: Mapping[str, Series]) -> None:
-    for series in all_series.values():
-        # a Ctrl-C between the two appends leaves a sample without its peer
-        del series.peer_s[len(series.samples_s) :]
-        if series.peer_s:
-            del series.samples_s[len(series.peer_s) :]
-        if series.active:
-            series.stopped_by = "interrupt"
+def _pair(series: Series, beside: Series | None) -> None:
+    """Note the peer's sample of this round, where both took one."""
+    if beside is not None and series.error is None and beside.error is None:
+        series.peer_s.append(beside.samples_s[-1])

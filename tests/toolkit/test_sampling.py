@@ -1,0 +1,274 @@
+"""Sampling with timers and a clock that are made up: when it stops, and what is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
+
+import pytest
+
+from analysis.errors import InputError, LaunchError
+from toolkit.sampling import FEWEST_SAMPLES, Sampling, Series, interleave
+
+
+class Bench:
+    """Contenders whose samples are given; each sample advances the clock by itself."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.order: list[str] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def timer(self, label: str, samples: Iterator[float | BaseException]) -> Callable[[], float]:
+        def take() -> float:
+            self.order.append(label)
+            sample = next(samples)
+            if isinstance(sample, BaseException):
+                raise sample
+            if math.isfinite(sample):
+                self.now += sample
+            return sample
+
+        return take
+
+    def run(
+        self,
+        sampling: Sampling,
+        peer: str | None = None,
+        **samples: Iterator[float | BaseException],
+    ) -> tuple[dict[str, Series], bool]:
+        timers = {label: self.timer(label, given) for label, given in samples.items()}
+        return interleave(timers, sampling, peer=peer, clock=self.clock)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def never_precise(start: float = 1.0) -> Iterator[float]:
+    """Samples that grow tenfold: no interval of their median is ever narrow."""
+    return (start * 10 ** (n % 7) for n in count())
+
+
+def test_equal_samples_stop_at_the_fewest(bench: Bench) -> None:
+    series, interrupted = bench.run(Sampling(time_limit_s=1e9), a=repeat(0.25))
+    assert not interrupted
+    assert series["a"].stopped_by == "precision"
+    assert series["a"].samples_s == [0.25] * FEWEST_SAMPLES
+
+
+def test_the_time_limit_stops_what_is_not_precise(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(time_limit_s=112), a=never_precise())
+    assert series["a"].stopped_by == "time limit"
+    assert series["a"].samples_s == [1, 10, 100, 1000]  # 111 s are fewer than 112
+    assert series["a"].spent_s == 1111
+
+
+def test_a_tiny_time_limit_still_takes_one_sample(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(time_limit_s=1e-300), a=never_precise(), b=never_precise())
+    assert [s.samples_s for s in series.values()] == [[1], [1]]
+
+
+def test_the_sample_limit_stops_what_is_not_precise(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(time_limit_s=1e99, max_samples=33), a=never_precise())
+    assert series["a"].stopped_by == "sample limit"
+    assert len(series["a"].samples_s) == 33
+
+
+def test_each_contender_leaves_on_its_own(bench: Bench) -> None:
+    sampling = Sampling(time_limit_s=1e99, max_samples=30)
+    series, _ = bench.run(sampling, fast=repeat(1.0), slow=never_precise())
+    assert (len(series["fast"].samples_s), len(series["slow"].samples_s)) == (FEWEST_SAMPLES, 30)
+
+
+def test_contenders_take_turns_and_the_peer_is_first(bench: Bench) -> None:
+    bench.run(Sampling(max_samples=2), peer="p", a=repeat(1.0), p=repeat(1.0), b=repeat(1.0))
+    assert bench.order == ["p", "a", "b"] * 2
+
+
+def test_every_sample_has_the_one_of_the_peer_before_it(bench: Bench) -> None:
+    sampling = Sampling(time_limit_s=1e99, max_samples=40)
+    series, _ = bench.run(
+        sampling, peer="p", a=never_precise(), p=(n + 0.5 for n in count()), b=repeat(1.0)
+    )
+    assert series["a"].peer_s == [n + 0.5 for n in range(40)]
+    assert series["b"].peer_s == [n + 0.5 for n in range(FEWEST_SAMPLES)]
+    assert series["p"].peer_s == []
+
+
+def test_the_peer_stays_until_the_last_has_left(bench: Bench) -> None:
+    sampling = Sampling(time_limit_s=1e99, max_samples=50)
+    series, _ = bench.run(sampling, peer="p", p=repeat(1.0), a=never_precise())
+    assert len(series["p"].samples_s) == 50  # precise after 20, and the other took 50
+    assert series["p"].stopped_by == "precision"
+
+
+def test_the_peer_goes_on_alone_until_it_is_known_itself(bench: Bench) -> None:
+    sampling = Sampling(time_limit_s=1e99, max_samples=50)
+    series, _ = bench.run(sampling, peer="p", p=never_precise(), a=repeat(1.0))
+    assert len(series["p"].samples_s) == 50
+    assert len(series["a"].samples_s) == len(series["a"].peer_s) == FEWEST_SAMPLES
+
+
+def test_the_peer_takes_no_more_than_the_sample_limit(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(max_samples=1), peer="p", p=repeat(1.0), a=repeat(1.0))
+    assert [len(s.samples_s) for s in series.values()] == [1, 1]
+
+
+def test_a_peer_alone_is_sampled_like_any_other(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(time_limit_s=1e99), peer="p", p=repeat(2.0))
+    assert len(series["p"].samples_s) == FEWEST_SAMPLES
+
+
+def test_a_peer_that_is_not_there_changes_nothing(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(), peer="cublas", a=repeat(1.0))
+    assert series.keys() == {"a"}
+    assert series["a"].peer_s == []
+
+
+def test_nothing_to_time_is_nothing(bench: Bench) -> None:
+    assert bench.run(Sampling()) == ({}, False)
+    assert bench.run(Sampling(), peer="p") == ({}, False)
+
+
+def test_a_launch_that_fails_ends_its_series_only(bench: Bench) -> None:
+    failing = iter([1.0, 1.0, LaunchError("illegal address")])
+    series, interrupted = bench.run(Sampling(time_limit_s=99), a=failing, b=repeat(1.0))
+    assert not interrupted
+    assert series["a"].error == "illegal address"
+    assert series["a"].samples_s == [1.0, 1.0]
+    assert series["b"].stopped_by == "precision"
+
+
+def test_a_buffer_that_finds_no_room_ends_its_series_only(bench: Bench) -> None:
+    series, _ = bench.run(Sampling(time_limit_s=99), a=iter([InputError("full")]), b=repeat(1.0))
+    assert series["a"].error == "full"
+    assert series["b"].error is None
+
+
+def test_a_peer_that_fails_midway_leaves_its_pairs(bench: Bench) -> None:
+    peer = iter([0.5, 0.6, LaunchError("gone")])
+    series, _ = bench.run(Sampling(time_limit_s=1e3), peer="p", p=peer, a=repeat(1.0))
+    assert series["p"].error == "gone"
+    assert series["a"].peer_s == [0.5, 0.6]
+    assert len(series["a"].samples_s) == FEWEST_SAMPLES
+
+
+def test_a_contender_that_fails_gets_no_pair(bench: Bench) -> None:
+    failing = iter([1.0, LaunchError("gone")])
+    series, _ = bench.run(Sampling(time_limit_s=99), peer="p", p=repeat(0.5), a=failing)
+    assert series["a"].peer_s == [0.5]
+    assert series["a"].samples_s == [1.0]
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0, 0.0])
+@pytest.mark.parametrize("position", [0, 25])
+@pytest.mark.parametrize("peer", [None, "a", "b"])
+def test_a_sample_that_is_no_time_is_an_error(
+    bench: Bench, wrong: float, position: int, peer: str | None
+) -> None:
+    samples = (wrong if n == position else 10.0 ** (n % 3) for n in count())
+    sampling = Sampling(time_limit_s=1e9, max_samples=60)
+    series, _ = bench.run(sampling, peer=peer, a=samples, b=never_precise())
+    assert series["a"].error == f"sample {position} is {wrong} s: the clock cannot be right"
+    assert len(series["a"].samples_s) == position
+    assert len(series["b"].samples_s) == 60
+
+
+@pytest.mark.parametrize("limit", [{"time_limit_s": 1e-9}, {"max_samples": 1}, {"precision": 1.0}])
+@pytest.mark.parametrize("peer", [None, "p"])
+def test_all_that_fail_at_once_end_the_run(
+    bench: Bench, limit: dict[str, float], peer: str | None
+) -> None:
+    series, _ = bench.run(
+        Sampling(**limit),  # type: ignore[arg-type]
+        peer=peer,
+        p=iter([LaunchError("p")]),
+        a=iter([LaunchError("a")]),
+    )
+    assert [s.error for s in series.values()] == ["p", "a"]
+
+
+@pytest.mark.parametrize("position", range(12))
+@pytest.mark.parametrize("who", ["p", "a", "b"])
+def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, who: str, position: int) -> None:
+    samples: dict[str, Iterator[float | BaseException]] = {
+        label: iter(
+            [
+                KeyboardInterrupt() if (label, n) == (who, position) else float(n + 1)
+                for n in range(99)
+            ]
+        )
+        for label in ("a", "p", "b")
+    }
+    series, interrupted = bench.run(Sampling(time_limit_s=1e9), peer="p", **samples)
+    assert interrupted
+    done = ["p", "a", "b"].index(who)
+    for turn, label in enumerate(["p", "a", "b"]):
+        taken = position + (turn < done)
+        assert series[label].samples_s == [float(n + 1) for n in range(taken)]
+        assert series[label].stopped_by == "interrupt"
+        assert series[label].error is None
+    for label in ("a", "b"):
+        assert series[label].peer_s == series[label].samples_s
+
+
+def test_ctrl_c_between_a_sample_and_its_pair_keeps_the_sample(bench: Bench) -> None:
+    readings = iter([*repeat(0.0, 7)])  # two readings a sample; the eighth is Ctrl-C
+
+    def clock() -> float:
+        try:
+            return next(readings)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    timers = {label: bench.timer(label, repeat(1.0)) for label in ("p", "a")}
+    series, interrupted = interleave(timers, Sampling(), peer="p", clock=clock)
+    assert interrupted
+    assert series["a"].samples_s == [1.0, 1.0]
+    assert series["a"].peer_s == [1.0]
+
+
+def test_ctrl_c_leaves_what_had_ended_as_it_ended(bench: Bench) -> None:
+    samples = iter([*(10.0 ** (n % 3) for n in range(30)), KeyboardInterrupt()])
+    series, interrupted = bench.run(
+        Sampling(time_limit_s=1e9), a=repeat(1.0), b=iter([LaunchError("gone")]), c=samples
+    )
+    assert interrupted
+    assert [s.stopped_by for s in series.values()] == ["precision", None, "interrupt"]
+    assert len(series["c"].samples_s) == 30
+
+
+def test_ctrl_c_while_telling_is_no_loss(bench: Bench) -> None:
+    def on_sample(label: str, series: Series) -> None:
+        if len(series.samples_s) == 3:
+            raise KeyboardInterrupt
+
+    series, interrupted = interleave(
+        {"a": bench.timer("a", repeat(0.1))}, Sampling(), on_sample=on_sample, clock=bench.clock
+    )
+    assert interrupted
+    assert series["a"].samples_s == [0.1] * 3
+
+
+def test_every_sample_is_told(bench: Bench) -> None:
+    told: list[tuple[str, int]] = []
+    interleave(
+        {label: bench.timer(label, repeat(1.0)) for label in ("a", "p")},
+        Sampling(max_samples=2),
+        peer="p",
+        on_sample=lambda label, series: told.append((label, len(series.samples_s))),
+        clock=bench.clock,
+    )
+    assert told == [("p", 1), ("a", 1), ("p", 2), ("a", 2)]
+
+
+@pytest.mark.parametrize("field", ["precision", "time_limit_s", "max_samples"])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_a_limit_that_would_not_end_sampling_is_refused(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"{value} is out of range"):
+        Sampling(**{field: value})  # type: ignore[arg-type]
