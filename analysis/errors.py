@@ -65,3 +65,13 @@ class CompileError(ToolkitError):
 
 class LaunchError(ToolkitError):
     """A kernel that compiled and then failed to launch or to run."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of another library's message, or the error's type where it says nothing.
+
+    >>> first_line(OSError("no such device\\nstack: ..."))
+    'no such device'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -29,8 +29,7 @@ class Gemm:
         for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
             if not 1 <= value <= LARGEST_DIMENSION:
                 raise ShapeError(
-                    f"shape {self}: {name} = {value} is out of range: "
-                    f"give 1 to {LARGEST_DIMENSION}"
+                    f"shape {self}: {name} = {value} is out of range: give 1 to {LARGEST_DIMENSION}"
                 )
 
     def __str__(self) -> str:

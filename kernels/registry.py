@@ -292,13 +292,17 @@ CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
 CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float32 arithmetic")
 REFERENCES: tuple[Reference, ...] = (CPU, CUBLAS)
 
+BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
+    {variant.name: variant for variant in LADDER}
+    | {reference.name: reference for reference in REFERENCES}
+)
+
 
 def find(name: str) -> Variant | Reference:
     """The rung or reference of that name; raises UnknownNameError with the nearest one."""
-    everything: dict[str, Variant | Reference] = {v.name: v for v in (*LADDER, *REFERENCES)}
-    if name not in everything:
-        raise UnknownNameError("variant", name, everything)
-    return everything[name]
+    if name not in BY_NAME:
+        raise UnknownNameError("variant", name, BY_NAME)
+    return BY_NAME[name]
 
 
 @dataclass(frozen=True, kw_only=True)

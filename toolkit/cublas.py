@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from analysis.errors import UnavailableError
+from analysis.errors import LaunchError, UnavailableError, first_line
 from analysis.problem import Gemm
 
 
@@ -24,14 +25,14 @@ class Cublas:
             self._library: Any = cublas
             self._handle = cublas.create()
         except Exception as error:  # the bindings raise their own types for a missing library
-            reason = str(error).strip().splitlines() or [type(error).__name__]
             raise UnavailableError(
-                f"cuBLAS cannot be used ({reason[0]}): pip install 'nvmath-python[cu13]'"
+                f"cuBLAS cannot be used ({first_line(error)}): pip install 'nvmath-python[cu13]'"
             ) from None
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._library.destroy(self._handle)
+        with suppress(Exception):  # a context that a failed launch has broken is gone
+            self._library.destroy(self._handle)
 
     @property
     def version(self) -> str:
@@ -43,7 +44,8 @@ class Cublas:
     def sgemm(self, problem: Gemm, a: Any, b: Any, c: Any) -> Callable[[], None]:
         """A function that launches C = A·B on row-major buffers, in float32 arithmetic.
 
-        cuBLAS is column-major and sees the transposes: Cᵀ = Bᵀ·Aᵀ.
+        cuBLAS is column-major and sees the transposes: Cᵀ = Bᵀ·Aᵀ. The function raises
+        LaunchError.
         """
         library, handle = self._library, self._handle
         one, zero = np.ones(1, dtype=np.float32), np.zeros(1, dtype=np.float32)
@@ -52,9 +54,12 @@ class Cublas:
         a_pointer, b_pointer, c_pointer = int(a), int(b), int(c)
 
         def launch() -> None:
-            library.sgemm(
-                handle, plain, plain, n, m, k, one.ctypes.data, b_pointer, n, a_pointer, k,
-                zero.ctypes.data, c_pointer, n,
-            )  # fmt: skip
+            try:
+                library.sgemm(
+                    handle, plain, plain, n, m, k, one.ctypes.data, b_pointer, n, a_pointer, k,
+                    zero.ctypes.data, c_pointer, n,
+                )  # fmt: skip
+            except Exception as error:
+                raise LaunchError(f"cuBLAS: {first_line(error)}") from None
 
         return launch

@@ -22,7 +22,7 @@ class Launch:
     """One kernel launch: what is compiled, how it is launched and with which arguments.
 
     `source` is CUDA C++ text and `name` its file name in messages. Arrays among `arguments`
-    are device buffers, NumPy scalars are passed by value.
+    are device buffers, NumPy scalars are passed by value. Raises InputError for others.
     """
 
     source: str
@@ -32,6 +32,14 @@ class Launch:
     arguments: Sequence[Argument]
     defines: Mapping[str, int] = field(default_factory=dict)
     options: Sequence[str] = ("-lineinfo",)
+
+    def __post_init__(self) -> None:
+        for index, argument in enumerate(self.arguments):
+            if not isinstance(argument, (np.ndarray, np.generic)):
+                raise InputError(
+                    f"argument {index} of {self.kernel} is {argument!r}: give a NumPy array or, "
+                    "for a value, a NumPy scalar such as numpy.int32(4096)"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

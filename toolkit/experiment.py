@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, UnavailableError
+from analysis.errors import InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
 from toolkit.environment import environment
@@ -46,8 +46,9 @@ def profile(
     Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
     `executor` "auto" uses the GPU where there is one and `device` does not name another. `seed`
     makes the random inputs repeatable; the profile holds it. On Ctrl-C what was measured is
-    returned with status "interrupted". Raises InputError or UnavailableError before anything
-    runs; a variant that fails to compile, launch or compute becomes a failed record.
+    returned with status "interrupted"; with nothing done, KeyboardInterrupt is raised. Raises
+    InputError or UnavailableError before anything runs; a variant that fails to compile, launch
+    or compute becomes a failed record.
     """
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
@@ -69,7 +70,7 @@ def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress
         gpu = Gpu()
         with gpu:  # opening it is the only proof that it is there
             found = gpu.device
-    except UnavailableError as error:
+    except ToolkitError as error:
         if executor == "gpu":
             raise
         progress.notice(f"no GPU is used: {error}")
@@ -86,7 +87,7 @@ def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress
 
 
 def _run(plan: Plan, bench: TheoryBench | GpuBench, progress: Progress) -> Profile:
-    plan.check(bench.device)
+    plan.check_fits(bench.device)
     records: dict[tuple[Gemm, str], Record] = {}
     status: Literal["complete", "interrupted"] = "complete"
     try:
@@ -94,6 +95,8 @@ def _run(plan: Plan, bench: TheoryBench | GpuBench, progress: Progress) -> Profi
             progress.stage(str(problem), bench.steps(plan))
             bench.profile_shape(problem, plan, records, progress)
     except KeyboardInterrupt:
+        if not records:
+            raise
         status = "interrupted"
     return Profile(
         schema_version=SCHEMA_VERSION,
@@ -134,11 +137,11 @@ def _command(plan: Plan, bench: TheoryBench | GpuBench) -> str:
         words.append(f"--device {bench.device.key}")
     defaults = Sampling()
     if plan.sampling.time_limit_s != defaults.time_limit_s:
-        words.append(f"--seconds {plan.sampling.time_limit_s:g}")
+        words.append(f"--seconds {plan.sampling.time_limit_s}")
     if plan.sampling.max_samples != defaults.max_samples:
         words.append(f"--samples {plan.sampling.max_samples}")
     if plan.sampling.precision != defaults.precision:
-        words.append(f"--precision {plan.sampling.precision:g}")
+        words.append(f"--precision {plan.sampling.precision}")
     if plan.warm_l2:
         words.append("--warm-l2")
     words.append(f"--seed {plan.seed}")

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.devices import DriverFacts, device_from_driver
-from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
+from analysis.errors import (
+    CompileError,
+    InputError,
+    LaunchError,
+    UnavailableError,
+    first_line,
+)
 from analysis.geometry import Geometry
 from analysis.result import Resources
 from toolkit.executor import Argument, Execution, Launch, read_source
@@ -35,7 +41,11 @@ extern "C" __global__ void hold(unsigned nanoseconds)
 }
 """
 
-_NVCC_ERROR = re.compile(r"^[^\n(]*\((\d+)\): (?:catastrophic )?error: (.+)$", re.MULTILINE)
+# "kernel.cu(3): error: ..." of nvcc, "kernel.cu:3:10: fatal error: ..." of the host's compiler
+_NVCC_ERROR = re.compile(
+    r"^[^\s(:]+(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:catastrophic |fatal )?error: (.+)$",
+    re.MULTILINE,
+)
 
 
 class Gpu:
@@ -63,15 +73,24 @@ class Gpu:
             self._context = self._handle.retain_primary_context()
         except cuda.Error as error:
             raise UnavailableError(
-                f"the CUDA driver gives no GPU ({_first_line(error)}): "
+                f"the CUDA driver gives no GPU ({first_line(error)}): "
                 "run `python -m toolkit doctor`"
             ) from None
         self._context.push()
-        self.device: Device = device_from_driver(_facts(self._handle, cuda))
-        self._events = cuda.Event(), cuda.Event()
-        self._hold = self.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
-            Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [np.uint32(HOLD_NANOSECONDS)]
-        )
+        try:
+            self.device: Device = device_from_driver(_facts(self._handle, cuda))
+            self._events = cuda.Event(), cuda.Event()
+            self._hold = self.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
+                Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [np.uint32(HOLD_NANOSECONDS)]
+            )
+        except CompileError as error:  # what always compiles
+            self.__exit__()
+            raise UnavailableError(
+                f"nvcc does not work here ({error}): run `python -m toolkit doctor`"
+            ) from None
+        except BaseException:  # PyCUDA aborts a process that ends inside of a context
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -122,15 +141,18 @@ class Gpu:
             raise _compile_error(name, str(error.stderr)) from None
         except OSError as error:
             raise UnavailableError(
-                f"nvcc cannot be run ({_first_line(error)}): install NVIDIA's CUDA toolkit and "
+                f"nvcc cannot be run ({first_line(error)}): install NVIDIA's CUDA toolkit and "
                 "put nvcc on the PATH"
             ) from None
+        except self._driver.Error as error:
+            raise LaunchError(f"{name} cannot be loaded: {first_line(error)}") from None
 
     def upload(self, array: NDArray[np.generic]) -> Any:
         """A buffer on the GPU with the content of `array`."""
         contiguous = np.ascontiguousarray(array)
         buffer = self.allocate(contiguous.nbytes)
-        self._driver.memcpy_htod(buffer, contiguous)
+        with self.launch_errors("copy to the GPU"):
+            self._driver.memcpy_htod(buffer, contiguous)
         return buffer
 
     def allocate(self, size_bytes: int) -> Any:
@@ -143,13 +165,13 @@ class Gpu:
                 f"({self.free_bytes / 1e9:.2f} GB free): take a smaller shape or close other "
                 "programs"
             ) from None
+        except self._driver.Error as error:
+            raise LaunchError(f"allocation: {first_line(error)}") from None
 
-    def download(self, buffer: Any, like: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The content of `buffer` in a new array like `like`."""
-        result = np.empty_like(like, order="C")
+    def download(self, buffer: Any, *, into: NDArray[Any]) -> None:
+        """Copy the content of `buffer` into a C-ordered array."""
         with self.launch_errors("copy to the host"):
-            self._driver.memcpy_dtoh(result, buffer)
-        return result
+            self._driver.memcpy_dtoh(into, buffer)
 
     def poison(self, buffer: Any, elements: int) -> None:
         """Fill `elements` floats with NaN."""
@@ -183,7 +205,7 @@ class Gpu:
         try:
             yield
         except self._driver.Error as error:
-            raise LaunchError(f"{what}: {_first_line(error)}") from None
+            raise LaunchError(f"{what}: {first_line(error)}") from None
 
     def execute(self, launch: Launch, *, samples: int = 0, flush_l2: bool = True) -> Execution:
         """Run `launch` on copies of its arrays; then time `samples` more on the same buffers."""
@@ -194,18 +216,21 @@ class Gpu:
             defines=launch.defines,
             options=launch.options,
         )
-        buffers = [self.upload(a) if _is_array(a) else a for a in launch.arguments]
+        buffers = [
+            self.upload(argument) if isinstance(argument, np.ndarray) else argument
+            for argument in launch.arguments
+        ]
         once = kernel.prepared(launch.geometry, buffers)
         with self.launch_errors(launch.kernel):
             once()
             self.synchronize()
-        outputs = tuple(
-            self.download(buffer, like=argument)
-            for buffer, argument in zip(buffers, launch.arguments, strict=True)
-            if _is_array(argument)
-        )
+        outputs = []
+        for buffer, argument in zip(buffers, launch.arguments, strict=True):
+            if isinstance(argument, np.ndarray):
+                outputs.append(np.empty_like(argument, order="C"))
+                self.download(buffer, into=outputs[-1])
         return Execution(
-            outputs=outputs,
+            outputs=tuple(outputs),
             resources=kernel.resources,
             samples_s=tuple(self.time(once, flush_l2=flush_l2) for _ in range(samples)),
         )
@@ -307,7 +332,7 @@ def _pycuda_driver() -> Any:
         from pycuda import driver
     except ImportError as error:
         raise UnavailableError(
-            f"PyCUDA cannot be imported ({_first_line(error)}): "
+            f"PyCUDA cannot be imported ({first_line(error)}): "
             "pip install '.[gpu]' with a CUDA toolkit on the PATH"
         ) from None
     return driver
@@ -329,22 +354,20 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
         shared_bytes_per_sm=attributes[names.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR],
         shared_bytes_per_block=attributes[names.MAX_SHARED_MEMORY_PER_BLOCK],
         shared_bytes_per_block_optin=attributes[names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
-        reserved_shared_bytes_per_block=attributes[names.RESERVED_SHARED_MEMORY_PER_BLOCK],
+        reserved_shared_bytes_per_block=attributes.get(names.RESERVED_SHARED_MEMORY_PER_BLOCK),
     )
 
 
 def _compile_error(name: str, log: str) -> CompileError:
     match = _NVCC_ERROR.search(log)
     if match is None:
-        lines = [line for line in log.splitlines() if line.strip()]
-        first = lines[0].strip() if lines else "nvcc failed without a message"
+        lines = [line.strip() for line in log.splitlines() if line.strip()]
+        blunt = lines[0] if lines else "nvcc failed without a message"
+        first = next((line for line in lines if "error" in line), blunt)
         return CompileError(f"{name} does not compile: {first}", log=log)
-    line, text = match.groups()
-    return CompileError(f"{name}, line {line}: does not compile: {text.strip()}", log=log)
-
-
-def _is_array(argument: Argument) -> bool:
-    return isinstance(argument, np.ndarray)
+    line = match.group(1) or match.group(2)
+    text = match.group(3).strip()
+    return CompileError(f"{name}, line {line}: does not compile: {text}", log=log)
 
 
 def _argument_code(argument: Any) -> str:
@@ -357,8 +380,3 @@ def _three(extent: tuple[int, ...], what: str) -> tuple[int, int, int]:
         raise InputError(f"{what} = {extent}: give one to three sizes of at least 1")
     x, y, z = (*extent, 1, 1)[:3]
     return x, y, z
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -51,6 +52,7 @@ class GpuBench:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.monitor.close()
         if self._cublas is not None:
             self._cublas.__exit__(*exception)
 
@@ -90,7 +92,11 @@ class GpuBench:
             if records[key].status != "ok":
                 continue
             if selection.variant is CPU:
-                records[key] = measure_cpu(records[key], stage.workload, plan, stage.reference)
+                records[key], interrupted = measure_cpu(
+                    records[key], stage.workload, plan, stage.reference
+                )
+                if interrupted:
+                    raise KeyboardInterrupt
                 continue
             records[key], launch = self._checked(records[key], selection, stage)
             if launch is not None:
@@ -130,8 +136,9 @@ class GpuBench:
         self, record: Record, selection: Selection, buffers: _Buffers
     ) -> tuple[Record, Launch]:
         variant = selection.variant
+        geometry = record.geometry
         assert isinstance(variant, Variant)
-        assert record.geometry is not None
+        assert geometry is not None
         kernel = self.gpu.load(
             variant.source,
             variant.entry,
@@ -148,7 +155,7 @@ class GpuBench:
             np.float32(0.0),
         ]
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(record.geometry, arguments)
+        return record, kernel.prepared(geometry, arguments)
 
     def _time(
         self,
@@ -223,14 +230,16 @@ class _Stage:
             self._gpu.poison(buffers.c, shape.c_elements)
             launch()
             self._gpu.synchronize()
-        padded = self._gpu.download(buffers.c, like=np.empty((shape.m, shape.n), np.float32))
-        return padded[: problem.m, : problem.n]
+        result: Matrix = np.empty((shape.m, shape.n), np.float32)
+        self._gpu.download(buffers.c, into=result)
+        return result[: problem.m, : problem.n]
 
 
 def _warm_up(timer: Callable[[], float]) -> None:
     """Launch until the clocks are up; a failure is found again when it is timed."""
     started = perf_counter()
-    for _ in range(WARM_UP_LAUNCHES):
-        timer()
-    while perf_counter() - started < WARM_UP_S:
-        timer()
+    with suppress(ToolkitError):
+        for _ in range(WARM_UP_LAUNCHES):
+            timer()
+        while perf_counter() - started < WARM_UP_S:
+            timer()

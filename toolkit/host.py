@@ -9,7 +9,7 @@ from analysis.problem import Gemm
 from analysis.result import Record
 from toolkit.plan import Plan
 from toolkit.records import skipped, with_check, with_measurement
-from toolkit.sampling import Sampling, Series, interleave
+from toolkit.sampling import interleave
 from toolkit.workload import Matrix, Reference, Workload
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
@@ -20,31 +20,30 @@ WORKING_COPIES = 5  # A, B and C in float32, and what the float64 check adds to 
 
 def measure_cpu(
     record: Record, workload: Workload, plan: Plan, reference: Reference | None = None
-) -> Record:
-    """The record of the CPU at one shape, measured; skipped where it would take too long.
+) -> tuple[Record, bool]:
+    """The record of the CPU at one shape, measured, and whether Ctrl-C ended that early.
 
-    `reference` is that of the whole product where it is known; otherwise some rows are checked.
+    Skipped where it would take too long or too much memory. `reference` is that of the whole
+    product where it is known; otherwise some rows are checked.
     """
     problem = workload.problem
     needed, available = WORKING_COPIES * problem.matrix_bytes, available_bytes()
     if available is not None and needed > available:
-        return skipped(
-            record,
+        reason = (
             f"needs about {needed / 1e9:.1f} GB on the host, "
-            f"{available / 1e9:.1f} GB are free: take a smaller shape",
+            f"{available / 1e9:.1f} GB are free: take a smaller shape"
         )
-    expected_s = _expected_seconds(problem, plan.seed)
-    if not plan.explicit and expected_s > PATIENCE * plan.sampling.time_limit_s:
-        return skipped(
-            record,
-            f"one product would take about {expected_s:.0f} s: ask for it with --variant cpu",
-        )
+        return skipped(record, reason), False
+    expected_s = 0.0 if plan.explicit else _expected_seconds(problem, plan.seed)
+    if expected_s > PATIENCE * plan.sampling.time_limit_s:
+        reason = f"one product would take about {expected_s:.0f} s: ask for it with --variant cpu"
+        return skipped(record, reason), False
     result: Matrix = _sgemm(workload.a, workload.b)  # also the warm-up
     record = with_check(record, (reference or workload.reference(CHECKED_ROWS)).check(result))
     if record.status != "ok":
-        return record
-    series = _time(workload, plan.sampling)
-    return with_measurement(record, series, clock="host clock", l2="host")
+        return record, False
+    series, interrupted = interleave({"cpu": lambda: _seconds(workload)}, plan.sampling)
+    return with_measurement(record, series["cpu"], clock="host clock", l2="host"), interrupted
 
 
 def available_bytes() -> int | None:
@@ -60,13 +59,6 @@ def _expected_seconds(problem: Gemm, seed: int) -> float:
     trial = Workload(TRIAL, seed)
     _sgemm(trial.a, trial.b)  # starts the threads of BLAS
     return _seconds(trial) * problem.flop / TRIAL.flop
-
-
-def _time(workload: Workload, sampling: Sampling) -> Series:
-    series, interrupted = interleave({"cpu": lambda: _seconds(workload)}, sampling)
-    if interrupted:
-        raise KeyboardInterrupt
-    return series["cpu"]
 
 
 def _seconds(workload: Workload) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeVar
 
 from analysis.devices import Device
@@ -33,17 +34,14 @@ class Plan:
     warm_l2: bool
     seed: int
 
-    def check(self, device: Device) -> None:
-        """Raise ShapeError for a shape that `device` cannot hold or a named rung cannot take."""
+    def check_fits(self, device: Device) -> None:
+        """Raise ShapeError for a shape that `device` cannot hold."""
         for problem in self.shapes:
             if problem.matrix_bytes > device.dram_bytes:
                 raise ShapeError(
                     f"shape {problem}: A, B and C take {problem.matrix_bytes / 1e9:.1f} GB, "
                     f"{device.name} has {device.dram_bytes / 1e9:.1f} GB: take a smaller shape"
                 )
-            for selection in self.selections if self.explicit else ():
-                if isinstance(selection.variant, Variant):
-                    selection.variant.check_shape(problem)
 
 
 def make_plan(
@@ -54,14 +52,26 @@ def make_plan(
     warm_l2: bool,
     seed: int | None,
 ) -> Plan:
-    """The plan of a run; repeated shapes and variants count once. Raises InputError."""
+    """The plan of a run; repeated shapes and variants count once.
+
+    Raises InputError for a value that cannot be used, ShapeError for a shape that a named rung
+    cannot take.
+    """
+    for name, values, example in (("shapes", shapes, "4096"), ("variants", variants, "tiled")):
+        if isinstance(values, str):  # a sequence of its characters
+            raise InputError(f"{name} is {values!r}: give a list, such as [{example!r}]")
     if not shapes:
         raise InputError("no shape to profile: give at least one, such as 4096")
     if seed is not None and not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
+    problems = _unique(_as_shape(shape) for shape in shapes)
+    named = _selections(variants or ())
+    for selection, problem in product(named, problems):
+        if isinstance(selection.variant, Variant):
+            selection.variant.check_shape(problem)
     return Plan(
-        shapes=_unique(_as_shape(shape) for shape in shapes),
-        selections=_selections(variants) if variants else whole_ladder(),
+        shapes=problems,
+        selections=named or whole_ladder(),
         explicit=bool(variants),
         sampling=sampling,
         warm_l2=warm_l2,

@@ -44,14 +44,17 @@ class TheoryBench:
         for selection in plan.selections:
             progress.step(selection.label)
             record = planned(selection, problem, self.device)
+            interrupted = False
             if record.status == "ok":
                 if isinstance(selection.variant, Variant):
                     record = self._compiled(record, selection)
                 elif selection.variant is CPU:
-                    record = measure_cpu(record, Workload(problem, plan.seed), plan)
+                    record, interrupted = measure_cpu(record, Workload(problem, plan.seed), plan)
                 else:
                     record = skipped(record, "runs on a GPU; this profile used none")
             records[problem, selection.label] = record
+            if interrupted:
+                raise KeyboardInterrupt
 
     def _compiled(self, record: Record, selection: Selection) -> Record:
         try:
