@@ -7,14 +7,17 @@ the remedy; 2 wrong usage.
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from analysis.errors import ToolkitError
+from analysis.errors import InputError, ToolkitError
 
 # Everything else is imported where it is used: --help answers at once.
 
@@ -50,9 +53,9 @@ def _complete_device(incomplete: str) -> list[str]:
 
 
 def _complete_variant(incomplete: str) -> list[str]:
-    from kernels import LADDER, REFERENCES
+    from kernels.registry import BY_NAME
 
-    return [v.name for v in (*LADDER, *REFERENCES) if v.name.startswith(incomplete)]
+    return [name for name in BY_NAME if name.startswith(incomplete)]
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
@@ -63,15 +66,15 @@ Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 def profile(
     shape: Annotated[
         list[str] | None,
-        typer.Option("--shape", "-s", help="'4096' or 'MxNxK'; repeatable.  [default: 4096]"),
+        typer.Option("--shape", "-s", help="'4096' or 'MxNxK'; repeatable.", show_default="4096"),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
             "--variant",
             "-v",
-            help="A rung or reference, such as 'tiled' or 'tiled:tile=16'; repeatable.  "
-            "[default: the whole ladder]",
+            help="A rung or reference, such as 'tiled' or 'tiled:tile=16'; repeatable.",
+            show_default="the whole ladder",
             autocompletion=_complete_variant,
         ),
     ] = None,
@@ -80,7 +83,8 @@ def profile(
         typer.Option(
             "--device",
             "-d",
-            help="A device of `list devices`.  [default: the GPU that is here, else rtx-3090]",
+            help="A device of `list devices`.",
+            show_default="the GPU that is here, else rtx-3090",
             autocompletion=_complete_device,
         ),
     ] = None,
@@ -105,7 +109,8 @@ def profile(
         bool, typer.Option("--warm-l2", help="Do not flush L2 between samples.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Repeat the random inputs of an earlier run.")
+        int | None,
+        typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -120,10 +125,10 @@ def profile(
         from toolkit.experiment import profile as run_profile
         from toolkit.recorded import recorded_run
         from toolkit.sampling import Sampling
-        from toolkit.store import check_writable, save, write_atomically
+        from toolkit.store import save, write_atomically
 
-        for path in (html, record):
-            check_writable(path)
+        _check_output(html, others=[record])
+        _check_output(record)
         with TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
@@ -155,9 +160,9 @@ def report(
     with _one_line_errors():
         from reports import render
         from toolkit.recorded import recorded_run
-        from toolkit.store import check_writable, load, write_atomically
+        from toolkit.store import load, write_atomically
 
-        check_writable(html)
+        _check_output(html, others=[record, *filter(None, [recorded])])
         result = load(record)
         beside = load(recorded) if recorded else None
         if beside is None and result.executor == "theory":
@@ -170,7 +175,7 @@ def report(
 @app.command(name="list", epilog="Example: python -m toolkit list devices")
 def list_(
     what: Annotated[
-        Listing | None, typer.Argument(help="What to list.  [default: both]", show_default=False)
+        Listing | None, typer.Argument(help="What to list.", show_default="both")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -207,7 +212,19 @@ def doctor(as_json: Json = False) -> None:
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="python -m toolkit" if sys.argv[0].endswith("__main__.py") else None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # JSON is UTF-8 whatever the locale says
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        try:
+            app(prog_name="python -m toolkit" if sys.argv[0].endswith("__main__.py") else None)
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            sys.exit(FAILED)
+        sys.exit(f"error: standard output cannot be written: {error.strerror}")
 
 
 class _one_line_errors:  # noqa: N801  (reads as a statement where it is used)
@@ -220,7 +237,7 @@ class _one_line_errors:  # noqa: N801  (reads as a statement where it is used)
         if isinstance(error, ToolkitError):
             _fail(str(error))
         if isinstance(error, KeyboardInterrupt):
-            _fail("interrupted before anything was measured; nothing was written")
+            _fail("interrupted: files that are not listed as written are as they were")
 
 
 def _fail(message: str) -> NoReturn:
@@ -230,6 +247,15 @@ def _fail(message: str) -> NoReturn:
 
     err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     raise typer.Exit(FAILED)
+
+
+def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
+    """Raise InputError where `path` cannot be written, or is one of the other files in use."""
+    from toolkit.store import check_writable
+
+    check_writable(path)
+    if path.resolve() in (other.resolve() for other in others):
+        raise InputError(f"cannot write the report to {path}: the record has that name")
 
 
 def _print_profile(result: Profile, recorded: Profile | None, as_json: bool) -> None:
@@ -247,8 +273,8 @@ def _finish_profile(result: Profile, written: list[Path]) -> None:
     """Say what was written, and fail where the run was cut short or a kernel failed."""
     _wrote(written)
     if result.status == "interrupted":
-        measured = sum(record.measured is not None for record in result.records)
-        _fail(f"interrupted: {measured} measurements were kept; repeat with: {result.command}")
+        kept = sum(record.measured is not None for record in result.records)
+        _fail(f"interrupted: measurements kept: {kept}; repeat with: {result.command}")
     failed = [record.label for record in result.records if record.status == "failed"]
     if failed:
         _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")

@@ -22,8 +22,8 @@ from reports.ladder import measurement, records_at, shapes, twin
 from toolkit.doctor import Finding
 from toolkit.progress import Progress
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 STATUS_STYLES = {"ok": "green", "skipped": "yellow", "failed": "bold red"}
 
