@@ -1,7 +1,8 @@
 """From the addresses of one warp's request to what the memory system does with it.
 
-A global request costs sectors (32-byte pieces, the unit of traffic to L2) and lines (128-byte
-pieces, the unit that the load/store unit passes per clock). A shared request costs wavefronts:
+A global request costs sectors (32-byte pieces, the unit of traffic to L2) and clocks of the
+load/store unit, which looks up the tags of its 128-byte lines and reads their words from the
+banks of L1. A shared request costs wavefronts:
 shared memory has 32 banks of 4 bytes, and one wavefront delivers one word of every bank.
 
 Per request, `sectors` is Nsight Compute's `l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum`,
@@ -37,6 +38,9 @@ Mask = Sequence[bool] | NDArray[np.bool_]
 # How many groups of neighbouring lanes a request is served in, by the bytes of a lane: as many
 # as a full warp's bytes fill wavefronts.
 _GROUPS_PER_REQUEST = {1: 1, 2: 1, 4: 1, 8: 2, 16: 4}
+
+LINES_PER_CLOCK = 4  # tags that L1 looks up
+CLOCKS_PER_WIDE_LOAD = 4  # of 16 bytes per lane, even where all lanes load the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +120,27 @@ def shared_wavefronts(
     )
 
 
+def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The clocks for which one global load that hits L1 occupies the load/store unit, at least.
+
+    The largest of: the distinct words in the fullest bank (L1 and shared memory are one array of
+    32 banks), the lines over 4 tags per clock, and 4 for 16 bytes per lane. 0 where no lane is
+    active; arguments as `sectors`. Found with benchmarks/global_load_cycles.py on an H200: of 224
+    patterns, rows and columns of a matrix with a pitch of a power of two took just this, none
+    took less (but three columns: 30 clocks instead of 32), and some took up to 3 times as long,
+    by a rule that is not known yet. Stores are not better known than that.
+    """
+    _, active_addresses = _active(addresses, width_bytes, active)
+    if not active_addresses.size:
+        return 0
+    touched = lines(addresses, width_bytes=width_bytes, active=active)
+    return max(
+        _words_in_fullest_bank(active_addresses, width_bytes),
+        ceil_div(touched, LINES_PER_CLOCK),
+        CLOCKS_PER_WIDE_LOAD if width_bytes == max(_GROUPS_PER_REQUEST) else 1,
+    )
+
+
 def pattern(
     *,
     space: Space,
@@ -154,7 +179,7 @@ def pattern(
         operand=operand,
         instruction_bytes=width,
         requests=requests,
-        cycles=lines(addresses, width_bytes=width, active=active),
+        cycles=global_cycles(addresses, width_bytes=width, active=active),
         sectors=sectors(addresses, width_bytes=width, active=active),
         ideal_sectors=ideal_sectors(addresses, width_bytes=width, active=active),
     )

@@ -70,10 +70,10 @@ class Pattern:
     """What one access asks of the memory system, seen at the first warp of the grid.
 
     `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
-    launch, full ones assumed. `sectors` are 32-byte pieces and `lines` 128-byte lines of a
-    global request, `ideal_sectors` the fewest that could hold the bytes that differ;
-    `wavefronts` and `ideal_wavefronts` the same for shared memory. `cycles` is what the access
-    occupies of the load/store unit: lines of a global request, wavefronts of a shared one.
+    launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,
+    `ideal_sectors` the fewest that could hold the bytes that differ; `wavefronts` and
+    `ideal_wavefronts` the same for shared memory. `cycles` is how long a request occupies the
+    load/store unit at least: `coalescing.global_cycles`, or the wavefronts of a shared one.
     """
 
     space: Space
@@ -105,8 +105,9 @@ class Theory:
     `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
     texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
     `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
-    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof if every global load went to DRAM: the source
-    texts' bandwidth bound, which caches lift, and therefore not among `ceilings`.
+    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof
+    if every global load went to DRAM: the source texts' bandwidth bound, which caches lift, and
+    therefore not among `ceilings`.
     """
 
     flop: int

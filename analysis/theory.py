@@ -77,9 +77,9 @@ def _ceilings(
                 "load/store unit",
                 counts,
                 clocks / (busy_sms * device.boost_clock_hz),
-                "one wavefront of shared memory or one 128-byte line of a global request at a "
-                f"time, on {sms} at the boost clock (32 banks of 4 bytes per clock; "
-                "microbenchmarks on an H100)",
+                "wavefronts of shared requests, and of global ones the words in one bank or a "
+                f"quarter of the lines, one per clock, on {sms} at the boost clock, every load "
+                "hitting L1 (rules found on an H100 and an H200)",
             )
         )
     return tuple(ceilings)

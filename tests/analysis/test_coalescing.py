@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.coalescing import (
     Wavefronts,
+    global_cycles,
     ideal_sectors,
     ideal_wavefronts,
     lines,
@@ -23,6 +24,7 @@ from analysis.coalescing import (
 from analysis.errors import InputError
 
 RECORDED = Path(__file__).parent / "recorded" / "shared_wavefronts_sm_90.csv"
+RECORDED_LOADS = RECORDED.with_name("global_loads_sm_90.csv")
 LANE = np.arange(32)
 
 
@@ -247,7 +249,67 @@ def test_a_lane_is_named_by_its_place_in_the_warp_not_among_the_active() -> None
         sectors([0, 0, 6], width_bytes=4, active=[False, True, True])
 
 
-def test_a_global_pattern_occupies_the_load_store_unit_for_its_lines() -> None:
+@pytest.mark.parametrize(
+    ("addresses", "width_bytes", "clocks"),
+    [
+        (LANE * 4, 4, 1),  # 32 banks, 1 line
+        (LANE * 0, 4, 1),  # one word
+        (LANE * 8, 4, 2),  # 2 words in each of 16 banks
+        (LANE * 128, 4, 32),  # all in bank 0
+        (LANE * 132, 4, 8),  # 32 banks, but 32 lines / 4 tags
+        (LANE * 16, 16, 4),  # 512 B / 128 B
+        (LANE * 0, 16, 4),  # one line, and yet 16 bytes per lane
+        (LANE // 16 * 16384 + LANE % 16 * 4, 4, 2),  # two rows that start in one bank
+    ],
+)
+def test_a_global_load_takes_its_conflicts_or_a_quarter_of_its_lines(
+    addresses: np.ndarray, width_bytes: int, clocks: int
+) -> None:
+    assert global_cycles(addresses, width_bytes=width_bytes) == clocks
+
+
+def test_idle_lanes_take_no_clock_of_a_global_load() -> None:
+    assert global_cycles(LANE * 128, width_bytes=4, active=LANE < 3) == 3
+    assert global_cycles(LANE * 128, width_bytes=4, active=LANE < 0) == 0
+
+
+def recorded_loads() -> list[tuple[str, np.ndarray, int, float]]:
+    """(name, addresses, width in bytes, clocks per load) of the recorded microbenchmark."""
+    with RECORDED_LOADS.open(encoding="utf-8", newline="") as file:
+        lines_of_file = [line for line in file if not line.startswith("#")]
+    return [
+        (
+            row["pattern"],
+            np.array([int(address) for address in row["addresses"].split()]),
+            int(row["width_bytes"]),
+            float(row["cycles"]),
+        )
+        for row in csv.DictReader(lines_of_file)
+    ]
+
+
+def test_no_recorded_load_took_less_than_the_rule_says() -> None:
+    loads = recorded_loads()
+    assert len(loads) > 200
+    for name, addresses, width, measured in loads:
+        # 7%: columns of pitch 128, 1,024 and 2,048 bytes took 30 clocks, all others at least 32
+        assert global_cycles(addresses, width_bytes=width) <= 1.07 * measured, name
+
+
+def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says() -> None:
+    pitches = {
+        f"{rows} rows of pitch {pitch}" for rows in (2, 4, 8, 16) for pitch in (32, 64, 1024)
+    }
+    strides = {f"stride {stride}" for stride in (2, 4, 8, 16, 64, 128)}
+    chosen = [load for load in recorded_loads() if load[0] in pitches | strides and load[2] == 4]
+    assert len(chosen) == 18
+    for name, addresses, width, measured in chosen:
+        assert measured == pytest.approx(global_cycles(addresses, width_bytes=width), rel=0.07), (
+            name
+        )
+
+
+def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts() -> None:
     every_other_float4 = pattern(
         space="global",
         operation="load",
@@ -256,7 +318,7 @@ def test_a_global_pattern_occupies_the_load_store_unit_for_its_lines() -> None:
         instruction_bytes=16,
         requests=10,
     )
-    # a sector per lane, half of it used; 1,024 B / 128 B
+    # a sector per lane, half of it used; 128 words in the same half of the banks: 128 / 16
     assert (every_other_float4.sectors, every_other_float4.ideal_sectors) == (32, 16)
     assert every_other_float4.cycles == 8
     assert every_other_float4.wavefronts is None

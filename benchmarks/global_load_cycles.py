@@ -1,0 +1,104 @@
+"""How long a global load that hits L1 occupies an SM's load/store unit, by its addresses.
+
+    python benchmarks/global_load_cycles.py > tests/analysis/recorded/global_loads_sm_90.csv
+
+One block of 32 warps chases pointers that never move, so every load hits L1 and the unit is
+never idle; clocks over loads is the cost of one. Needs a GPU. The rule in
+`analysis.coalescing.global_cycles` is held to the recording by a test.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.geometry import Geometry
+from toolkit.executor import Launch
+from toolkit.gpu import Gpu, nvcc_version
+
+ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
+UNROLLED = 4
+WARPS = 32
+BUFFER_WORDS = 33_000  # 132 KB: every pattern stays inside L1
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(1024)
+chase(const int* base, const int* offsets, long long* clocks, int* sink, int rounds)
+{
+    const int* p = base + offsets[threadIdx.x % 32];
+    int4 v = {};
+    p += *p;  // all zeros: the address never changes, and the compiler does not know
+    __syncthreads();
+    const long long start = clock64();
+    for (int i = 0; i < rounds; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#if WIDTH == 4
+            asm volatile("ld.global.ca.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+#else
+            asm volatile("ld.global.ca.b32 %0, [%1];" : "=r"(v.x) : "l"(p));
+#endif
+            p += v.x + v.y + v.z + v.w;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) *clocks = clock64() - start;
+    sink[threadIdx.x] = int(p - base);
+}
+"""
+
+
+def patterns(width: int) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, first word of every lane): strides, rows of a matrix, and random addresses."""
+    lane = np.arange(32)
+    for stride in (0, 1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 24, 31, 32, 33, 40, 48, 64, 65, 96, 128,
+                   129, 160, 255, 256, 257, 333, 512, 1000, 1023):  # fmt: skip
+        if 32 * stride * width < BUFFER_WORDS:
+            yield f"stride {stride * width}", lane * stride * width
+    for rows in (2, 4, 8, 16):
+        row, column = np.divmod(lane, 32 // rows)
+        for pitch in (32, 36, 40, 48, 64, 68, 72, 100, 128, 132, 160, 512, 1000, 1024, 1028):
+            yield f"{rows} rows of pitch {pitch}", row * pitch + column * width
+    rng = np.random.default_rng(1)
+    for index in range(24):
+        span = (64, 128, 256, 512, 1024, 4096, 16384, 32768)[index % 8]
+        yield f"random in {span}", rng.integers(0, span // width, 32) * width
+
+
+def cycles(gpu: Gpu, width: int, offsets: np.ndarray) -> float:
+    """Clocks per load of one SM, the least of three runs."""
+    zeros = np.zeros(BUFFER_WORDS, np.int32)
+    launch = Launch(
+        source=SOURCE,
+        name="chase.cu",
+        kernel="chase",
+        geometry=Geometry(grid=(1, 1, 1), block=(32 * WARPS, 1, 1)),
+        arguments=[
+            zeros,
+            offsets.astype(np.int32),
+            np.zeros(1, np.int64),
+            np.zeros(32 * WARPS, np.int32),
+            np.int32(ROUNDS),
+        ],
+        defines={"WIDTH": width},
+    )
+    clocks = min(int(gpu.execute(launch).outputs[2][0]) for _ in range(3))
+    return clocks / (ROUNDS * UNROLLED * WARPS)
+
+
+def main() -> None:
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    with Gpu() as gpu:
+        print(f"# {gpu.device.name}, {nvcc_version()}: {' '.join(sys.argv)}")
+        table.writerow(["pattern", "width_bytes", "cycles", "addresses"])
+        for width in (1, 4):
+            for name, offsets in patterns(width):
+                measured = f"{cycles(gpu, width, offsets):.2f}"
+                table.writerow([name, 4 * width, measured, " ".join(map(str, 4 * offsets))])
+
+
+if __name__ == "__main__":
+    main()
