@@ -1,0 +1,341 @@
+"""A made-up GPU: PyCUDA and cuBLAS as the toolkit calls them, with NumPy for silicon.
+
+Memory is an array of bytes per allocation, launches advance a clock that the events read, and a
+kernel is a Python function that gets what the launch got. Calls outside of a context and calls
+after a fault fail as the driver's do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import types
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+GPU_NAME = "NVIDIA H100 80GB HBM3"
+Kernel = Callable[["FakeLaunch"], None]
+
+
+class FakeLaunch:
+    """What one launch of a kernel got; buffers by their position among the arguments."""
+
+    def __init__(self, cuda: FakeCuda, grid: Any, block: Any, arguments: Any, options: Any) -> None:
+        self.cuda, self.grid, self.block = cuda, grid, block
+        self.arguments, self.options = arguments, options
+
+    def floats(self, position: int) -> np.ndarray:
+        return self.cuda.memory(self.arguments[position]).view(np.float32)
+
+
+def product(launch: FakeLaunch) -> None:
+    """C = alpha·A·B; C is not read."""
+    m, n, k = (int(size) for size in launch.arguments[3:6])
+    a, b = launch.floats(0)[: m * k].reshape(m, k), launch.floats(1)[: k * n].reshape(k, n)
+    launch.floats(2)[: m * n] = (np.float32(launch.arguments[6]) * (a @ b)).ravel()
+
+
+class FakeCuda:
+    """The machine; a test changes its fields to make it fail."""
+
+    def __init__(self) -> None:
+        self.gpus = 1
+        self.name = GPU_NAME
+        self.nvcc: str | None = "Cuda compilation tools, release 13.0, V13.0.88"
+        self.free_bytes = 80 * 2**30
+        self.kernels: dict[str, Kernel] = {"hold": lambda launch: None}
+        self.product: Kernel = product  # of every entry that is not among the kernels
+        self.launch_s = 1e-3
+        self.compile_errors: dict[str, str] = {}  # a word of the source -> what nvcc prints
+        self.entries: set[str] | None = None  # None: every module has every kernel
+        self.depth = 0  # of the stack of contexts
+        self.broken: Exception | None = None
+        self.now_s = 0.0
+        self.log: list[str] = []  # what was done, in order
+        self._buffers: dict[int, np.ndarray] = {}
+        self.driver = self._driver()
+
+    def memory(self, address: int) -> np.ndarray:
+        return self._buffers[int(address)]
+
+    def check(self) -> None:
+        if self.depth < 1:
+            raise self.driver.LogicError("cuda call failed: invalid device context")
+        if self.broken:
+            raise self.broken
+
+    def fault(self) -> None:
+        """What an illegal access does: every call from now on fails."""
+        self.broken = self.driver.LogicError(
+            "cuCtxSynchronize failed: an illegal memory access was encountered\nmore"
+        )
+
+    def _driver(self) -> Any:
+        cuda = self
+        driver: Any = types.ModuleType("pycuda.driver")
+
+        class Error(Exception):
+            pass
+
+        class CompileError(Error):
+            def __init__(self, stderr: str) -> None:
+                super().__init__("nvcc compilation of /tmp/x/kernel.cu failed")
+                self.stderr = stderr
+
+        driver.Error, driver.CompileError = Error, CompileError
+        for name in ("MemoryError", "LaunchError", "LogicError", "RuntimeError"):
+            setattr(driver, name, type(name, (Error,), {}))
+
+        class Allocation:
+            def __init__(self, size: int) -> None:
+                self.address = 4096 * (len(cuda.log) + 1) + 2**40
+                cuda._buffers[self.address] = np.zeros(size, np.uint8)
+                cuda.free_bytes -= size
+
+            def __int__(self) -> int:
+                return self.address
+
+            def __del__(self) -> None:
+                cuda.free_bytes += cuda._buffers.pop(self.address).nbytes
+
+        class Event:
+            def record(self) -> None:
+                cuda.check()
+                self.at_s = cuda.now_s
+
+            def synchronize(self) -> None:
+                cuda.check()
+
+            def time_since(self, other: Event) -> float:
+                cuda.check()
+                return 1e3 * (self.at_s - other.at_s)
+
+        class Context:
+            def push(self) -> None:
+                cuda.depth += 1
+
+            @staticmethod
+            def pop() -> None:
+                assert cuda.depth > 0
+                cuda.depth -= 1
+
+            def detach(self) -> None:
+                pass
+
+            @staticmethod
+            def synchronize() -> None:
+                cuda.check()
+
+        attributes = {
+            "MULTIPROCESSOR_COUNT": 132,
+            "CLOCK_RATE": 1_980_000,
+            "MEMORY_CLOCK_RATE": 2_619_000,
+            "GLOBAL_MEMORY_BUS_WIDTH": 5120,
+            "L2_CACHE_SIZE": 2**10,  # small: it is filled for every sample
+            "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
+            "MAX_REGISTERS_PER_MULTIPROCESSOR": 65_536,
+            "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233_472,
+            "MAX_SHARED_MEMORY_PER_BLOCK": 49_152,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232_448,
+            "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024,
+        }
+
+        class Device:
+            def __init__(self, ordinal: int) -> None:
+                assert 0 <= ordinal < cuda.gpus
+
+            @staticmethod
+            def count() -> int:
+                return cuda.gpus
+
+            def retain_primary_context(self) -> Context:
+                return Context()
+
+            def name(self) -> str:
+                return cuda.name
+
+            def compute_capability(self) -> tuple[int, int]:
+                return 9, 0
+
+            def total_memory(self) -> int:
+                return 85_028_765_696
+
+            def pci_bus_id(self) -> str:
+                return "0000:00:00.0"
+
+            def get_attributes(self) -> dict[str, int]:
+                return dict(attributes)
+
+        def init() -> None:
+            if cuda.gpus < 1:
+                raise driver.RuntimeError("cuInit failed: no CUDA-capable device is detected")
+
+        def mem_alloc(size: int) -> Allocation:
+            cuda.check()
+            if size > cuda.free_bytes:
+                raise driver.MemoryError("cuMemAlloc failed: out of memory")
+            cuda.log.append("allocate")
+            return Allocation(size)
+
+        def memcpy_htod(buffer: Allocation, array: np.ndarray) -> None:
+            cuda.check()
+            cuda.memory(int(buffer))[:] = np.frombuffer(array.tobytes(), np.uint8)
+
+        def memcpy_dtoh(array: np.ndarray, buffer: Allocation) -> None:
+            cuda.check()
+            assert array.flags["C_CONTIGUOUS"]
+            array.reshape(-1).view(np.uint8)[:] = cuda.memory(int(buffer))
+
+        def memset_d32(buffer: Allocation, word: int, count: int) -> None:
+            cuda.check()
+            cuda.log.append(f"fill {word:#x}")
+            cuda.memory(int(buffer)).view(np.uint32)[:count] = word
+
+        driver.Context, driver.Device, driver.Event = Context, Device, Event
+        driver.init, driver.mem_alloc = init, mem_alloc
+        driver.memcpy_htod, driver.memcpy_dtoh = memcpy_htod, memcpy_dtoh
+        driver.memset_d32 = driver.memset_d32_async = memset_d32
+        driver.mem_get_info = lambda: (cuda.free_bytes, 80 * 2**30)
+        driver.device_attribute = SimpleNamespace(**{name: name for name in attributes})
+        driver.function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic")
+        return driver
+
+    def compiler(self) -> Any:
+        cuda = self
+        compiler: Any = types.ModuleType("pycuda.compiler")
+
+        def get_nvcc_version(nvcc: str) -> str:
+            if cuda.nvcc is None:
+                raise OSError("nvcc was not found (is it on the PATH?)\n[No such file]")
+            return cuda.nvcc
+
+        class SourceModule:
+            def __init__(self, source: str, *, options: list[str], no_extern_c: bool) -> None:
+                cuda.check()
+                get_nvcc_version("nvcc")
+                assert no_extern_c
+                for word, log in cuda.compile_errors.items():
+                    if word in source:
+                        raise cuda.driver.CompileError(log)
+                self.options = options
+
+            def get_function(self, name: str) -> FakeFunction:
+                if cuda.entries is not None and name not in cuda.entries:
+                    raise cuda.driver.LogicError("cuModuleGetFunction failed: named symbol ...")
+                return FakeFunction(cuda, name, self.options)
+
+        compiler.SourceModule, compiler.get_nvcc_version = SourceModule, get_nvcc_version
+        return compiler
+
+
+class FakeFunction:
+    num_regs = 40
+    shared_size_bytes = 8192
+    local_size_bytes = 0
+
+    def __init__(self, cuda: FakeCuda, name: str, options: list[str]) -> None:
+        self.cuda, self.name, self.options = cuda, name, options
+        self.format = ""
+        self.dynamic = 49_152
+
+    def prepare(self, codes: str) -> None:
+        self.format = codes
+
+    def set_attribute(self, attribute: str, value: int) -> None:
+        self.cuda.check()
+        assert attribute == "dynamic"
+        if value > 232_448:
+            raise self.cuda.driver.LogicError("cuFuncSetAttribute failed: invalid argument")
+        self.dynamic = value
+
+    def prepared_call(self, grid: Any, block: Any, *arguments: Any, shared_size: int = 0) -> None:
+        cuda = self.cuda
+        cuda.check()
+        struct.pack(self.format, *arguments)  # as PyCUDA packs them: wrong codes show
+        if np.prod(block) > 1024 or shared_size > self.dynamic:
+            raise cuda.driver.LogicError("cuLaunchKernel failed: invalid argument")
+        cuda.log.append(self.name)
+        cuda.now_s += cuda.launch_s
+        kernel = cuda.kernels.get(self.name, cuda.product)
+        kernel(FakeLaunch(cuda, grid, block, arguments, self.options))
+
+
+class FakeCublas(types.ModuleType):
+    """nvmath.bindings.cublas: column-major, on the made-up GPU's memory."""
+
+    Operation = SimpleNamespace(N=0)
+
+    def __init__(self, cuda: FakeCuda) -> None:
+        super().__init__("nvmath.bindings.cublas")
+        self.cuda = cuda
+        self.handles = 0
+        self.error: Exception | None = None
+        self.factor = np.float32(1)
+
+    def create(self) -> int:
+        self.cuda.check()
+        self.handles += 1
+        return 77
+
+    def destroy(self, handle: int) -> None:
+        assert handle == 77
+        self.cuda.check()
+        self.handles -= 1
+
+    def get_version(self, handle: int) -> int:
+        assert handle == 77
+        return 130_102
+
+    def sgemm(
+        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int,
+        a: int, lda: int, b: int, ldb: int, beta: int, c: int, ldc: int,
+    ) -> None:  # fmt: skip
+        assert (handle, transa, transb) == (77, 0, 0)
+        if self.error:
+            raise self.error
+        self.cuda.check()
+        self.cuda.log.append("cublas")
+        self.cuda.now_s += self.cuda.launch_s / 2
+        scale = ctypes.cast(alpha, ctypes.POINTER(ctypes.c_float))[0]
+        assert ctypes.cast(beta, ctypes.POINTER(ctypes.c_float))[0] == 0
+
+        def column_major(address: int, rows: int, columns: int, leading: int) -> np.ndarray:
+            floats = self.cuda.memory(address).view(np.float32)
+            return floats[: leading * columns].reshape(columns, leading).T[:rows]
+
+        result = column_major(c, m, n, ldc)
+        result[:] = self.factor * scale * column_major(a, m, k, lda) @ column_major(b, k, n, ldb)
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
+    """A machine with one GPU, PyCUDA and nvcc, and without cuBLAS."""
+    fake = FakeCuda()
+    package = types.ModuleType("pycuda")
+    compiler = fake.compiler()
+    package.driver, package.compiler = fake.driver, compiler  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", fake.driver)
+    monkeypatch.setitem(sys.modules, "pycuda.compiler", compiler)
+    monkeypatch.setitem(sys.modules, "nvmath.bindings", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # type: ignore[arg-type]
+    monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
+    yield fake
+    assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
+
+
+@pytest.fixture
+def cublas(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
+    """cuBLAS on that machine."""
+    fake = FakeCublas(cuda)
+    bindings: Any = types.ModuleType("nvmath.bindings")
+    bindings.cublas = fake
+    monkeypatch.setitem(sys.modules, "nvmath", types.ModuleType("nvmath"))
+    monkeypatch.setitem(sys.modules, "nvmath.bindings", bindings)
+    monkeypatch.setitem(sys.modules, "nvmath.bindings.cublas", fake)
+    return fake

@@ -1,0 +1,64 @@
+"""cuBLAS through nvmath's bindings, which are made up in conftest.py."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.errors import LaunchError, UnavailableError
+from analysis.problem import Gemm
+from toolkit.cublas import Cublas
+from toolkit.gpu import Gpu
+
+
+def test_the_product_is_row_major(cuda: Any, cublas: Any) -> None:
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    b = np.arange(12, dtype=np.float32).reshape(3, 4)
+    c = np.full((2, 4), np.nan, np.float32)
+    with Gpu() as gpu, Cublas() as library:
+        buffers = [gpu.upload(matrix) for matrix in (a, b, c)]
+        library.sgemm(Gemm(m=2, n=4, k=3), *buffers)()
+        gpu.download(buffers[2], into=c)
+    assert c.tolist() == (a @ b).tolist()
+
+
+def test_the_version_is_dotted(cuda: Any, cublas: Any) -> None:
+    with Gpu(), Cublas() as library:
+        assert library.version == "13.1.2"  # 130102
+
+
+def test_the_handle_is_given_back(cuda: Any, cublas: Any) -> None:
+    with Gpu(), Cublas():
+        assert cublas.handles == 1
+    assert cublas.handles == 0
+
+
+def test_a_broken_context_does_not_hide_what_broke_it(cuda: Any, cublas: Any) -> None:
+    with Gpu(), Cublas() as library:
+        launch = library.sgemm(Gemm(m=1, n=1, k=1), 1, 2, 3)
+        cuda.fault()
+        with pytest.raises(LaunchError, match=r"^cuBLAS: cuCtxSynchronize .* encountered$"):
+            launch()
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no libcublas.so\nat all"), OSError(), ImportError("broken")]
+)
+def test_a_library_that_does_not_load_is_unavailable(
+    cublas: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create() -> int:
+        raise error
+
+    monkeypatch.setattr(cublas, "create", create)
+    with pytest.raises(UnavailableError, match=r"^cuBLAS cannot be used \([^\n]+\): pip install"):
+        Cublas().__enter__()
+
+
+def test_bindings_that_are_not_installed_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nvmath", None)
+    with pytest.raises(UnavailableError, match="pip install 'nvmath-python"):
+        Cublas().__enter__()

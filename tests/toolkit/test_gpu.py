@@ -1,0 +1,231 @@
+"""The GPU through PyCUDA, on the made-up machine of conftest.py."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
+from analysis.geometry import Geometry
+from toolkit.gpu import POISON, Gpu, nvcc_version, run
+
+SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
+
+
+def twice(launch: Any) -> None:
+    launch.floats(0)[: launch.arguments[1]] *= 2
+
+
+def run_twice(**changes: Any) -> Any:
+    settings: dict[str, Any] = {
+        "grid": (1,),
+        "block": (32, 2),
+        "arguments": [np.arange(6, dtype=np.float32).reshape(2, 3), np.int32(4)],
+    }
+    return run(SOURCE, "twice", **settings | changes)
+
+
+@pytest.fixture
+def machine(cuda: Any) -> Any:
+    cuda.kernels["twice"] = twice
+    return cuda
+
+
+def test_outputs_are_the_arrays_after_one_launch(machine: Any) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    execution = run_twice(arguments=[x, np.int32(4)], samples=3)
+    (output,) = execution.outputs
+    assert output.tolist() == [[0, 2, 4], [6, 4, 5]]
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert execution.samples_s == pytest.approx([1e-3] * 3)
+
+
+def test_arrays_in_columns_come_back_in_rows(machine: Any) -> None:
+    x = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    (output,) = run_twice(arguments=[x, np.int32(2)]).outputs
+    assert output.tolist() == [[0, 2, 2], [3, 4, 5]]
+
+
+def test_resources_are_the_drivers(machine: Any) -> None:
+    resources = run_twice().resources
+    assert (resources.registers_per_thread, resources.static_shared_bytes) == (40, 8192)
+    assert (resources.architecture, resources.compiler) == ("sm_90", "nvcc 13.0")
+
+
+def test_scalars_are_packed_by_their_type(machine: Any) -> None:
+    got = []
+    machine.kernels["twice"] = lambda launch: got.append(launch.arguments)
+    scalars = [
+        np.int8(-1),
+        np.uint16(2),
+        np.int32(-3),
+        np.int64(2**40),
+        np.float32(1),
+        np.float64(2),
+    ]
+    run_twice(arguments=scalars)
+    assert list(got[0]) == scalars
+
+
+def test_defines_and_options_reach_the_compiler(machine: Any) -> None:
+    got = []
+    machine.kernels["twice"] = lambda launch: got.append(launch.options)
+    run_twice(defines={"BM": 64}, options=("-lineinfo", "-O1"))
+    assert got == [["-std=c++17", "-lineinfo", "-O1", "-DBM=64"]]
+
+
+def test_l2_is_flushed_unless_it_shall_stay(machine: Any) -> None:
+    run_twice(samples=2)
+    done = [event for event in machine.log if event != "allocate"]
+    assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
+    machine.log.clear()
+    run_twice(samples=2, flush_l2=False)
+    done = [event for event in machine.log if event != "allocate"]
+    assert done == ["twice", *["hold", "twice"] * 2]
+
+
+def test_the_hold_is_not_timed(machine: Any) -> None:
+    def hold(launch: Any) -> None:
+        launch.cuda.now_s += 5.0
+
+    machine.kernels["hold"] = hold
+    assert run_twice(samples=1).samples_s == pytest.approx((1e-3,))
+
+
+def test_poison_is_not_a_number() -> None:
+    assert np.isnan(np.array([POISON], np.uint32).view(np.float32)[0])
+
+
+def test_large_dynamic_shared_memory_is_asked_for(machine: Any) -> None:
+    run_twice(dynamic_shared_bytes=100_000)
+    with pytest.raises(LaunchError, match=r"^twice: 300000 bytes of dynamic shared memory: "):
+        run_twice(dynamic_shared_bytes=300_000)
+
+
+@pytest.mark.parametrize("wrong", [7, 1.5, [1, 2], None, "x"])
+def test_an_argument_without_a_type_is_refused(machine: Any, wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"argument 1 of twice is .*: give a NumPy array or"):
+        run_twice(arguments=[np.zeros(1, np.float32), wrong])
+
+
+@pytest.mark.parametrize("wrong", [(), (0,), (1, 2, 3, 4), (-1, 1)])
+@pytest.mark.parametrize("extent", ["grid", "block"])
+def test_a_geometry_of_no_threads_is_refused(machine: Any, extent: str, wrong: Any) -> None:
+    with pytest.raises(InputError, match=f"^{extent} = "):
+        run_twice(**{extent: wrong})
+
+
+def test_a_launch_that_the_driver_refuses(machine: Any) -> None:
+    with pytest.raises(LaunchError, match=r"^twice: cuLaunchKernel failed: invalid argument$"):
+        run_twice(block=(1025,))
+
+
+def test_a_launch_that_faults_is_one_line(machine: Any) -> None:
+    machine.kernels["twice"] = lambda launch: launch.cuda.fault()
+    with pytest.raises(LaunchError, match=r"^twice: cuCtxSynchronize failed: .* encountered$"):
+        run_twice()
+
+
+def test_a_timed_launch_that_faults_is_a_launch_error(machine: Any) -> None:
+    machine.kernels["twice"] = twice
+    with Gpu() as gpu:
+        kernel = gpu.load(SOURCE, "twice", name="x.cu")
+        buffer = gpu.upload(np.zeros(4, np.float32))
+        launch = kernel.prepared(Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [buffer, np.int32(1)])
+        assert gpu.time(launch, flush_l2=True) == pytest.approx(1e-3)
+        machine.fault()
+        for attempt in (
+            lambda: gpu.time(launch, flush_l2=True),
+            lambda: gpu.allocate(4),
+            lambda: gpu.download(buffer, into=np.zeros(4, np.float32)),
+        ):
+            with pytest.raises(LaunchError, match=r"illegal memory access was encountered$"):
+                attempt()
+
+
+def test_no_room_says_how_much_is_free(machine: Any) -> None:
+    machine.free_bytes = 2**20
+    with pytest.raises(InputError, match=r"^0\.40 GB more do not fit on the GPU \(0\.00 GB free\)"):
+        run_twice(arguments=[np.zeros(10**8, np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        (
+            'kernel.cu(3): warning #177-D: unused\n\nkernel.cu(7): error: identifier "x" is '
+            "undefined\n      x;\n\n2 errors detected",
+            'own.cu, line 7: does not compile: identifier "x" is undefined',
+        ),
+        (
+            'kernel.cu(1): catastrophic error: cannot open source file "a.h"\n',
+            'own.cu, line 1: does not compile: cannot open source file "a.h"',
+        ),
+        (
+            "kernel.cu:2:10: fatal error: a.h: No such file or directory\n",
+            "own.cu, line 2: does not compile: a.h: No such file or directory",
+        ),
+        (
+            "ptxas info: 0 bytes\nptxas error   : Entry uses too much shared data\n",
+            "own.cu does not compile: ptxas error   : Entry uses too much shared data",
+        ),
+        (
+            "nvcc fatal   : Unsupported gpu architecture 'compute_90'\n",
+            "own.cu does not compile: nvcc fatal   : Unsupported gpu architecture 'compute_90'",
+        ),
+        ("", "own.cu does not compile: nvcc failed without a message"),
+    ],
+)
+def test_a_compile_error_is_one_line_with_its_place(machine: Any, log: str, message: str) -> None:
+    machine.compile_errors["twice"] = log
+    with Gpu() as gpu, pytest.raises(CompileError) as caught:
+        gpu.load(SOURCE, "twice", name="own.cu")
+    assert str(caught.value) == message
+    assert caught.value.log == log
+
+
+def test_a_kernel_that_is_not_there_is_named(machine: Any) -> None:
+    machine.entries = {"hold"}
+    with pytest.raises(InputError, match=r"^kernel\.cu: no kernel 'twice' in it: declare it"):
+        run_twice()
+
+
+def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda.nvcc = None
+    with pytest.raises(UnavailableError, match=r"^nvcc cannot be run \(nvcc was not found"):
+        run_twice()
+    cuda.gpus = 0
+    with pytest.raises(UnavailableError, match=r"no CUDA-capable device is detected\): run"):
+        run_twice()
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(UnavailableError, match=r"^PyCUDA cannot be imported .*: pip install"):
+        run_twice()
+
+
+def test_a_gpu_that_is_not_there_is_named(cuda: Any) -> None:
+    with pytest.raises(UnavailableError, match=r"^GPU 1 is not there: the driver sees 1: "):
+        Gpu(1).__enter__()
+
+
+def test_a_compiler_that_compiles_nothing_is_unavailable(cuda: Any) -> None:
+    cuda.compile_errors["hold"] = "host_config.h:143:2: error: #error -- unsupported GNU version!\n"
+    with pytest.raises(UnavailableError, match=r"^nvcc does not work here \(hold.cu, line 143"):
+        run_twice()
+
+
+def test_a_gpu_can_be_opened_again(machine: Any) -> None:
+    gpu = Gpu()
+    for _ in range(2):
+        with gpu:
+            assert gpu.device.key == "h100-sxm"
+
+
+def test_a_compiler_of_an_unknown_version(cuda: Any) -> None:
+    assert nvcc_version() == "nvcc 13.0"
+    cuda.nvcc = "something else"
+    assert nvcc_version() == "nvcc"

@@ -1,0 +1,319 @@
+"""The measuring workflow on the made-up GPU of conftest.py: checked, then timed, then recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.result import Profile, Record
+from kernels import LADDER
+from toolkit import gpu_bench
+from toolkit.experiment import profile
+from toolkit.progress import Progress
+from toolkit.sampling import FEWEST_SAMPLES, Sampling
+
+QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
+FLUSH = "fill 0x0"
+POISON = "fill 0x7fc0bad0"
+
+
+def measure(*variants: str, shape: str = "32", **settings: Any) -> Profile:
+    settings = {"executor": "gpu", "sampling": QUICK, "seed": 1} | settings
+    return profile([shape], variants or None, **settings)
+
+
+def record_of(result: Profile, label: str) -> Record:
+    return next(record for record in result.records if record.label == label)
+
+
+def events(cuda: Any) -> list[str]:
+    return [event for event in cuda.log if event != "allocate"]
+
+
+def wrong_at(row: int, column: int, value: float | None = None) -> Any:
+    """A kernel that errs in one element, by a little or to `value`."""
+
+    def kernel(launch: Any) -> None:
+        launch.cuda.product(launch)
+        n = int(launch.arguments[4])
+        c = launch.floats(2)
+        c[row * n + column] = c[row * n + column] + 1e-3 if value is None else value
+
+    return kernel
+
+
+class InterruptAt(Progress):
+    """Ctrl-C when a step begins, or after so many samples."""
+
+    def __init__(self, *, step: str = "", samples: int = -1) -> None:
+        self._step, self._detail = step, f"{samples} samples"
+
+    def step(self, text: str) -> None:
+        if text == self._step:
+            raise KeyboardInterrupt
+
+    def detail(self, text: str) -> None:
+        if text.endswith(f": {self._detail}"):
+            raise KeyboardInterrupt
+
+
+def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -> None:
+    result = measure()
+    assert (result.status, result.executor, result.device.key) == ("complete", "gpu", "h100-sxm")
+    assert [record.label for record in result.records] == [
+        *(variant.name for variant in LADDER), "cpu", "cublas",
+    ]  # fmt: skip
+    for record in result.records:
+        assert (record.status, record.reason) == ("ok", None)
+        assert record.check is not None
+        assert record.check.passed
+        assert record.measured is not None
+    tiled = record_of(result, "tiled").measured
+    assert tiled is not None
+    assert tiled.samples_s == pytest.approx([1e-3] * FEWEST_SAMPLES)
+    assert tiled.flop_per_s == pytest.approx(2 * 32**3 / 1e-3)
+    assert (tiled.clock, tiled.l2) == ("CUDA events", "flushed")
+    assert tiled.relative_to_cublas is not None
+    assert tiled.relative_to_cublas.median == pytest.approx(0.5)  # cuBLAS takes half as long
+    assert cublas.handles == 0
+    assert result.environment.software["cuBLAS"] == "13.1.2"
+    assert result.environment.software["nvcc"] == "13.0"
+
+
+def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: Any) -> None:
+    result = measure("naive-coalesced", "vectorized", "cublas", shape="10x7x13")
+    assert [record.status for record in result.records] == ["ok"] * 3
+    plain, padded, _ = result.records
+    assert plain.notes == ()
+    assert str(padded.executed_shape) == "10x8x16"
+    assert padded.notes[0].startswith("padded with zeros to 10x8x16")
+    assert padded.measured is not None
+    assert padded.measured.flop_per_s == pytest.approx(2 * 10 * 7 * 13 / 1e-3)  # as asked for
+
+
+def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
+    measure("tiled", "naive-coalesced", "cublas")
+    done = events(cuda)
+    checked = [POISON, "sgemm_tiled", POISON, "sgemm_naive_coalesced", POISON, "cublas"]
+    assert done[:6] == checked
+    assert POISON not in done[6:]
+    rounds = [event for event in done[6:] if event not in (FLUSH, "hold")]
+    warm = 3 * gpu_bench.WARM_UP_LAUNCHES
+    assert rounds[warm:] == ["cublas", "sgemm_tiled", "sgemm_naive_coalesced"] * FEWEST_SAMPLES
+
+
+def test_l2_is_flushed_before_every_sample(cuda: Any) -> None:
+    result = measure("tiled")
+    timed = events(cuda)[2:]
+    assert timed == [FLUSH, "hold", "sgemm_tiled"] * (len(timed) // 3)
+    assert result.records[0].measured is not None
+    assert result.records[0].measured.l2 == "flushed"
+
+
+def test_l2_stays_warm_where_that_is_asked_for(cuda: Any) -> None:
+    result = measure("tiled", warm_l2=True)
+    assert FLUSH not in cuda.log
+    assert result.records[0].measured is not None
+    assert result.records[0].measured.l2 == "warm"
+
+
+def test_a_kernel_that_writes_nothing_cannot_pass(cuda: Any) -> None:
+    cuda.kernels["sgemm_tiled"] = lambda launch: None
+    record = measure("naive-coalesced", "tiled").records[1]  # after one that left a right C
+    assert record.status == "failed"
+    assert record.reason == "wrong result: C[0][0] is not a number, or infinitely far off"
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
+def test_a_wrong_element_fails_and_is_never_timed(cuda: Any, cublas: Any, value: Any) -> None:
+    cuda.kernels["sgemm_tiled"] = wrong_at(31, 7, value)
+    result = measure("tiled", "naive-coalesced", "cublas")
+    record = record_of(result, "tiled")
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert "C[31][7]" in record.reason
+    assert record.measured is None
+    assert record.resources is not None
+    assert cuda.log.count("sgemm_tiled") == 1
+    assert record_of(result, "naive-coalesced").measured is not None
+
+
+def test_a_wrong_cublas_is_no_peer(cuda: Any, cublas: Any) -> None:
+    cublas.factor = np.float32(1.001)
+    result = measure("tiled", "cublas")
+    assert record_of(result, "cublas").status == "failed"
+    tiled = record_of(result, "tiled").measured
+    assert tiled is not None
+    assert tiled.relative_to_cublas is None
+
+
+def test_a_kernel_that_does_not_compile_fails_alone(cuda: Any) -> None:
+    cuda.compile_errors["sgemm_tiled("] = 'kernel.cu(36): error: identifier "x" is undefined\n'
+    result = measure("tiled", "naive-coalesced")
+    assert record_of(result, "tiled").status == "failed"
+    assert (
+        record_of(result, "tiled").reason
+        == '04_tiled.cu, line 36: does not compile: identifier "x" is undefined'
+    )
+    assert record_of(result, "tiled").theory is not None
+    assert record_of(result, "naive-coalesced").measured is not None
+
+
+def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
+    def refused(launch: Any) -> None:
+        raise cuda.driver.LaunchError("cuLaunchKernel failed: too many resources requested")
+
+    cuda.kernels["sgemm_tiled"] = refused
+    result = measure("tiled", "naive-coalesced")
+    assert record_of(result, "tiled").reason == (
+        "launch: cuLaunchKernel failed: too many resources requested"
+    )
+    assert record_of(result, "naive-coalesced").measured is not None
+
+
+def test_a_fault_fails_all_that_come_after_it(cuda: Any, cublas: Any) -> None:
+    cuda.kernels["sgemm_tiled"] = lambda launch: launch.cuda.fault()
+    result = measure("naive-coalesced", "tiled", "coarsened-2d", "vectorized", "cublas", "cpu")
+    statuses = {record.label: record.status for record in result.records}
+    assert statuses.pop("cpu") == "ok"
+    assert set(statuses.values()) == {"failed"}
+    for record in result.records:
+        if record.status == "failed":
+            assert record.reason is not None
+            assert "illegal memory access" in record.reason
+            assert "\n" not in record.reason
+
+
+@pytest.mark.parametrize("launches", range(2, 9))
+def test_a_launch_that_fails_while_it_is_timed_fails_alone(
+    cuda: Any, cublas: Any, launches: int
+) -> None:
+    def tiring(launch: Any) -> None:
+        if cuda.log.count("sgemm_tiled") >= launches:
+            raise cuda.driver.LaunchError("cuLaunchKernel failed: the kernel timed out")
+        cuda.product(launch)
+
+    cuda.kernels["sgemm_tiled"] = tiring
+    result = measure("tiled", "naive-coalesced", "cublas")
+    record = record_of(result, "tiled")
+    assert (record.status, record.measured) == ("failed", None)
+    assert record.reason == "timed launch: cuLaunchKernel failed: the kernel timed out"
+    assert record_of(result, "naive-coalesced").measured is not None
+
+
+def test_without_cublas_the_rungs_are_measured_all_the_same(cuda: Any) -> None:
+    result = measure("tiled", "cublas")
+    assert record_of(result, "cublas").status == "skipped"
+    assert (record_of(result, "cublas").reason or "").startswith("cuBLAS cannot be used (")
+    assert "cuBLAS" not in result.environment.software
+    tiled = record_of(result, "tiled").measured
+    assert tiled is not None
+    assert tiled.relative_to_cublas is None
+
+
+def test_a_cublas_that_fails_is_a_failed_record(cuda: Any, cublas: Any) -> None:
+    cublas.error = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED (13): x\nmore")
+    result = measure("tiled", "cublas")
+    assert record_of(result, "cublas").reason == "cuBLAS: CUBLAS_STATUS_EXECUTION_FAILED (13): x"
+    assert record_of(result, "tiled").measured is not None
+
+
+def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
+    cuda.free_bytes = 3 * 4 * 33 * 33 + 2**13  # A, B and C once, and L2's filler
+    result = measure("naive-coalesced", "vectorized", shape="33")
+    plain, padded = result.records  # the padded product needs buffers of its own
+    assert plain.measured is not None
+    assert padded.status == "failed"
+    assert (padded.reason or "").endswith("take a smaller shape or close other programs")
+
+
+def test_no_room_for_the_filler_of_l2_fails_in_words(cuda: Any) -> None:
+    cuda.free_bytes = 3 * 4 * 32 * 32
+    record = measure("tiled").records[0]
+    assert record.status == "failed"
+    assert "do not fit on the GPU" in (record.reason or "")
+
+
+def test_no_room_on_the_host_fails_the_shape(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_bench, "available_bytes", lambda: 100_000)
+    result = measure("tiled", "one-block", "cublas", shape="32")
+    assert {record.status for record in result.records} == {"failed"}
+    assert result.records[0].reason == (
+        "shape 32x32x32: its float64 check takes about 0.0 GB on the host, 0.0 GB are free: "
+        "take a smaller shape"
+    )
+
+
+def test_ctrl_c_while_checking_keeps_what_was_checked(cuda: Any, cublas: Any) -> None:
+    result = measure("tiled", "naive-coalesced", progress=InterruptAt(step="check naive-coalesced"))
+    assert result.status == "interrupted"
+    tiled, naive = result.records
+    assert tiled.check is not None
+    assert naive.check is None
+    for record in result.records:
+        assert (record.status, record.measured) == ("skipped", None)
+        assert record.reason == "interrupted before it was timed"
+
+
+@pytest.mark.parametrize("samples", [1, 2, 13])
+def test_ctrl_c_while_timing_keeps_the_samples(cuda: Any, cublas: Any, samples: int) -> None:
+    result = measure("tiled", "naive-coalesced", "cublas", progress=InterruptAt(samples=samples))
+    assert result.status == "interrupted"
+    tiled, naive, peer = (record.measured for record in result.records)
+    assert peer is not None  # the first of the round
+    assert len(peer.samples_s) == samples
+    assert peer.stopped_by == "interrupt"
+    if samples == 1:
+        assert tiled is naive is None
+        assert result.records[0].reason == "interrupted before it was timed"
+    else:
+        assert tiled is not None
+        assert naive is not None
+        assert len(tiled.samples_s) == len(naive.samples_s) == samples - 1
+        assert tiled.relative_to_cublas is not None
+
+
+def test_ctrl_c_at_the_second_shape_keeps_the_first(cuda: Any) -> None:
+    class SecondShape(Progress):
+        def stage(self, text: str, steps: int) -> None:
+            if text == "16x16x16":
+                raise KeyboardInterrupt
+
+    result = profile([32, 16], ["tiled"], executor="gpu", sampling=QUICK, progress=SecondShape())
+    assert result.status == "interrupted"
+    assert [(str(r.shape), r.measured is not None) for r in result.records] == [("32x32x32", True)]
+
+
+def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 2.0])
+
+    def interrupted(workload: Any) -> float:
+        try:
+            return next(times)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr("toolkit.host._seconds", interrupted)
+    result = measure("cpu", "tiled")
+    assert result.status == "interrupted"
+    assert record_of(result, "cpu").measured is not None
+    assert record_of(result, "cpu").measured.samples_s == (1.0, 2.0)  # type: ignore[union-attr]
+    assert record_of(result, "tiled").status == "skipped"
+
+
+def test_progress_ends_with_the_last_step(cuda: Any) -> None:
+    class Counted(Progress):
+        steps: int | None = None
+        told = 0
+
+        def stage(self, text: str, steps: int) -> None:
+            self.steps = steps
+
+        def step(self, text: str) -> None:
+            self.told += 1
+
+    progress = Counted()
+    measure("tiled", "one-block", progress=progress)
+    assert progress.told == progress.steps == 4  # the reference, two checks, the timing
