@@ -55,10 +55,12 @@ def theory(
 def _ceilings(
     counts: AccessCounts, patterns: tuple[Pattern, ...], device: Device, busy_sms: int
 ) -> tuple[Ceiling, ...]:
-    sms = "all SMs" if busy_sms == device.sm_count else f"{busy_sms} of {device.sm_count} SMs"
+    sms, of_sms = f"all {busy_sms} SMs", ""
+    if busy_sms < device.sm_count:
+        sms, of_sms = f"{busy_sms} of {device.sm_count} SMs", f" of {busy_sms} SMs"
     ceilings = [
         _ceiling(
-            "FP32",
+            f"FP32{of_sms}",
             counts,
             counts.problem.flop / (device.fp32_flop_per_s * busy_sms / device.sm_count),
             f"2mnk FLOP at the nominal FP32 rate of {sms}",
@@ -74,7 +76,7 @@ def _ceilings(
     if clocks:
         ceilings.append(
             _ceiling(
-                "load/store unit",
+                f"load/store unit{of_sms}",
                 counts,
                 clocks / (busy_sms * device.boost_clock_hz),
                 "wavefronts of shared requests, and of global ones the words in one bank or a "

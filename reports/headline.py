@@ -142,7 +142,7 @@ def _limiters(profile: Profile, shape: Gemm) -> Iterator[str]:
 
 
 def _the(limiter: str) -> str:
-    return f"the {limiter}" if limiter.endswith("unit") else limiter
+    return f"the {limiter}" if limiter.startswith("load/store") else limiter
 
 
 def _uncached(profile: Profile, shape: Gemm) -> Iterator[str]:

@@ -165,3 +165,8 @@ def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of() -> None:
     )
     assert (fp32, dram, load_store) == pytest.approx((2, 1, 2))  # DRAM belongs to all of them
     assert "41 of 82 SMs" in half.ceilings[0].basis
+    assert [c.name for c in half.ceilings] == [
+        "FP32 of 41 SMs",
+        "DRAM",
+        "load/store unit of 41 SMs",
+    ]
