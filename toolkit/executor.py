@@ -75,6 +75,8 @@ def read_source(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     try:
         return path.read_text(encoding="utf-8"), path.name
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}") from None
+    except UnicodeDecodeError:
+        reason = "not UTF-8 text"
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+    raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}")

@@ -1,0 +1,117 @@
+"""The CPU reference: right, timed, and left out where it would take too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.devices import find_device
+from analysis.problem import Gemm
+from kernels import parse_selection
+from toolkit import host
+from toolkit.host import available_bytes, measure_cpu
+from toolkit.plan import make_plan
+from toolkit.records import planned
+from toolkit.sampling import Sampling
+from toolkit.workload import Workload
+
+SHAPE = Gemm(m=20, n=30, k=10)
+
+
+def measure(
+    shape: Gemm = SHAPE, *, variants: Any = ("cpu",), sampling: Sampling | None = None
+) -> Any:
+    sampling = sampling or Sampling(max_samples=3)
+    plan = make_plan([shape], variants, sampling=sampling, warm_l2=False, seed=1)
+    record = planned(parse_selection("cpu"), shape, find_device("t4"))
+    return measure_cpu(record, Workload(shape, 1), plan)
+
+
+def test_the_product_is_checked_and_timed() -> None:
+    record, interrupted = measure()
+    assert not interrupted
+    assert record.status == "ok"
+    assert record.check.passed
+    assert len(record.measured.samples_s) == 3
+    assert (record.measured.clock, record.measured.l2) == ("host clock", "host")
+
+
+def test_rows_are_columns_to_blas() -> None:
+    workload = Workload(SHAPE, 1)
+    product = host._sgemm(workload.a, workload.b)
+    assert product.shape == (20, 30)
+    assert np.allclose(product, workload.a @ workload.b, atol=1e-5)
+
+
+def test_a_wrong_product_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_sgemm", lambda a, b: a @ b + np.float32(1e-3))
+    record, interrupted = measure()
+    assert (record.status, record.measured, interrupted) == ("failed", None, False)
+    assert record.reason.startswith("wrong result: the error of C[")
+
+
+def test_it_is_left_out_where_it_takes_too_long_unless_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "_expected_seconds", lambda problem, seed: 21.0)
+    record, _ = measure(variants=None, sampling=Sampling(time_limit_s=2.0, max_samples=3))
+    assert record.status == "skipped"
+    assert record.reason == "one product would take about 21 s: ask for it with --variant cpu"
+    record, _ = measure(variants=["cpu"])
+    assert record.status == "ok"
+
+
+def test_the_expected_time_grows_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_seconds", lambda workload: 0.01)
+    twice = Gemm(m=host.TRIAL.m, n=host.TRIAL.n, k=2 * host.TRIAL.k)
+    assert host._expected_seconds(twice, 1) == pytest.approx(0.02)
+
+
+def test_no_room_on_the_host_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = 5 * 4 * (20 * 10 + 10 * 30 + 20 * 30)
+    monkeypatch.setattr(host, "available_bytes", lambda: needed)
+    assert measure()[0].status == "ok"
+    monkeypatch.setattr(host, "available_bytes", lambda: needed - 1)
+    record, interrupted = measure()
+    assert (record.status, interrupted) == ("skipped", False)
+    assert record.reason.startswith("needs about 0.0 GB on the host, ")
+
+
+@pytest.mark.parametrize("position", [0, 1, 5])
+def test_ctrl_c_keeps_the_samples(monkeypatch: pytest.MonkeyPatch, position: int) -> None:
+    times = iter([0.1] * position)
+
+    def seconds(workload: Workload) -> float:
+        try:
+            return next(times)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(host, "_seconds", seconds)
+    record, interrupted = measure(sampling=Sampling())
+    assert interrupted
+    if position:
+        assert record.measured.samples_s == (0.1,) * position
+        assert record.measured.stopped_by == "interrupt"
+    else:
+        assert (record.status, record.measured) == ("skipped", None)
+
+
+def test_the_free_memory_is_a_plausible_number() -> None:
+    available = available_bytes()
+    assert available is None or 2**20 < available < 2**50
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: 5 kB", "MemAvailable: many kB", None])
+def test_a_system_that_does_not_say_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    def read_text(path: object, encoding: str) -> str:
+        if text is None:
+            raise FileNotFoundError
+        return text
+
+    monkeypatch.setattr("pathlib.Path.read_text", read_text)
+    assert available_bytes() is None

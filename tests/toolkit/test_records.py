@@ -1,0 +1,158 @@
+"""How a record grows, and what ends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.devices import find_device
+from analysis.problem import Gemm
+from analysis.result import Check, Record, Resources
+from kernels import parse_selection
+from toolkit.records import (
+    failed,
+    planned,
+    with_check,
+    with_measurement,
+    with_resources,
+)
+from toolkit.sampling import Series
+
+DEVICE = find_device("rtx-3090")
+
+
+def plan(text: str, m: int = 64, n: int = 64, k: int = 64) -> Record:
+    return planned(parse_selection(text), Gemm(m=m, n=n, k=k), DEVICE)
+
+
+def check(**changes: object) -> Check:
+    fields: dict[str, object] = {
+        "passed": True, "worst_ratio": 0.5, "worst_row": 3, "worst_column": 4,
+        "max_absolute_error": 1e-7, "bound": "a bound",
+    }  # fmt: skip
+    return Check(**fields | changes)  # type: ignore[arg-type]
+
+
+def resources(**changes: object) -> Resources:
+    fields: dict[str, object] = {
+        "architecture": "sm_86", "compiler": "NVRTC 13.0", "registers_per_thread": 32,
+        "static_shared_bytes": 8192, "local_bytes": 0,
+    }  # fmt: skip
+    return Resources(**fields | changes)  # type: ignore[arg-type]
+
+
+def measured(record: Record, series: Series) -> Record:
+    return with_measurement(record, series, clock="CUDA events", l2="flushed")
+
+
+def test_a_plan_holds_geometry_and_theory() -> None:
+    record = plan("tiled:tile=16")
+    assert (record.variant, record.label, record.rung) == ("tiled", "tiled:tile=16", 4)
+    assert record.parameters == {"tile": 16}
+    assert record.geometry is not None
+    assert (record.geometry.grid, record.geometry.block) == ((4, 4, 1), (16, 16, 1))  # 64 / 16
+    assert record.theory is not None
+    assert record.theory.flop == 2 * 64**3
+    assert (record.status, record.notes) == ("ok", ())
+
+
+def test_a_reference_has_neither() -> None:
+    record = plan("cublas")
+    assert (record.rung, record.geometry, record.theory) == (None, None, None)
+    assert record.status == "ok"
+
+
+def test_padding_is_said_and_counted() -> None:
+    record = plan("vectorized", m=5, n=7, k=9)
+    assert record.shape == Gemm(m=5, n=7, k=9)
+    assert record.executed_shape == Gemm(m=5, n=8, k=12)
+    assert record.notes[0].startswith("padded with zeros to 5x8x12, because N and K must be")
+    assert record.theory is not None
+    assert record.theory.flop == 2 * 5 * 8 * 12
+
+
+def test_a_shape_that_a_rung_cannot_take_is_skipped() -> None:
+    record = plan("one-block")
+    assert record.status == "skipped"
+    assert record.reason is not None
+    assert record.reason.startswith("one-block cannot take 64x64x64")
+    assert record.theory is None
+
+
+def test_resources_bring_occupancy_and_waves() -> None:
+    record = with_resources(plan("tiled", 1024, 1024, 64), resources(), DEVICE)
+    assert record.occupancy is not None
+    assert record.occupancy.blocks_per_sm == 1  # 1024 of 1536 threads
+    assert record.waves == pytest.approx(1024 / 82)  # (1024 / 32)² blocks on 82 SMs
+
+
+def test_a_note_of_the_compiler_is_added_to_the_notes() -> None:
+    record = with_resources(plan("vectorized", n=7), resources(note="for a relative"), DEVICE)
+    assert [note.split()[0] for note in record.notes] == ["padded", "for"]
+
+
+def test_resources_beyond_the_device_fail() -> None:
+    record = with_resources(plan("tiled"), resources(static_shared_bytes=2**20), DEVICE)
+    assert record.status == "failed"
+    assert record.resources is not None
+    assert record.occupancy is None
+
+
+def test_a_right_result_is_kept() -> None:
+    record = with_check(plan("tiled"), check())
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.check is not None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "reason"),
+    [
+        (1234.5, "wrong result: the error of C[3][4] is 1.23e+03 times its bound"),
+        (None, "wrong result: C[3][4] is not a number, or infinitely far off"),
+    ],
+)
+def test_a_wrong_result_fails_in_words(ratio: float | None, reason: str) -> None:
+    record = with_check(plan("tiled"), check(passed=False, worst_ratio=ratio))
+    assert (record.status, record.reason) == ("failed", reason)
+
+
+def test_a_failed_record_stays_failed_when_its_result_is_right() -> None:
+    record = with_check(failed(plan("tiled"), "earlier"), check())
+    assert (record.status, record.reason) == ("failed", "earlier")
+
+
+def test_a_measurement_is_the_median_of_its_samples() -> None:
+    series = Series(samples_s=[1.0, 4.0, 2.0], peer_s=[2.0, 4.0, 2.0], stopped_by="time limit")
+    record = measured(plan("vectorized", m=5, n=7, k=9), series)
+    assert record.measured is not None
+    assert record.measured.median_s == 2.0
+    assert record.measured.samples_s == (1.0, 4.0, 2.0)
+    assert record.measured.interval_s is None  # six samples are the fewest
+    assert record.measured.flop_per_s == 2 * 5 * 7 * 9 / 2.0  # without the padding
+    assert record.measured.relative_to_cublas is not None
+    assert record.measured.relative_to_cublas.peer == "cublas"
+    assert record.measured.relative_to_cublas.median == 1.0  # of 2, 1 and 1
+
+
+def test_the_ratio_is_of_the_samples_that_have_a_pair() -> None:
+    record = measured(plan("tiled"), Series(samples_s=[1.0, 2.0, 9.0], peer_s=[3.0, 6.0]))
+    assert record.measured is not None
+    assert record.measured.relative_to_cublas is not None
+    assert record.measured.relative_to_cublas.median == 3.0
+    assert record.measured.samples_s == (1.0, 2.0, 9.0)
+
+
+def test_without_a_peer_there_is_no_ratio() -> None:
+    record = measured(plan("tiled"), Series(samples_s=[1.0]))
+    assert record.measured is not None
+    assert record.measured.relative_to_cublas is None
+
+
+def test_a_series_that_failed_fails_the_record_whatever_it_sampled() -> None:
+    record = measured(plan("tiled"), Series(samples_s=[1.0], error="launch: gone"))
+    assert (record.status, record.reason, record.measured) == ("failed", "launch: gone", None)
+
+
+def test_a_series_of_nothing_is_skipped() -> None:
+    record = measured(plan("tiled"), Series(stopped_by="interrupt"))
+    assert (record.status, record.measured) == ("skipped", None)
+    assert record.reason == "interrupted before it was timed"

@@ -1,0 +1,107 @@
+"""Random matrices and the verdict on a product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.problem import Gemm
+from toolkit.workload import Workload
+
+SHAPE = Gemm(m=5, n=7, k=11)
+
+
+def test_a_seed_repeats_the_matrices() -> None:
+    one, same, other = Workload(SHAPE, 3), Workload(SHAPE, 3), Workload(SHAPE, 4)
+    assert np.array_equal(one.a, same.a)
+    assert np.array_equal(one.b, same.b)
+    assert not np.array_equal(one.a, other.a)
+
+
+def test_a_and_b_are_different_matrices() -> None:
+    square = Workload(Gemm(m=8, n=8, k=8), 3)
+    assert not np.isin(square.a, square.b).any()
+
+
+def test_matrices_are_uneven_and_without_blocks_of_zeros() -> None:
+    workload = Workload(Gemm(m=256, n=256, k=256), 0)
+    for matrix in (workload.a, workload.b):
+        assert matrix.dtype == np.float32
+        assert matrix.flags["C_CONTIGUOUS"]
+        assert -1 <= matrix.min() < -0.99
+        assert 0.99 < matrix.max() < 1
+        assert np.count_nonzero(matrix) > 0.9999 * matrix.size
+        assert (np.count_nonzero(matrix, axis=0) > 250).all()
+        assert (np.count_nonzero(matrix, axis=1) > 250).all()
+
+
+def test_the_reference_is_the_product_in_float64() -> None:
+    workload = Workload(SHAPE, 1)
+    reference = workload.reference()
+    assert reference.exact.dtype == np.float64
+    for row in range(SHAPE.m):
+        for column in range(SHAPE.n):
+            exact = sum(
+                float(workload.a[row, k]) * float(workload.b[k, column]) for k in range(SHAPE.k)
+            )
+            assert reference.exact[row, column] == pytest.approx(exact, rel=1e-14)
+    assert reference.check(workload.a @ workload.b).passed
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, "a little"])
+def test_one_wrong_element_fails_and_is_named(value: float | str) -> None:
+    workload = Workload(Gemm(m=64, n=48, k=32), 2)
+    result = workload.a @ workload.b
+    result[41, 17] = result[41, 17] + 1e-4 if isinstance(value, str) else value
+    check = workload.reference().check(result)
+    assert not check.passed
+    assert (check.worst_row, check.worst_column) == (41, 17)
+
+
+def test_some_rows_report_the_real_row() -> None:
+    workload = Workload(Gemm(m=100, n=6, k=10), 5)
+    reference = workload.reference(most_rows=7)
+    assert len(set(reference.rows)) == 7
+    assert reference.exact.shape == (7, 6)
+    row = int(reference.rows[3])
+    result = workload.a @ workload.b
+    assert reference.check(result).passed
+    result[row, 2] = np.nan
+    check = reference.check(result)
+    assert (check.passed, check.worst_row, check.worst_column) == (False, row, 2)
+    assert check.bound.endswith("; on 7 of 100 rows, chosen at random")
+
+
+@pytest.mark.parametrize("most_rows", [None, 5, 6])
+def test_all_rows_are_checked_where_they_are_few(most_rows: int | None) -> None:
+    reference = Workload(SHAPE, 1).reference(most_rows)
+    assert reference.rows.tolist() == [0, 1, 2, 3, 4]
+    check = reference.check(Workload(SHAPE, 1).a @ Workload(SHAPE, 1).b)
+    assert "rows" not in check.bound
+
+
+def test_the_reference_leaves_the_matrices_alone() -> None:
+    workload = Workload(SHAPE, 1)
+    before = workload.a.copy(), workload.b.copy()
+    workload.reference()
+    assert np.array_equal(workload.a, before[0])
+    assert np.array_equal(workload.b, before[1])
+
+
+def test_padding_adds_zeros_and_changes_no_product() -> None:
+    workload = Workload(SHAPE, 1)
+    a, b = workload.padded(Gemm(m=5, n=8, k=12))
+    assert (a.shape, b.shape) == ((5, 12), (12, 8))
+    assert np.array_equal(a[:, :11], workload.a)
+    assert np.array_equal(b[:11, :7], workload.b)
+    assert not a[:, 11:].any()
+    assert not b[11:].any()
+    assert not b[:, 7:].any()
+    assert workload.reference().check((a @ b)[:5, :7]).passed
+
+
+def test_no_padding_is_no_copy() -> None:
+    workload = Workload(SHAPE, 1)
+    a, b = workload.padded(SHAPE)
+    assert a is workload.a
+    assert b is workload.b
