@@ -11,7 +11,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +22,7 @@ from typing import Any, Literal
 
 from toolkit.compile import REMEDY as INSTALL_NVRTC
 from toolkit.compile import compiler_version, supported_architectures
+from toolkit.environment import driver_library
 
 Status = Literal["ok", "missing", "optional missing", "problem"]
 
@@ -121,7 +121,7 @@ def _nvrtc(name: str) -> Finding:
 
 
 def _driver(name: str) -> Finding:
-    library = _driver_library()
+    library = driver_library()
     if library is None:
         detail = "there is none"
         return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_DRIVER)
@@ -135,7 +135,7 @@ def _driver(name: str) -> Finding:
 
 
 def _gpus(name: str) -> Finding:
-    library = _driver_library()
+    library = driver_library()
     if library is None or library.cuInit(0) not in (0, _CUDA_ERROR_NO_DEVICE):
         return Finding(name=name, status="optional missing", detail="no driver to ask")
     gpus = list(_gpus_of(library))
@@ -149,13 +149,6 @@ def _gpus(name: str) -> Finding:
         return Finding(name=name, status="optional missing", detail=detail, remedy=remedy)
     detail = ", ".join(f"{gpu} (compute capability {major}.{minor})" for gpu, major, minor in gpus)
     return Finding(name=name, status="ok", detail=detail)
-
-
-def _driver_library() -> Any:
-    """The CUDA driver's library, None where there is none."""
-    with suppress(OSError):
-        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    return None
 
 
 def _driver_cuda_version(library: Any) -> tuple[int, int]:
@@ -202,7 +195,7 @@ def _nvcc(name: str) -> Finding:
         detail = f"{version}, in CUDA_HOME but not on PATH, where PyCUDA looks"
         remedy = 'export PATH="$CUDA_HOME/bin:$PATH"'
         return Finding(name=name, status="problem", detail=detail, remedy=remedy)
-    library = _driver_library()
+    library = driver_library()
     if library is not None and int(version.split(".")[0]) > _driver_cuda_version(library)[0]:
         # CUDA Compatibility: a driver serves toolkits of its own major version and older ones
         served = ".".join(map(str, _driver_cuda_version(library)))
@@ -301,7 +294,7 @@ def _package(name: str, distribution: str, use: Callable[[], object]) -> Finding
     try:
         use()
     except Exception as error:
-        no_driver = _driver_library() is None
+        no_driver = driver_library() is None
         detail = f"{distribution} {version} does not work: {_first_line(error)}"
         remedy = _INSTALL_DRIVER if no_driver else f"pip install --force-reinstall {distribution}"
         return Finding(name=name, status="problem", detail=detail, remedy=remedy)

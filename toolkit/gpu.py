@@ -22,6 +22,7 @@ from analysis.errors import (
 )
 from analysis.geometry import Geometry
 from analysis.result import Resources
+from toolkit.environment import driver_library
 from toolkit.executor import Argument, Execution, Launch, read_source
 
 if TYPE_CHECKING:
@@ -331,6 +332,8 @@ def _pycuda_driver() -> Any:
     try:
         from pycuda import driver
     except ImportError as error:
+        if driver_library() is None:
+            raise UnavailableError("this machine has no NVIDIA driver: install it first") from None
         raise UnavailableError(
             f"PyCUDA cannot be imported ({first_line(error)}): "
             "pip install '.[gpu]' with a CUDA toolkit on the PATH"

@@ -71,7 +71,7 @@ class Machine:
         monkeypatch.setenv("PATH", str(folder))
         for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"):
             monkeypatch.delenv(variable, raising=False)
-        monkeypatch.setattr(doctor, "_driver_library", lambda: self.driver)
+        monkeypatch.setattr(doctor, "driver_library", lambda: self.driver)
         monkeypatch.setattr(doctor, "_read", self.files.get)
         monkeypatch.setattr(doctor, "import_module", self._import)
         monkeypatch.setattr(metadata, "version", self._version)
