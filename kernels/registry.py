@@ -326,7 +326,10 @@ def parse_selection(text: str) -> Selection:
     """
     name, _, settings = text.strip().lower().replace("_", "-").partition(":")
     variant = find(name)
-    chosen = dict(_parse_setting(text, setting) for setting in settings.split(",") if setting)
+    pairs = [_parse_setting(text, setting) for setting in settings.split(",") if setting]
+    chosen = dict(pairs)
+    if len(chosen) < len(pairs):
+        raise InputError(f"{text!r}: a parameter is given twice: give each one value")
     if isinstance(variant, Reference):
         if chosen:
             raise InputError(f"{text!r}: {name} is a reference and has no parameters")

@@ -324,6 +324,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     monkeypatch.setitem(sys.modules, "pycuda.compiler", compiler)
     monkeypatch.setitem(sys.modules, "nvmath.bindings", None)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "pynvml", None)  # type: ignore[arg-type]
+    monkeypatch.setattr("toolkit.gpu.driver_library", object)
     monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"

@@ -205,6 +205,9 @@ def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(UnavailableError, match=r"^PyCUDA cannot be imported .*: pip install"):
         run_twice()
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver: install it"):
+        run_twice()
 
 
 def test_a_gpu_that_is_not_there_is_named(cuda: Any) -> None:

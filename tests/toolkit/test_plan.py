@@ -90,3 +90,20 @@ def test_a_shape_that_fits_no_memory_is_refused() -> None:
     plan([40_000]).check_fits(device)  # 3 · 40,000² · 4 B = 19.2 GB of 25.8 GB
     with pytest.raises(ShapeError, match=r"A, B and C take 30\.0 GB, .* has 25\.8 GB: take a"):
         plan([64, 50_000]).check_fits(device)  # 3 · 50,000² · 4 B = 30 GB
+
+
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        ("tiled:tile=7", "tiled: tile = 7 is not legal: choose one of 8, 16, 32"),
+        ("tiled:tyle=8", "unknown parameter of tiled 'tyle': did you mean 'tile'? (known: tile)"),
+        ("tiled:tile", "'tiled:tile': 'tile' is no setting: write name=integer, as in"),
+        ("tiled:tile=8,tile=16", "'tiled:tile=8,tile=16': a parameter is given twice"),
+        ("cpu:threads=1", "'cpu:threads=1': cpu is a reference and has no parameters"),
+        ("", "unknown variant '': (known: one-block, "),
+    ],
+)
+def test_a_variant_that_is_none_says_why(variant: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plan(variants=["tiled", variant])
+    assert str(caught.value).startswith(message)

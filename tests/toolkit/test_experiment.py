@@ -1,0 +1,174 @@
+"""The workflow from arguments to a profile, without a GPU and on a made-up one."""
+
+from __future__ import annotations
+
+import doctest
+import shlex
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import toolkit
+from analysis.errors import InputError, UnavailableError, UnknownNameError
+from toolkit import experiment, load, profile, run, save
+from toolkit.cli import app
+from toolkit.progress import Progress
+from toolkit.sampling import Sampling
+
+ONE = Sampling(max_samples=1)
+
+
+class Notices(Progress):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+
+
+def test_the_package_offers_its_functions() -> None:
+    assert profile is experiment.profile
+    assert {"load", "profile", "run", "save"} < set(toolkit.__all__)
+    assert all(callable(function) for function in (load, run, save))
+    with pytest.raises(AttributeError, match="module 'toolkit' has no attribute 'nothing'"):
+        toolkit.nothing  # noqa: B018
+
+
+def test_the_example_of_the_package_runs() -> None:
+    results = doctest.testmod(toolkit)
+    assert (results.attempted, results.failed) == (3, 0)
+
+
+def test_a_profile_comes_back_from_its_file(tmp_path: Path) -> None:
+    result = profile(shapes=[512], variants=["tiled", "cpu"], executor="theory", sampling=ONE)
+    save(result, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == result
+
+
+def test_theory_is_for_the_worked_example_unless_a_device_is_named() -> None:
+    result = profile([32], ["tiled"], executor="theory", seed=7)
+    assert (result.device.key, result.executor, result.seed) == ("rtx-3090", "theory", 7)
+    assert result.status == "complete"
+    assert datetime.fromisoformat(result.created).tzinfo is not None
+    assert profile([32], ["tiled"], executor="theory", device="H200").device.key == "h200"
+
+
+def test_every_shape_has_every_variant() -> None:
+    result = profile([32, "16x8x4"], ["tiled", "naive-coalesced"], executor="theory")
+    assert [(str(record.shape), record.label) for record in result.records] == [
+        (shape, label) for shape in ("32x32x32", "16x8x4") for label in ("tiled", "naive-coalesced")
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shapes": ["7x8x9", 32], "variants": ["tiled:tile=16", "cpu"], "device": "t4"},
+        {"sampling": Sampling(precision=0.012345678, time_limit_s=0.0123456789, max_samples=1)},
+        {"seed": 2**63 - 1, "warm_l2": True},
+    ],
+)
+def test_the_command_repeats_the_run(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plans = []
+    monkeypatch.setattr(
+        experiment.TheoryBench,
+        "profile_shape",
+        lambda bench, problem, plan, records, progress: plans.append((bench.device, plan)),
+    )
+    result = profile(**({"shapes": [16]} | settings), executor="theory")
+    words = shlex.split(result.command)
+    assert words[:4] == ["python", "-m", "toolkit", "profile"]
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, words[3:], catch_exceptions=False)
+    shapes = len(plans) // 2
+    assert plans[:shapes] == plans[shapes:]
+
+
+def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
+    progress = Notices()
+    assert profile([32], ["tiled"], progress=progress).executor == "theory"
+    (notice,) = progress.said
+    assert notice.startswith("no GPU is used: this machine has no NVIDIA driver")
+    with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver"):
+        profile([32], ["tiled"], executor="gpu")
+
+
+def test_the_gpu_is_used_where_there_is_one(cuda: Any) -> None:
+    progress = Notices()
+    for device in (None, "h100-sxm"):
+        result = profile([32], ["tiled"], sampling=ONE, progress=progress, device=device)
+        assert (result.executor, result.device.key) == ("gpu", "h100-sxm")
+    assert progress.said == []
+
+
+def test_another_device_is_theory_or_an_error(cuda: Any) -> None:
+    progress = Notices()
+    result = profile([32], ["tiled"], device="t4", progress=progress)
+    assert (result.executor, result.device.key) == ("theory", "t4")
+    assert progress.said == [
+        "theory for NVIDIA T4: the GPU here is another, NVIDIA H100 SXM5 80 GB"
+    ]
+    with pytest.raises(InputError, match="measures on the GPU that is here, NVIDIA H100"):
+        profile([32], ["tiled"], device="t4", executor="gpu")
+
+
+def test_a_gpu_of_which_too_little_is_known_is_not_used(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(facts: object) -> None:
+        raise InputError("its DRAM bandwidth is unknown; choose a device of the database instead")
+
+    monkeypatch.setattr("toolkit.gpu.device_from_driver", unknown)
+    assert profile([32], ["tiled"], device="t4").executor == "theory"
+    with pytest.raises(InputError, match="DRAM bandwidth is unknown"):
+        profile([32], ["tiled"], executor="gpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"shapes": [0]}, InputError),
+        ({"shapes": [32], "device": "rtx-309"}, UnknownNameError),
+        ({"shapes": [32], "variants": ["tield"]}, UnknownNameError),
+        ({"shapes": [32], "executor": "cpu"}, InputError),
+        ({"shapes": [10**6], "executor": "theory"}, InputError),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(
+    settings: Any, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(experiment.TheoryBench, "profile_shape")
+    with pytest.raises(error):
+        profile(**settings)
+
+
+def test_ctrl_c_keeps_the_shapes_that_are_done() -> None:
+    class SecondShape(Progress):
+        def stage(self, text: str, steps: int) -> None:
+            if text == "16x16x16":
+                raise KeyboardInterrupt
+
+    result = profile([32, 16], ["tiled"], executor="theory", progress=SecondShape())
+    assert result.status == "interrupted"
+    assert [(str(r.shape), r.status) for r in result.records] == [("32x32x32", "ok")]
+
+
+def test_ctrl_c_before_anything_is_ctrl_c() -> None:
+    class AtOnce(Progress):
+        def stage(self, text: str, steps: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        profile([32], ["tiled"], executor="theory", progress=AtOnce())

@@ -1,0 +1,123 @@
+"""Records without a GPU: closed forms, what NVRTC says, and the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.devices import DEVICES, find_device
+from analysis.errors import CompileError, UnavailableError
+from analysis.problem import Gemm
+from analysis.result import Record
+from kernels import LADDER, parse_selection
+from toolkit import host, theory_bench
+from toolkit.plan import Plan, make_plan
+from toolkit.progress import Progress
+from toolkit.sampling import Sampling
+from toolkit.theory_bench import TheoryBench, compile_for
+
+
+def bench(
+    shape: str, variants: Any = None, device: str = "rtx-3090", progress: Progress | None = None
+) -> dict[str, Record]:
+    records: dict[tuple[Gemm, str], Record] = {}
+    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
+    TheoryBench(find_device(device)).profile_shape(
+        plan.shapes[0], plan, records, progress or Progress()
+    )
+    assert all(shape == plan.shapes[0] for shape, _ in records)
+    return {label: record for (_, label), record in records.items()}
+
+
+def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
+    records = bench("32")
+    assert list(records) == [*(variant.name for variant in LADDER), "cpu", "cublas"]
+    for variant in LADDER:
+        record = records[variant.name]
+        assert (record.status, record.reason) == ("ok", None)
+        assert record.theory is not None
+        assert record.resources is not None
+        assert record.resources.architecture == "sm_86"
+        assert record.resources.compiler.startswith("NVRTC 13.0")
+        assert record.occupancy is not None
+        assert record.measured is record.check is None
+    assert records["cpu"].measured is not None
+    assert records["cublas"].status == "skipped"
+    assert records["cublas"].reason == "runs on a GPU; this profile used none"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_device_of_the_database_gets_a_ladder(device: str) -> None:
+    for label, record in bench("32", ["naive-coalesced", "vectorized:bk=16"], device).items():
+        assert (label, record.status, record.reason) == (label, "ok", None)
+        assert record.occupancy is not None
+
+
+def test_an_architecture_that_nvrtc_does_not_know_is_said() -> None:
+    record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
+    assert record.resources is not None
+    assert record.resources.architecture == "sm_75"
+    assert record.resources.note is not None
+    assert record.notes == (record.resources.note,)
+
+
+def test_parameters_reach_the_compiler() -> None:
+    device = find_device("rtx-3090")
+    wide = compile_for(device, parse_selection("tiled"))
+    narrow = compile_for(device, parse_selection("tiled:tile=16"))
+    assert wide.static_shared_bytes == 2 * 32 * 32 * 4
+    assert narrow.static_shared_bytes == 2 * 16 * 16 * 4
+
+
+def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*arguments: object, **settings: object) -> None:
+        raise UnavailableError("NVRTC is missing: install it")
+
+    monkeypatch.setattr(theory_bench, "compile_cubin", missing)
+    record = bench("32", ["tiled"])["tiled"]
+    assert record.status == "ok"
+    assert record.theory is not None
+    assert record.occupancy is record.resources is None
+    assert record.notes == ("no registers, no occupancy: NVRTC is missing: install it",)
+
+
+def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = theory_bench.compile_cubin
+
+    def broken(source: str, **settings: Any) -> Any:
+        if settings["kernel"] == "sgemm_tiled":
+            raise CompileError("04_tiled.cu, line 1: does not compile: no")
+        return real(source, **settings)
+
+    monkeypatch.setattr(theory_bench, "compile_cubin", broken)
+    records = bench("32", ["tiled", "naive-coalesced"])
+    assert records["tiled"].status == "failed"
+    assert records["tiled"].reason == "04_tiled.cu, line 1: does not compile: no"
+    assert records["naive-coalesced"].status == "ok"
+
+
+def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(workload: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(host, "_seconds", interrupted)
+    plan: Plan = make_plan(
+        [32], ["tiled", "cpu", "cublas"], sampling=Sampling(), warm_l2=False, seed=1
+    )
+    records: dict[tuple[Gemm, str], Record] = {}
+    with pytest.raises(KeyboardInterrupt):
+        TheoryBench(find_device("t4")).profile_shape(plan.shapes[0], plan, records, Progress())
+    assert [label for _, label in records] == ["tiled", "cpu"]
+    assert records[plan.shapes[0], "cpu"].reason == "interrupted before it was timed"
+
+
+def test_every_selection_is_a_step() -> None:
+    told: list[str] = []
+
+    class Steps(Progress):
+        def step(self, text: str) -> None:
+            told.append(text)
+
+    bench("32", ["tiled", "cublas"], progress=Steps())
+    assert told == ["tiled", "cublas"]
