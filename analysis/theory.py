@@ -57,7 +57,8 @@ def _ceilings(
 ) -> tuple[Ceiling, ...]:
     sms, of_sms = f"all {busy_sms} SMs", ""
     if busy_sms < device.sm_count:
-        sms, of_sms = f"{busy_sms} of {device.sm_count} SMs", f" of {busy_sms} SM{'s' * (busy_sms > 1)}"
+        sms = f"{busy_sms} of {device.sm_count} SMs"
+        of_sms = f" of {busy_sms} SMs" if busy_sms > 1 else " of 1 SM"
     ceilings = [
         _ceiling(
             f"FP32{of_sms}",

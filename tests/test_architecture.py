@@ -1,4 +1,4 @@
-"""The drawing of DESIGN: toolkit -> {kernels, reports} -> analysis, and only toolkit has effects."""
+"""The architecture: toolkit -> {kernels, reports} -> analysis, and only toolkit has effects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ MAY_USE = {
     "kernels": {"numpy"},
     "reports": {"plotly", "jinja2", "markupsafe"},
 }
-EFFECTS = {"os", "subprocess", "time", "socket", "pathlib", "shutil", "tempfile", "ctypes", "random"}
+EFFECTS = {
+    "os",
+    "subprocess",
+    "time",
+    "socket",
+    "pathlib",
+    "shutil",
+    "tempfile",
+    "ctypes",
+    "random",
+}
 EFFECTS |= {"urllib", "http", "signal", "threading", "multiprocessing", "asyncio", "io", "glob"}
 EFFECTFUL_CALLS = {"open", "print", "input", "exec", "eval"}
 

@@ -1,0 +1,42 @@
+"""The recorded hardware counters, counted again on the GPU that is here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+EXACT = (
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "smsp__sass_inst_executed_op_shared_ld.sum",
+    "smsp__sass_inst_executed_op_shared_st.sum",
+)
+
+
+@pytest.mark.ncu
+def test_exact_counters_repeat() -> None:
+    script = TESTS / "gpu" / "hardware_counters.py"
+    recording = json.loads(
+        (TESTS / "kernels" / "recorded" / "counters_sm_90.json").read_text(encoding="utf-8")
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), "256x256x256", "127x129x31"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    recorded = {(x["label"], x["executed_shape"]): x["counters"] for x in recording["launches"]}
+    launches = json.loads(done.stdout)["launches"]
+    assert len(launches) == 38  # 19 kernels at two shapes; one-block takes neither
+    for launch in launches:
+        expected = recorded[launch["label"], launch["executed_shape"]]
+        assert {name: launch["counters"][name] for name in EXACT} == {
+            name: expected[name] for name in EXACT
+        }, launch["label"]

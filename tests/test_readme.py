@@ -1,0 +1,106 @@
+"""What README.md shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.problem import Gemm
+from analysis.result import Record
+from reports import text
+from toolkit.recorded import recorded_run
+from toolkit.store import load
+
+ROOT = Path(__file__).parents[1]
+README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.S | re.M)
+
+
+def test_python_example_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    said = re.findall(r"print\(.*\)  # ([^:\n]+)", example)
+    assert capsys.readouterr().out.split("\n")[:-1] == said
+
+
+@pytest.mark.parametrize("command", [c for b in blocks("bash") for c in b.splitlines() if c])
+def test_commands_parse(command: str, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from toolkit.cli import app
+
+    for part in command.split("&&"):
+        words = shlex.split(part, comments=True)
+        if words[1:3] != ["-m", "toolkit"]:
+            continue
+        # --help after the rest: everything before it is parsed, nothing is run
+        result = CliRunner().invoke(app, [*words[3:], "--help"])
+        assert result.exit_code == 0, result.output
+    assert sys.version_info >= (3, 11)
+
+
+def test_there_is_one_test_command() -> None:
+    found = re.findall(r"<!-- test-command -->\n```bash\n(.+)\n```", README)
+    assert len(found) == 1
+    assert found[0].endswith("-m pytest")
+
+
+def recorded_rows() -> dict[str, Record]:
+    run = recorded_run("h200")
+    assert run is not None
+    square = Gemm(m=4096, n=4096, k=4096)
+    return {record.label: record for record in run.records if record.shape == square}
+
+
+def test_measured_table_is_the_recorded_run() -> None:
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", README, re.M))
+    records = {label: r for label, r in recorded_rows().items() if r.measured}
+    assert set(rows) == set(records)
+    for label, record in records.items():
+        measured = record.measured
+        assert measured is not None
+        ratio = measured.relative_to_cublas
+        cells = [
+            f"{measured.flop_per_s / 1e12:.2f}",
+            text.percent(ratio.median) if ratio else "–",
+            f"{record.theory.attainable_flop_per_s / 1e12:.2f}" if record.theory else "–",
+        ]
+        assert rows[label].split(" | ") == cells
+
+
+def test_recorded_runs_are_readable_and_right() -> None:
+    paths = sorted((ROOT / "toolkit" / "recorded").glob("*.json"))
+    assert paths
+    for path in paths:
+        run = load(path)
+        assert run.executor == "gpu"
+        assert run.status == "complete"
+        assert run.device.key == path.stem
+        assert run.environment.commit
+        assert all(record.status in ("ok", "skipped") for record in run.records)
+        for record in run.records:
+            assert record.measured is None or (record.check is not None and record.check.passed)
+
+
+@pytest.mark.parametrize(
+    ("label", "least_tflop_per_s"),
+    [
+        ("naive-uncoalesced", 0.45),
+        ("naive-coalesced", 6.0),
+        ("tiled", 8.5),
+        ("coarsened-1d", 17),
+        ("coarsened-2d", 24),
+        ("vectorized", 33),
+    ],
+)
+def test_recorded_rungs_reach_what_was_asked_of_them(label: str, least_tflop_per_s: float) -> None:
+    measured = recorded_rows()[label].measured
+    assert measured is not None
+    assert measured.flop_per_s >= 1e12 * least_tflop_per_s

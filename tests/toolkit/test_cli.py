@@ -1,0 +1,489 @@
+"""The commands as a user meets them: exit codes, one line per mistake, whole files or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.devices import DEVICES
+from kernels.registry import BY_NAME
+from reports import text
+from toolkit import cli, console, load, profile, save
+from toolkit.cli import app
+from toolkit.sampling import Sampling
+
+ROOT = Path(__file__).parents[2]
+THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
+COMMANDS = ["profile", "report", "list", "doctor"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder on a machine without a GPU."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, prog_name="python -m toolkit")
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "toolkit", *arguments]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        command(*arguments),
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"} | environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def refused(*arguments: str, code: int = 1) -> str:
+    """What the command says on standard error when it refuses; it wrote nothing."""
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    result = invoke(*arguments)
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    after = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert after == before
+    if code == 1:
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+    return str(result.stderr).removeprefix("error: ").rstrip("\n")
+
+
+@pytest.fixture
+def saved(folder: Path) -> Path:
+    path = folder / "saved.json"
+    save(profile([32], ["tiled"], executor="theory", seed=1), path)
+    return path
+
+
+# --- profile --------------------------------------------------------------------------------
+
+
+def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
+    result = invoke("profile", *THEORY, "--seed", "5")
+    assert result.exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["profile.html", "profile.json"]
+    stored = load("profile.json")
+    assert (stored.seed, stored.device.key) == (5, "rtx-3090")
+    assert "</html>" in Path("profile.html").read_text(encoding="utf-8")
+    assert "tiled" in result.stdout
+    assert result.stderr == "wrote profile.html and profile.json\n"
+
+
+def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
+    result = invoke("profile", "--shape", "32", "--variant", "tiled")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("note: no GPU is used: this machine has no NVIDIA driver")
+
+
+def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+    made = profile([32], ["tiled"], executor="theory")
+
+    def remembered(*arguments: Any, **settings: Any) -> Any:
+        asked.update(settings, arguments=arguments)
+        return made
+
+    monkeypatch.setattr("toolkit.experiment.profile", remembered)
+    options = (
+        "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
+        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json"
+    )
+    assert invoke("profile", *options.split()).exit_code == 0
+    asked.pop("progress")
+    assert asked == {
+        "arguments": (["64", "1x2x3"], ["tiled", "cpu"]),
+        "device": "t4",
+        "executor": "theory",
+        "sampling": Sampling(precision=0.2, time_limit_s=0.5, max_samples=7),
+        "warm_l2": True,
+        "seed": 9,
+    }
+    assert load("b.json") == made
+    assert Path("a.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--shape 0", "shape 0x0x0: M = 0 is out of range: give 1 to "),
+        ("--shape=-1", "shape '-1' is not understood: give one size"),
+        ("--shape 4096x", "shape '4096x' is not understood: give one size"),
+        ("--shape １２", "shape '１２' is not understood"),
+        ("--shape 1x99999999999x1", "shape 1x99999999999x1: N = 99999999999 is out of range"),
+        (f"--shape {'9' * 5000}", "shape '999"),
+        ("--shape 100000", "shape 100000x100000x100000: A, B and C take 120.0 GB, "),
+        ("--device rtx-309", "unknown device 'rtx-309': did you mean 'rtx-3090'?"),
+        ("--variant tield", "unknown variant 'tield': did you mean 'tiled'?"),
+        ("--variant tiled:tyle=8", "unknown parameter of tiled 'tyle': did you mean 'tile'?"),
+        ("--variant tiled:tile=7", "tiled: tile = 7 is not legal: choose one of 8, 16, 32"),
+        ("--variant [red] -s 8", "unknown variant '[red]': (known: "),
+        ("--variant [/] -s 8", "unknown variant '[/]': (known: "),
+        ("--shape [/red]", "shape '[/red]' is not understood"),
+        ("--variant one-block --shape 33", "one-block cannot take 33x33x33: C has at most"),
+        ("--seed -1", "seed -1 is out of range: give 0 to "),
+        ("--html .", "cannot write .: it is a folder"),
+        ("--record .", "cannot write .: it is a folder"),
+        ("--html absent/x.html", "cannot write absent/x.html: there is no folder "),
+        ("--html same --record same", "cannot write the report to same: the record has that"),
+        ("--html a/../same --record ./same", "cannot write "),
+        ("--executor gpu", "this machine has no NVIDIA driver: install it first"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(options: str, message: str) -> None:
+    words = options.split()
+    executor = [] if "--executor" in words else ["--executor", "theory"]
+    assert refused("profile", *words, *executor).startswith(message)
+
+
+def test_outputs_are_checked_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.experiment.profile", None)
+    for option in ("--html", "--record"):
+        assert refused("profile", option, "absent/x").startswith("cannot write absent/x: ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--seconds nan", "--seconds -1", "--seconds 0", "--precision nan", "--precision 2",
+        "--precision 0", "--samples 0", "--samples 1.5", "--samples x", "--seed x",
+        "--executor nothing", "--nothing", "something",
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_said_with_code_2(options: str) -> None:
+    said = refused("profile", *THEORY, *options.split(), code=2)
+    assert said.startswith("Usage: python -m toolkit profile [OPTIONS]")
+
+
+def test_an_endless_time_limit_is_refused() -> None:
+    result = invoke("profile", *THEORY, "--seconds", "inf")
+    assert result.exit_code in (1, 2)
+    assert not Path("profile.json").exists()
+
+
+def test_files_that_were_there_stay_when_it_fails(folder: Path) -> None:
+    for name in ("profile.html", "profile.json"):
+        Path(name).write_text("precious", encoding="utf-8")
+    refused("profile", "--shape", "0")  # compares them
+
+
+def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = profile([32], ["tiled", "naive-coalesced"], executor="theory")
+    first, *others = whole.records
+    broken = replace(first, status="failed", reason="04_tiled.cu, line 3: [/] does not compile")
+    broken_profile = replace(whole, records=(broken, *others))
+    monkeypatch.setattr("toolkit.experiment.profile", lambda *a, **k: broken_profile)
+    result = invoke("profile", "--shape", "32")
+    assert result.exit_code == 1
+    assert "tiled failed: 04_tiled.cu, line 3: [/] does not compile" in result.stdout
+    assert result.stderr.splitlines() == [
+        "wrote profile.html and profile.json",
+        "error: 1 failed: tiled; the reasons are above and in the report",
+    ]
+    assert load("profile.json") == broken_profile
+
+
+def test_ctrl_c_before_anything_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any, **settings: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolkit.experiment.profile", interrupted)
+    assert refused("profile", *THEORY).startswith("interrupted: ")
+
+
+# A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
+TELLS_WHEN_IT_TIMES = """
+from itertools import count
+from pathlib import Path
+from toolkit import cli, host
+calls, seconds = count(), host._seconds
+def told(workload):
+    if next(calls) == 2:
+        Path("timing").touch()
+    return seconds(workload)
+host._seconds = told
+cli.main()
+"""
+
+
+def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
+    options = "--executor theory --variant tiled --variant cpu --shape 256 --seconds 60"
+    limits = "--samples 100000000 --precision 0.000001 --record kept.json --html kept.html"
+    process = subprocess.Popen(
+        [sys.executable, "-c", TELLS_WHEN_IT_TIMES, "profile", *options.split(), *limits.split()],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    deadline = time.monotonic() + 60
+    while not Path("timing").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in stdout + stderr
+    wrote, error = stderr.splitlines()
+    assert wrote == "wrote kept.html and kept.json"
+    assert error.startswith("error: interrupted: measurements kept: 1; repeat with: python -m ")
+    stored = load("kept.json")
+    assert stored.status == "interrupted"
+    cpu = stored.records[1].measured
+    assert cpu is not None
+    assert cpu.stopped_by == "interrupt"
+    assert len(cpu.samples_s) >= 2
+    assert sorted(path.name for path in folder.iterdir()) == ["kept.html", "kept.json", "timing"]
+
+
+# --- report ---------------------------------------------------------------------------------
+
+
+def test_report_renders_a_saved_profile(saved: Path) -> None:
+    result = invoke("report", str(saved), "--html", "new.html")
+    assert result.exit_code == 0
+    assert "tiled" in result.stdout
+    assert result.stderr == "wrote new.html\n"
+    assert Path("new.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "given.json: there is no such file"),
+        ("", "given.json: it is no JSON: line 1"),
+        ('{"name": "package"}', "given.json: it is no profile of this toolkit"),
+        ('{"schema_version": 99}', "given.json: it was written by a newer version (schema 99"),
+        ('{"schema_version": 1}', "given.json: created: it is missing"),
+        ("\0\x01", "given.json: it is no JSON"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_one_line(content: str | None, message: str) -> None:
+    if content is not None:
+        Path("given.json").write_text(content, encoding="utf-8")
+    assert refused("report", "given.json").startswith(message)
+
+
+def test_report_never_overwrites_what_it_reads(saved: Path) -> None:
+    for options in ([saved.name], ["other.json", "--recorded", saved.name]):
+        said = refused("report", *options, "--html", f"./{saved.name}")
+        assert said.startswith("cannot write the report to saved.json: the record has that name")
+
+
+def test_a_recorded_run_of_another_device_is_refused(saved: Path) -> None:
+    save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
+    assert refused("report", str(saved), "--recorded", "t4.json") == (
+        "the recorded run is of NVIDIA T4, the profile of NVIDIA GeForce RTX 3090: "
+        "give a run of the same GPU model"
+    )
+
+
+@pytest.mark.parametrize("name", ["[red]", "[bold]x", ":warning:", "größe \\", "a b"])
+def test_names_are_printed_as_they_are(saved: Path, name: str) -> None:
+    result = invoke("report", str(saved), "--html", f"{name}.html")
+    assert result.stderr == f"wrote {name}.html\n"
+    assert refused("report", f"{name}.json") == f"{name}.json: there is no such file"
+
+
+def test_markup_in_a_profile_is_printed_as_it_is(saved: Path) -> None:
+    stored = load(saved)
+    (record,) = stored.records
+    assert record.theory is not None
+    odd = replace(
+        record,
+        label="[/]",
+        status="skipped",
+        reason="[bold] :warning: [/]",
+        theory=replace(record.theory, limiter="[/red]"),
+    )
+    device = replace(stored.device, name="[red]GPU[/]")
+    save(replace(stored, records=(odd, replace(odd, status="ok")), device=device), saved)
+    console.out.width, before = 200, console.out.width
+    try:
+        result = invoke("report", str(saved))
+    finally:
+        console.out.width = before
+    assert result.exit_code == 0
+    for literal in ("[/] was skipped: [bold] :warning: [/]", "[/red]", "[red]GPU[/]"):
+        assert literal in result.stdout
+
+
+def test_a_profile_of_nothing_is_rendered(saved: Path) -> None:
+    save(replace(load(saved), records=()), saved)
+    result = invoke("report", str(saved))
+    assert result.exit_code == 0
+    assert "holds no record" in result.stdout
+
+
+# --- list, doctor, completion ---------------------------------------------------------------
+
+
+def test_list_names_every_variant_and_device() -> None:
+    printed = invoke("list").stdout
+    assert all(name in printed for name in (*BY_NAME, *DEVICES))
+    assert "rtx-3090" not in invoke("list", "variants").stdout
+    assert "coarsened" not in invoke("list", "devices").stdout
+    assert refused("list", "nothing", code=2).startswith("Usage: python -m toolkit list")
+
+
+def test_listed_names_can_be_used() -> None:
+    listing = json.loads(invoke("list", "--json").stdout)
+    assert [variant["name"] for variant in listing["variants"]] == list(BY_NAME)
+    assert [device["key"] for device in listing["devices"]] == list(DEVICES)
+    assert listing["variants"][3]["parameters"]["tile"]["legal"] == [8, 16, 32]
+    assert list(json.loads(invoke("list", "devices", "--json").stdout)) == ["devices"]
+
+
+def test_doctor_says_what_works_here() -> None:
+    assert "Profile with no GPU" in invoke("doctor").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["profile", "--shape", "32"], ["report", "saved.json"], ["list"], ["doctor"]]
+)
+def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[str]) -> None:
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)
+    if arguments[0] == "profile":
+        assert result.stdout == Path("profile.json").read_text(encoding="utf-8")
+        assert result.stderr.startswith("note: ")
+
+
+def test_names_complete() -> None:
+    assert cli._complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
+    assert cli._complete_variant("c") == ["coarsened-1d", "coarsened-2d", "cpu", "cublas"]
+    assert cli._complete_variant("x") == []
+
+
+# --- help and output ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_that_is_valid(name: str, saved: Path) -> None:
+    result = invoke(name, "--help")
+    assert result.exit_code == 0
+    (example,) = re.findall(r"Example: python -m toolkit (.+?)\s*$", result.stdout, re.MULTILINE)
+    assert example.split()[0] == name
+    if name != "profile":  # a minute on two cores
+        saved.rename("profile.json")
+        assert invoke(*example.split()).exit_code == 0
+
+
+def test_help_shows_the_defaults() -> None:
+    shown = " ".join(re.sub("[│\n]", " ", invoke("profile", "--help").stdout).split())
+    for default in ("4096", "the whole ladder", "the GPU that is here, else rtx-3090", "random"):
+        assert f"[default: ({default})]" in shown
+    assert "[default: profile.html]" in shown
+    assert "(both)" in invoke("list", "--help").stdout
+
+
+def test_no_command_is_wrong_usage_with_the_list_of_commands() -> None:
+    result = invoke()
+    assert result.exit_code == 2
+    assert all(name in result.output for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_imports_nothing_heavy(name: str) -> None:
+    code = (
+        "import sys; from toolkit.cli import app\n"
+        f"try: app({[*name.split(), '--help']!r})\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    modules = set(done.stderr.split())
+    assert "typer" in modules
+    assert not modules & {"numpy", "scipy", "plotly", "jinja2", "pycuda", "toolkit.store"}
+
+
+def test_a_pipe_gets_no_control_characters_and_whole_lines(saved: Path) -> None:
+    done = run("report", str(saved), COLUMNS="60")
+    assert done.returncode == 0
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout + done.stderr)
+    assert "\n  - " in done.stdout
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "60", "300"])
+def test_any_width_will_do(saved: Path, columns: str) -> None:
+    assert run("report", str(saved), COLUMNS=columns).returncode == 0
+
+
+def test_output_is_utf8_whatever_the_locale(saved: Path) -> None:
+    done = run("report", str(saved), "--json", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout == saved.read_text(encoding="utf-8")
+    assert "32 × 32 × 32" in run("report", str(saved), PYTHONIOENCODING="latin-1").stdout
+
+
+def test_a_process_refuses_in_one_line() -> None:
+    done = run("report", "absent.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: absent.json: there is no such file\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("list", "devices", "--json"),
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+        )
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: standard output cannot be written: [^\n]+\n", done.stderr)
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    process = subprocess.Popen(
+        command("list", "--json"),
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "{\n"
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    process.wait(timeout=30)
+
+
+def test_numbers_have_their_units(saved: Path) -> None:
+    theory = load(saved).records[0].theory
+    assert theory is not None
+    assert text.flop_per_s(theory.attainable_flop_per_s) in invoke("report", str(saved)).stdout
