@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -168,7 +169,7 @@ def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[
     )
     yield _Column(
         title="limiter",
-        cell=of_theory(lambda t: t.limiter),
+        cell=of_theory(lambda t: escape(t.limiter)),
         grade="theory",
         numeric=False,
         from_width=96 if measured_here else 80,
@@ -188,7 +189,7 @@ def _result(record: Record) -> str:
 def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:
     table = Table(title="variants", title_justify="left")
     for column in ("rung", "name", "idea", "parameters (default)", "source"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "name")
     for variant in variants:
         parameters = "; ".join(
             f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
@@ -203,7 +204,8 @@ def print_variants(variants: Sequence[Variant], references: Sequence[Reference])
 def print_devices(devices: Sequence[Device]) -> None:
     table = Table(title="devices", title_justify="left")
     for column in ("key", "name", "arch", "SMs", "FP32", "DRAM", "memory"):
-        table.add_column(column, justify="left" if column in ("key", "name", "arch") else "right")
+        justify: Literal["left", "right"] = "left" if column in ("key", "name", "arch") else "right"
+        table.add_column(column, justify=justify, no_wrap=column == "key")
     for device in devices:
         table.add_row(
             device.key,

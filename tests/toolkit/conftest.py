@@ -8,6 +8,7 @@ after a fault fail as the driver's do.
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
 import types
@@ -17,6 +18,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+# What makes rich print in colour, or for another width than 80: read where it is imported.
+for _variable in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "TTY_COMPATIBLE"):
+    os.environ.pop(_variable, None)
 
 GPU_NAME = "NVIDIA H100 80GB HBM3"
 Kernel = Callable[["FakeLaunch"], None]
