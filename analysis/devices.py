@@ -661,6 +661,14 @@ _RECORDS = (
     ),
     _record(
         "h200",
+        MeasuredCeilings(
+            source="benchmarks/ceilings.py on an NVIDIA H200 at 1,980 MHz, driver 580.159.04, "
+            "2026-11-21: FFMA, device copy (read and write), L2 read of 15.7 MB, shared loads",
+            fp32_flop_per_s=63.7e12,
+            dram_bytes_per_s=4279e9,
+            l2_bytes_per_s=7.70e12,
+            shared_bytes_per_s=33.2e12,
+        ),
         name=("NVIDIA H200 SXM 141 GB", _H200),
         driver_names=(("NVIDIA H200",), _NAMES),
         chip=("GH100", _H200),
