@@ -59,6 +59,7 @@ class TerminalProgress(Progress):
         self._bar.stop()
 
     def stage(self, text: str, steps: int) -> None:
+        self._step = ""
         self._bar.reset(self._task, total=steps, stage=escape(text), description="")
 
     def step(self, text: str) -> None:
@@ -96,6 +97,7 @@ class _Column:
     cell: Callable[[Record], str]
     grade: Grade | None = None
     numeric: bool = True
+    wraps: bool = False
     from_width: int = 0
 
 
@@ -121,7 +123,7 @@ def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile
         table.add_column(
             f"{column.title}\n[dim]{column.grade or ''}[/]",
             justify="right" if column.numeric else "left",
-            no_wrap=True,
+            no_wrap=not column.wraps,
         )
     for record in records:
         table.add_row(*(column.cell(record) for column in columns))
@@ -172,6 +174,7 @@ def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[
         cell=of_theory(lambda t: escape(t.limiter)),
         grade="theory",
         numeric=False,
+        wraps=True,
         from_width=96 if measured_here else 80,
     )
     yield _Column(title="regs", cell=registers, from_width=116)

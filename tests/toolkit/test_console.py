@@ -1,0 +1,183 @@
+"""What a terminal shows: tables that fit it, progress, and text as it is."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from analysis.devices import DEVICES
+from analysis.problem import Gemm
+from analysis.result import Measured, Profile, Ratio
+from kernels.registry import BY_NAME, LADDER, REFERENCES
+from toolkit import console, profile
+from toolkit.console import TerminalProgress, print_devices, print_profile, print_variants
+from toolkit.doctor import Finding
+
+
+class Screen:
+    """A terminal of a given width, or a file, whose text can be read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._file = io.StringIO()
+
+    def open(self, width: int, *, terminal: bool = False) -> None:
+        for name in ("out", "err"):
+            fake = Console(
+                file=self._file, width=width, force_terminal=terminal, highlight=False, emoji=False
+            )
+            self._monkeypatch.setattr(console, name, fake)
+
+    @property
+    def text(self) -> str:
+        return self._file.getvalue()
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    shown = Screen(monkeypatch)
+    shown.open(120)
+    return shown
+
+
+@pytest.fixture(scope="module")
+def theory() -> Profile:
+    return profile([32], [variant.name for variant in LADDER], executor="theory", seed=1)
+
+
+def measured_at(seconds: float, ratio: float | None = None) -> Measured:
+    return Measured(
+        clock="CUDA events",
+        l2="flushed",
+        samples_s=(seconds,),
+        median_s=seconds,
+        interval_s=None,
+        flop_per_s=Gemm(m=32, n=32, k=32).flop / seconds,
+        stopped_by="time limit",
+        relative_to_cublas=None
+        if ratio is None
+        else Ratio(peer="cublas", median=ratio, interval=None),
+    )
+
+
+def with_times(given: Profile) -> Profile:
+    return replace(
+        given,
+        executor="gpu",
+        records=tuple(
+            replace(record, measured=measured_at(1e-3 * (n + 1), 0.25))
+            for n, record in enumerate(given.records)
+        ),
+    )
+
+
+def row(shown: str, label: str) -> str:
+    """The line of the ladder's table."""
+    found = re.search(rf"^ \d  {label} .*$", shown, re.MULTILINE)
+    assert found
+    return found[0]
+
+
+def test_without_a_gpu_nothing_measured_is_shown(screen: Screen, theory: Profile) -> None:
+    print_profile(theory, None)
+    assert "not run" in row(screen.text, "tiled")
+    assert "of cuBLAS" not in screen.text
+    assert "MFLOP/s" not in screen.text
+
+
+def test_a_measured_profile_shows_time_rate_and_ratio(screen: Screen, theory: Profile) -> None:
+    print_profile(with_times(theory), None)
+    shown = row(screen.text, "naive-uncoalesced")
+    assert "2.000 ms" in shown
+    assert "32.8 MFLOP/s" in shown  # 2 · 32³ / 2 ms
+    assert "25" in shown
+    assert "theory" in screen.text
+    assert "measured" in screen.text
+
+
+def test_a_recorded_run_fills_in_what_was_not_measured(screen: Screen, theory: Profile) -> None:
+    print_profile(theory, with_times(theory))
+    assert "32.8 MFLOP/s" in row(screen.text, "naive-uncoalesced")
+
+
+def test_a_wrong_result_shows_no_time(screen: Screen, theory: Profile) -> None:
+    timed = with_times(theory)
+    wrong = replace(timed.records[1], status="failed", reason="wrong result: [/] at C[0][0]")
+    print_profile(replace(timed, records=(timed.records[0], wrong)), None)
+    assert "failed" in row(screen.text, "naive-uncoalesced")
+    assert "32.8 MFLOP/s" not in screen.text
+    assert "wrong result: [/] at C[0][0]" in screen.text
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 96, 116, 300])
+def test_tables_fit_any_width(screen: Screen, theory: Profile, width: int) -> None:
+    screen.open(width)
+    print_profile(with_times(theory), None)
+    print_variants(LADDER, REFERENCES)
+    print_devices(list(DEVICES.values()))
+    rows = [line for line in screen.text.splitlines() if re.match(r" \d  |[│┃]", line)]
+    assert max(map(len, rows), default=0) <= width
+
+
+def test_the_verdict_is_whole_beside_a_long_limiter(screen: Screen, theory: Profile) -> None:
+    for width in (80, 96, 116, 120):
+        screen.open(width)
+        print_profile(with_times(theory), None)
+        assert "not r…" not in screen.text
+        assert "naive-uncoalesced " in screen.text
+
+
+def test_names_are_whole_where_80_columns_are(screen: Screen) -> None:
+    screen.open(80)
+    print_variants(LADDER, REFERENCES)
+    print_devices(list(DEVICES.values()))
+    for name in (*BY_NAME, *DEVICES):
+        assert f"│ {name} " in screen.text
+
+
+def test_findings_are_printed_as_they_are(screen: Screen) -> None:
+    finding = Finding(name="[x]", status="ok", detail="a [/] b", remedy="pip install 'x[gpu]'")
+    console.print_findings([finding])
+    assert screen.text.splitlines() == [
+        "              ok  [x]: a [/] b",
+        "                  -> pip install 'x[gpu]'",
+    ]
+
+
+def test_progress_is_silent_where_it_is_no_terminal_but_for_notices(screen: Screen) -> None:
+    screen.open(20)
+    with TerminalProgress() as progress:
+        progress.stage("[/]", 2)
+        progress.step("[/]")
+        progress.detail("[red]x")
+        progress.notice("a notice that is longer than the terminal is wide: [/] :warning:")
+    assert screen.text.strip() == (
+        "note: a notice that is longer than the terminal is wide: [/] :warning:"
+    )
+
+
+def test_progress_on_a_terminal_shows_the_step_and_leaves_no_trace(screen: Screen) -> None:
+    screen.open(100, terminal=True)
+    with TerminalProgress() as progress:
+        progress.stage("32x32x32 [/]", 2)
+        progress.step("first")
+        progress.step("second [/red]")
+    assert "32x32x32 [/]" in screen.text
+    assert "second [/red]" in screen.text
+    assert screen.text.endswith("\x1b[2K")  # the line is cleared
+
+
+def test_progress_counts_the_steps_that_are_done(screen: Screen) -> None:
+    progress = TerminalProgress()
+    task = progress._bar.tasks[0]
+    for _ in range(2):  # a second shape begins anew
+        progress.stage("shape", 2)
+        done = []
+        for step in ("first", "second"):
+            progress.step(step)
+            done.append(task.completed)
+        assert done == [0, 1]
