@@ -24,6 +24,7 @@ for _variable in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "TTY_
     os.environ.pop(_variable, None)
 
 GPU_NAME = "NVIDIA H100 80GB HBM3"
+L2_BYTES = 2**10  # small: it is filled for every sample
 Kernel = Callable[["FakeLaunch"], None]
 
 
@@ -62,6 +63,7 @@ class FakeCuda:
         self.broken: Exception | None = None
         self.now_s = 0.0
         self.log: list[str] = []  # what was done, in order
+        self.filled_bytes = 0  # by the last fill
         self._buffers: dict[int, np.ndarray] = {}
         self.driver = self._driver()
 
@@ -141,7 +143,7 @@ class FakeCuda:
             "CLOCK_RATE": 1_980_000,
             "MEMORY_CLOCK_RATE": 2_619_000,
             "GLOBAL_MEMORY_BUS_WIDTH": 5120,
-            "L2_CACHE_SIZE": 2**10,  # small: it is filled for every sample
+            "L2_CACHE_SIZE": L2_BYTES,
             "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
             "MAX_REGISTERS_PER_MULTIPROCESSOR": 65_536,
             "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233_472,
@@ -199,6 +201,7 @@ class FakeCuda:
         def memset_d32(buffer: Allocation, word: int, count: int) -> None:
             cuda.check()
             cuda.log.append(f"fill {word:#x}")
+            cuda.filled_bytes = 4 * count
             cuda.memory(int(buffer)).view(np.uint32)[:count] = word
 
         driver.Context, driver.Device, driver.Event = Context, Device, Event

@@ -327,8 +327,9 @@ def test_markup_in_a_profile_is_printed_as_it_is(saved: Path) -> None:
     finally:
         console.out.width = before
     assert result.exit_code == 0
-    for literal in ("[/] was skipped: [bold] :warning: [/]", "[/red]", "[red]GPU[/]"):
+    for literal in ("[/] was skipped: [bold] :warning: [/]", "[/red]"):
         assert literal in result.stdout
+    assert re.search(r"^32 × 32 × 32 on \[red\]GPU\[/\]", result.stdout, re.MULTILINE)
 
 
 def test_a_profile_of_nothing_is_rendered(saved: Path) -> None:
@@ -452,10 +453,11 @@ def test_a_process_refuses_in_one_line() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line() -> None:
+@pytest.mark.parametrize("arguments", ["list devices --json", "--help"])  # more than a buffer, less
+def test_a_full_disk_is_one_line(arguments: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            command("list", "devices", "--json"),
+            command(*arguments.split()),
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=full,
             stderr=subprocess.PIPE,
@@ -481,6 +483,21 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     process.wait(timeout=30)
+
+
+def test_a_reader_that_is_gone_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command("--help"),
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    os.close(writing)
+    assert done.stderr == ""
 
 
 def test_numbers_have_their_units(saved: Path) -> None:

@@ -81,6 +81,7 @@ def test_l2_is_flushed_unless_it_shall_stay(machine: Any) -> None:
     run_twice(samples=2)
     done = [event for event in machine.log if event != "allocate"]
     assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
+    assert machine.filled_bytes >= 2 * 2**10  # twice the L2 of conftest.py
     machine.log.clear()
     run_twice(samples=2, flush_l2=False)
     done = [event for event in machine.log if event != "allocate"]

@@ -126,6 +126,24 @@ def test_a_kernel_that_writes_nothing_cannot_pass(cuda: Any) -> None:
     assert record.reason == "wrong result: C[0][0] is not a number, or infinitely far off"
 
 
+def test_a_kernel_that_leaves_one_element_cannot_pass(cuda: Any) -> None:
+    def all_but_one(launch: Any) -> None:
+        before = launch.floats(2)[-1]
+        launch.cuda.product(launch)
+        launch.floats(2)[-1] = before
+
+    cuda.kernels["sgemm_tiled"] = all_but_one
+    record = measure("naive-coalesced", "tiled").records[1]
+    assert record.reason == "wrong result: C[31][31] is not a number, or infinitely far off"
+
+
+def test_parameters_reach_the_compiler(cuda: Any) -> None:
+    options = []
+    cuda.kernels["sgemm_tiled"] = lambda launch: options.append(launch.options)
+    measure("tiled:tile=16")
+    assert options[0] == ["-std=c++17", "-lineinfo", "-DTILE=16"]
+
+
 @pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
 def test_a_wrong_element_fails_and_is_never_timed(cuda: Any, cublas: Any, value: Any) -> None:
     cuda.kernels["sgemm_tiled"] = wrong_at(31, 7, value)
