@@ -453,7 +453,9 @@ def test_a_process_refuses_in_one_line() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", ["list devices --json", "--help"])  # more than a buffer, less
+@pytest.mark.parametrize(
+    "arguments", ["list devices --json", "doctor --json"]
+)  # more than a buffer, less
 def test_a_full_disk_is_one_line(arguments: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -489,7 +491,7 @@ def test_a_reader_that_is_gone_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        command("--help"),
+        command("doctor", "--json"),
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=writing,
         stderr=subprocess.PIPE,
