@@ -19,8 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-# What makes rich print in colour, or for another width than 80: read where it is imported.
-for _variable in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "TTY_COMPATIBLE"):
+# What makes output coloured, of another width than 80, or unbuffered: also in child processes.
+for _variable in (
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "PY_COLORS",
+    "PYTHONUNBUFFERED",
+    "TTY_COMPATIBLE",
+):
     os.environ.pop(_variable, None)
 
 GPU_NAME = "NVIDIA H100 80GB HBM3"
