@@ -37,7 +37,7 @@ class UnknownNameError(InputError):
         known = list(known)
         nearest = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-        super().__init__(f"unknown {kind} {name!r}: {hint}(known: {', '.join(known)})")
+        super().__init__(f"unknown {kind} {shortened(name)!r}: {hint}(known: {', '.join(known)})")
 
 
 class ShapeError(InputError):
@@ -75,3 +75,12 @@ def first_line(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """`text` as far as a one-line message has room for it.
+
+    >>> shortened("9" * 100, most=5)
+    '99999…'
+    """
+    return text if len(text) <= most else text[:most] + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from analysis.errors import ShapeError
+from analysis.errors import ShapeError, shortened
 
 FLOAT_BYTES = 4
 FLOP_PER_FMA = 2  # one multiplication and one addition
@@ -66,7 +66,8 @@ def parse_shape(text: str) -> Gemm:
     match = _SHAPE.fullmatch(text.strip().lower().replace("×", "x"))
     if match is None:
         raise ShapeError(
-            f"shape {text!r} is not understood: give one size ('4096') or MxNxK ('1000x333x64')"
+            f"shape {shortened(text)!r} is not understood: "
+            "give one size ('4096') or MxNxK ('1000x333x64')"
         )
     m, n, k = match.groups()
     if n is None:

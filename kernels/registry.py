@@ -7,8 +7,9 @@ the checks, the closed forms, the commands and the report follow from its fields
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from itertools import product
 from types import MappingProxyType
 
 from analysis.access import AccessCounts, Tiling, access_counts
@@ -72,6 +73,16 @@ class Variant:
     @property
     def defaults(self) -> dict[str, int]:
         return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    def parameter_sets(self) -> list[dict[str, int]]:
+        """Every legal combination of the parameters, defaults among them."""
+        legal = [parameter.legal for parameter in self.parameters.values()]
+        sets = [dict(zip(self.parameters, values, strict=True)) for values in product(*legal)]
+        return [
+            chosen
+            for chosen in sets
+            if all(constraint.holds(chosen) for constraint in self.constraints)
+        ]
 
     def macros(self, parameters: Parameters) -> dict[str, int]:
         """The preprocessor definitions that set `parameters`."""
@@ -168,6 +179,20 @@ def _power_of_two_tiles(meaning: str) -> Parameter:
     return Parameter(default=32, legal=(8, 16, 32), meaning=meaning)
 
 
+def _tiling_2d(bk: int) -> Tiling:
+    """128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours."""
+    return Tiling(
+        block_m=128,
+        block_n=128,
+        block_k=bk,
+        thread_m=8,
+        thread_n=8,
+        shared_load_a_width=4,
+        shared_load_b_width=4,
+    )
+
+
+_BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
 LADDER: tuple[Variant, ...] = (
@@ -251,16 +276,8 @@ LADDER: tuple[Variant, ...] = (
         file="06_coarsened_2d.cu",
         entry="sgemm_coarsened_2d",
         flat_block=True,
-        parameters={"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")},
-        tiling=lambda p: Tiling(
-            block_m=128,
-            block_n=128,
-            block_k=p["bk"],
-            thread_m=8,
-            thread_n=8,
-            shared_load_a_width=4,
-            shared_load_b_width=4,
-        ),
+        parameters=_BK,
+        tiling=lambda p: _tiling_2d(p["bk"]),
         warp=lambda p, problem: warps.coarsened_2d(p["bk"], problem),
     ),
     Variant(
@@ -272,18 +289,8 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_vectorized",
         flat_block=True,
         multiple_of=4,
-        parameters={"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")},
-        tiling=lambda p: Tiling(
-            block_m=128,
-            block_n=128,
-            block_k=p["bk"],
-            thread_m=8,
-            thread_n=8,
-            global_width=4,
-            shared_store_b_width=4,
-            shared_load_a_width=4,
-            shared_load_b_width=4,
-        ),
+        parameters=_BK,
+        tiling=lambda p: replace(_tiling_2d(p["bk"]), global_width=4, shared_store_b_width=4),
         warp=lambda p, problem: warps.vectorized(p["bk"], problem),
     ),
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
 
+from analysis.errors import first_line
 from toolkit.compile import REMEDY as INSTALL_NVRTC
 from toolkit.compile import compiler_version, supported_architectures
 from toolkit.environment import driver_library
@@ -88,7 +89,7 @@ def _examined(probes: dict[str, Callable[[str], Finding]], patience_s: float) ->
         try:
             findings[name] = probes[name](name)
         except Exception as error:  # the doctor reports every failure and has none
-            detail = f"{type(error).__name__}: {_first_line(error)}"
+            detail = f"{type(error).__name__}: {first_line(error)}"
             findings[name] = Finding(name=name, status="problem", detail=detail)
 
     deadline = time.monotonic() + patience_s
@@ -111,7 +112,7 @@ def _nvrtc(name: str) -> Finding:
     try:
         known = supported_architectures()
     except Exception as error:
-        detail = _first_line(error).removesuffix(f": {INSTALL_NVRTC}")
+        detail = first_line(error).removesuffix(f": {INSTALL_NVRTC}")
         return Finding(name=name, status="missing", detail=detail, remedy=INSTALL_NVRTC)
     detail = f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
     return Finding(name=name, status="ok", detail=detail)
@@ -295,14 +296,10 @@ def _package(name: str, distribution: str, use: Callable[[], object]) -> Finding
         use()
     except Exception as error:
         no_driver = driver_library() is None
-        detail = f"{distribution} {version} does not work: {_first_line(error)}"
+        detail = f"{distribution} {version} does not work: {first_line(error)}"
         remedy = _INSTALL_DRIVER if no_driver else f"pip install --force-reinstall {distribution}"
         return Finding(name=name, status="problem", detail=detail, remedy=remedy)
     return Finding(name=name, status="ok", detail=f"{distribution} {version}")
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 _PROBES: dict[str, Callable[[str], Finding]] = {

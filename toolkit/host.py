@@ -47,12 +47,27 @@ def measure_cpu(
 
 
 def available_bytes() -> int | None:
-    """Memory that the host can still give, in bytes; None where the system does not say."""
+    """Memory that the host or its container can still give; None where neither says."""
+    known = [found for found in (_free_on_host(), _free_in_container()) if found is not None]
+    return min(known, default=None)
+
+
+def _free_on_host() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail"))
     except (OSError, ValueError, StopIteration):
         return None
+
+
+def _free_in_container() -> int | None:
+    """What is left of the limit of a control group, version 2, as containers set it."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+    except (OSError, ValueError):  # no group, or the limit "max"
+        return None
+    return max(limit - used, 0)
 
 
 def _expected_seconds(problem: Gemm, seed: int) -> float:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import InputError, RecordError, ToolkitError
+from analysis.errors import InputError, RecordError, ToolkitError, shortened
 from analysis.result import SCHEMA_VERSION, Profile
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
 _LARGEST_INTEGER = 2**128
-_SHOWN_CHARACTERS = 60  # of a wrong value: enough to find it, and the message stays one line
 
 
 def save(profile: Profile, path: str | Path) -> None:
@@ -218,7 +217,7 @@ def _shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # an integer of thousands of digits
         return "an enormous number"
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return shortened(text)
 
 
 def _one_line(error: Exception) -> str:

@@ -49,3 +49,9 @@ def test_matrices_have_the_elements_and_bytes_of_their_shapes() -> None:
     problem = Gemm(m=2, n=3, k=5)
     assert (problem.a_elements, problem.b_elements, problem.c_elements) == (10, 15, 6)
     assert problem.matrix_bytes == 124  # 31 floats · 4 B
+
+
+def test_long_values_are_shortened_in_messages() -> None:
+    with pytest.raises(ShapeError) as raised:
+        parse_shape("9" * 5_000)
+    assert len(str(raised.value)) < 200

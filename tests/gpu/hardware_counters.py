@@ -38,11 +38,8 @@ def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
     for shape, variant in product(shapes, LADDER):
         if variant.max_extent and max(shape.m, shape.n) > variant.max_extent:
             continue
-        names = list(variant.parameters)
-        for values in product(*(variant.parameters[name].legal for name in names)):
-            parameters = dict(zip(names, values, strict=True))
-            if all(constraint.holds(parameters) for constraint in variant.constraints):
-                yield variant, parameters, variant.executed(shape)
+        for parameters in variant.parameter_sets():
+            yield variant, parameters, variant.executed(shape)
 
 
 def launch_all(shapes: list[Gemm]) -> None:

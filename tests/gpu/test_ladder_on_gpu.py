@@ -7,7 +7,7 @@ import pytest
 
 from analysis.problem import Gemm
 from analysis.rounding import compare, gemm_error_bound
-from kernels import LADDER, Variant, parse_selection
+from kernels import LADDER, parse_selection
 from toolkit.executor import Launch
 
 pytestmark = pytest.mark.gpu
@@ -25,17 +25,10 @@ SHAPES = [
 ]
 
 
-def every_parameter_set(variant: Variant) -> list[dict[str, int]]:
-    sets: list[dict[str, int]] = [{}]
-    for name, parameter in variant.parameters.items():
-        sets = [chosen | {name: value} for chosen in sets for value in parameter.legal]
-    return [s for s in sets if all(c.holds(s) for c in variant.constraints)]
-
-
 ALL = [
     pytest.param(variant, parameters, id=variant.label(parameters))
     for variant in LADDER
-    for parameters in every_parameter_set(variant)
+    for parameters in variant.parameter_sets()
 ]
 
 

@@ -16,24 +16,28 @@ from kernels.registry import MAX_GRID_Y, whole_ladder
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
 
-def parameter_sets(variant: Variant) -> list[dict[str, int]]:
-    """Every legal combination of a rung's parameters."""
-    sets: list[dict[str, int]] = [{}]
-    for name, parameter in variant.parameters.items():
-        sets = [chosen | {name: value} for chosen in sets for value in parameter.legal]
-    return [chosen for chosen in sets if all(c.holds(chosen) for c in variant.constraints)]
-
-
 EVERY_KERNEL = [
     pytest.param(variant, chosen, id=variant.label(chosen))
     for variant in LADDER
-    for chosen in parameter_sets(variant)
+    for chosen in variant.parameter_sets()
 ]
 
 
 def test_rungs_are_numbered_from_one_in_order() -> None:
     assert [variant.rung for variant in LADDER] == [1, 2, 3, 4, 5, 6, 7]
     assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in range(1, 8)]
+
+
+def test_parameter_sets_are_all_legal_combinations() -> None:
+    assert [len(variant.parameter_sets()) for variant in LADDER] == [1, 3, 3, 3, 6, 2, 2]
+    one_dimensional = LADDER[4].parameter_sets()
+    # of 3 · 3 pairs, (4, 4), (4, 8) and (8, 4) leave threads without anything to copy
+    assert {(p["bk"], p["tm"]) for p in one_dimensional} == {
+        (4, 16), (8, 8), (8, 16), (16, 4), (16, 8), (16, 16)
+    }  # fmt: skip
+    for variant in LADDER:
+        assert variant.defaults in variant.parameter_sets()
+        assert all(variant.resolve(chosen) == chosen for chosen in variant.parameter_sets())
 
 
 def test_names_are_unique_and_found() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,14 +105,32 @@ def test_the_free_memory_is_a_plausible_number() -> None:
     assert available is None or 2**20 < available < 2**50
 
 
-@pytest.mark.parametrize("text", ["", "MemTotal: 5 kB", "MemAvailable: many kB", None])
-def test_a_system_that_does_not_say_is_unknown(
-    monkeypatch: pytest.MonkeyPatch, text: str | None
+MEMINFO = "/proc/meminfo"
+LIMIT, USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({MEMINFO: ""}, None),
+        ({MEMINFO: "MemTotal: 5 kB"}, None),
+        ({MEMINFO: "MemAvailable: many kB"}, None),
+        ({MEMINFO: "MemTotal: 9 kB\nMemAvailable: 5 kB"}, 5 * 1024),
+        ({MEMINFO: "MemAvailable: 5 kB", LIMIT: "max\n", USED: "7\n"}, 5 * 1024),
+        ({MEMINFO: "MemAvailable: 5 kB", LIMIT: "3000\n", USED: "2000\n"}, 1000),
+        ({MEMINFO: "MemAvailable: 5 kB", LIMIT: "9000\n", USED: "0\n"}, 5 * 1024),
+        ({LIMIT: "3000\n", USED: "4000\n"}, 0),
+        ({LIMIT: "3000\n"}, None),
+    ],
+)
+def test_free_memory_is_the_least_of_the_hosts_and_the_containers(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
 ) -> None:
-    def read_text(path: object, encoding: str) -> str:
-        if text is None:
+    def read_text(path: Path, encoding: str | None = None) -> str:
+        if str(path) not in files:
             raise FileNotFoundError
-        return text
+        return files[str(path)]
 
     monkeypatch.setattr("pathlib.Path.read_text", read_text)
-    assert available_bytes() is None
+    assert available_bytes() == expected

@@ -1,0 +1,28 @@
+"""Every example in a docstring does what it says."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in ("analysis", "kernels", "reports")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
+]
+
+
+def test_there_are_examples() -> None:
+    assert "analysis.errors" in MODULES
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    result = doctest.testmod(import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
