@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from analysis.devices import Device
-from analysis.result import Grade, Measured, Profile, Record, Theory
+from analysis.result import Measured, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import text
 from reports.headline import answer, standing
@@ -95,7 +95,7 @@ class _Column:
 
     title: str
     cell: Callable[[Record], str]
-    grade: Grade | None = None
+    grade: str = ""
     numeric: bool = True
     wraps: bool = False
     from_width: int = 0
@@ -114,14 +114,12 @@ def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile
     )
     columns = [
         column
-        for column in _columns(
-            _measurements(records, recorded), measured_here=profile.executor == "gpu"
-        )
+        for column in _columns(profile, recorded)
         if out.width >= column.from_width and any(column.cell(record) for record in records)
     ]
     for column in columns:
         table.add_column(
-            f"{column.title}\n[dim]{column.grade or ''}[/]",
+            f"{column.title}\n[dim]{column.grade}[/]",
             justify="right" if column.numeric else "left",
             no_wrap=not column.wraps,
         )
@@ -130,21 +128,9 @@ def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile
     return table
 
 
-def _measurements(records: Sequence[Record], recorded: Profile | None) -> dict[str, Measured]:
-    """What is shown as measured: the profile's own measurement, else the recorded one."""
-    found = {r.label: measurement(r) or measurement(twin(r, recorded)) for r in records}
-    return {label: measured for label, measured in found.items() if measured is not None}
-
-
-def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[_Column]:
-    def of_measured(show: Callable[[Measured], str]) -> Callable[[Record], str]:
-        return lambda r: show(measured[r.label]) if r.label in measured else ""
-
+def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
     def of_theory(show: Callable[[Theory], str]) -> Callable[[Record], str]:
         return lambda r: show(r.theory) if r.theory else ""
-
-    def of_cublas(m: Measured) -> str:
-        return text.percent(m.relative_to_cublas.median) if m.relative_to_cublas else ""
 
     def occupied(record: Record) -> str:
         return text.percent(record.occupancy.fraction) if record.occupancy else ""
@@ -152,18 +138,11 @@ def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[
     def registers(record: Record) -> str:
         return str(record.resources.registers_per_thread) if record.resources else ""
 
+    on_gpu = profile.executor == "gpu"
     yield _Column(title="", cell=lambda r: "" if r.rung is None else str(r.rung))
     yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
-    yield _Column(
-        title="time",
-        cell=of_measured(lambda m: text.seconds(m.median_s)),
-        grade="measured",
-        from_width=0 if measured_here else 96,
-    )
-    yield _Column(
-        title="rate", cell=of_measured(lambda m: text.flop_per_s(m.flop_per_s)), grade="measured"
-    )
-    yield _Column(title="of cuBLAS", cell=of_measured(of_cublas), grade="measured")
+    yield from _time_columns("measured", measurement, from_width=140 if recorded else 0)
+    yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)), from_width=0)
     yield _Column(
         title="roof",
         cell=of_theory(lambda t: text.flop_per_s(t.attainable_flop_per_s)),
@@ -175,11 +154,35 @@ def _columns(measured: dict[str, Measured], *, measured_here: bool) -> Iterator[
         grade="theory",
         numeric=False,
         wraps=True,
-        from_width=96 if measured_here else 80,
+        from_width=96 if on_gpu or recorded else 80,
     )
     yield _Column(title="regs", cell=registers, from_width=116)
     yield _Column(title="occupancy", cell=occupied, grade="theory", from_width=116)
     yield _Column(title="result", cell=_result, numeric=False)
+
+
+def _time_columns(
+    grade: str, find: Callable[[Record], Measured | None], *, from_width: int
+) -> Iterator[_Column]:
+    """Time, rate and share of cuBLAS of the measurements that `find` finds."""
+
+    def shown(show: Callable[[Measured], str]) -> Callable[[Record], str]:
+        def cell(record: Record) -> str:
+            measured = find(record)
+            return show(measured) if measured else ""
+
+        return cell
+
+    def of_cublas(m: Measured) -> str:
+        return text.percent(m.relative_to_cublas.median) if m.relative_to_cublas else ""
+
+    columns = (
+        ("time", shown(lambda m: text.seconds(m.median_s))),
+        ("rate", shown(lambda m: text.flop_per_s(m.flop_per_s))),
+        ("of cuBLAS", shown(of_cublas)),
+    )
+    for title, cell in columns:
+        yield _Column(title=title, cell=cell, grade=grade, from_width=from_width)
 
 
 def _result(record: Record) -> str:

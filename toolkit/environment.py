@@ -76,11 +76,13 @@ def _found(versions: dict[str, str | None]) -> dict[str, str]:
 def commit(root: Path = Path(__file__).parents[1]) -> str | None:
     """The short hash of the toolkit's own checkout, with "+" where tracked files differ from it.
 
-    Where the toolkit is no checkout (installed, or copied into a container), what the environment
-    variable GEMM_LADDER_COMMIT says; None without it, or when git does not answer in a second.
+    The environment variable GEMM_LADDER_COMMIT overrules git, for copies of a checkout, as in a
+    container. None where the toolkit is no checkout, or git does not answer within a second.
     """
-    if not (root / ".git").exists():  # perhaps inside another project's checkout
-        return os.environ.get("GEMM_LADDER_COMMIT") or None
+    if told := os.environ.get("GEMM_LADDER_COMMIT"):
+        return told
+    if not (root / ".git").exists():  # installed, perhaps inside another project's checkout
+        return None
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     describe = "git --no-optional-locks describe --always --exclude=* --dirty=+ --abbrev=7"
     with suppress(OSError, subprocess.SubprocessError):

@@ -73,7 +73,7 @@ def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress
     except ToolkitError as error:
         if executor == "gpu":
             raise
-        progress.notice(f"no GPU is used: {error}")
+        progress.notice(f"theory only, no GPU is used: {error}")
         return None
     if asked is None or asked.key == found.key:
         return gpu

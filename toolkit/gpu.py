@@ -333,7 +333,9 @@ def _pycuda_driver() -> Any:
         from pycuda import driver
     except ImportError as error:
         if driver_library() is None:
-            raise UnavailableError("this machine has no NVIDIA driver: install it first") from None
+            raise UnavailableError(
+                "this machine has no NVIDIA driver: if it has an NVIDIA GPU, install the driver"
+            ) from None
         raise UnavailableError(
             f"PyCUDA cannot be imported ({first_line(error)}): "
             "pip install '.[gpu]' with a CUDA toolkit on the PATH"

@@ -250,3 +250,12 @@ def test_git_that_is_absent_or_slow_or_fails_is_no_error(
         fake.write_text(script)
         fake.chmod(0o755)
         assert commit(checkout) is None
+
+
+def test_a_copy_of_a_checkout_can_be_told_its_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GEMM_LADDER_COMMIT", raising=False)
+    assert commit(tmp_path) is None
+    monkeypatch.setenv("GEMM_LADDER_COMMIT", "abc1234")
+    assert commit(tmp_path) == "abc1234"

@@ -100,7 +100,7 @@ def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
     progress = Notices()
     assert profile([32], ["tiled"], progress=progress).executor == "theory"
     (notice,) = progress.said
-    assert notice.startswith("no GPU is used: this machine has no NVIDIA driver")
+    assert notice.startswith("theory only, no GPU is used: this machine has no NVIDIA driver")
     with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver"):
         profile([32], ["tiled"], executor="gpu")
 
