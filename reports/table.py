@@ -51,24 +51,31 @@ class Table:
 
 
 def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table:
-    """One row per record of a shape; columns of a grade that no record has are left out."""
+    """One row per record of a shape; columns that say nothing of any record are left out.
+
+    What the rungs have stands first: times where they were measured, else theory, with the times
+    of the references behind it.
+    """
     records = ladder.records_at(profile, shape)
-    columns = [*_names()]
-    if any(record.measured for record in records):
-        columns += _times(profile, profile, shape, "measured")
-    if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
-        columns += _times(profile, recorded, shape, ladder.recorded_label(recorded))
-    if any(record.theory for record in records):
-        columns += _theory()
-    if any(record.resources or record.occupancy for record in records):
-        columns += _compiled()
-    if any(record.check for record in records):
-        columns += [Column(title="check", grade="checked", cell=_check, is_number=False)]
-    columns += [
+    own_times = _times(profile, profile, shape, "measured")
+    earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
+    groups = (
+        (own_times, earlier, _theory(), _compiled())
+        if profile.executor == "gpu"
+        else (earlier, _theory(), _compiled(), own_times)
+    )
+    columns = [
+        *_names(),
+        *(column for group in groups for column in group),
+        Column(title="check", grade="checked", cell=_check, is_number=False),
         Column(title="outcome", grade="", cell=_outcome, is_number=False),
         Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
     ]
-    return _table(columns, records)
+    return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
+
+
+def _says(cell: Cell) -> bool:
+    return cell.text != text.ABSENT
 
 
 def ceilings_table(profile: Profile, shape: Gemm) -> Table:
@@ -146,10 +153,7 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
 
     yield column("time", _time)
     yield column("rate", lambda r, m: Cell(text=text.flop_per_s(m.flop_per_s)))
-    yield column(
-        "of FP32 peak",
-        lambda r, m: Cell(text=text.percent(share_of_peak(m.flop_per_s, run.device))),
-    )
+    yield column("of FP32 peak", lambda r, m: _of_peak(m, run))
     yield column("of attainable", _of_attainable)
     yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, cublas))
     yield column("over previous rung", lambda r, m: _over_previous(r, m, records))
@@ -160,6 +164,12 @@ def _time(record: Record, measured: Measured) -> Cell:
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
     samples = f"{text.count(len(measured.samples_s))} samples"
     return _cell(text.seconds(measured.median_s), spread, samples)
+
+
+def _of_peak(measured: Measured, run: Profile) -> Cell:
+    if measured.clock == "host clock":  # a CPU's rate is no share of a GPU's peak
+        return Cell(text=text.ABSENT)
+    return Cell(text=text.percent(share_of_peak(measured.flop_per_s, run.device)))
 
 
 def _of_attainable(record: Record, measured: Measured) -> Cell:

@@ -119,3 +119,15 @@ def test_sampling_tells_the_state_around_it(build: SimpleNamespace, on_gpu: Prof
     assert cell(table, "vectorized", "stopped by").text == "precision"
     assert cell(table, "cpu", "power").text == "–"
     assert "one-block" not in [row[0].text for row in table.rows]
+
+
+def test_a_cpus_rate_is_no_share_of_a_gpus_peak() -> None:
+    from toolkit.recorded import recorded_run
+
+    run = recorded_run("h200")
+    assert run is not None
+    table = ladder_table(run, run.records[0].shape)
+    peak = next(i for i, column in enumerate(table.columns) if column.title == "of FP32 peak")
+    shares = {row[1].text: row[peak].text for row in table.rows}
+    assert shares["cpu"] == "–"
+    assert shares["cublas"].endswith("%")
