@@ -62,9 +62,14 @@ class Tiling:
         return exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
 
     @property
+    def depth(self) -> int:
+        """Depth of a phase in shared memory, 0 where there is none."""
+        return self.block_k or 0
+
+    @property
     def shared_bytes(self) -> int:
         """Shared memory of one tile of A and one of B, in bytes."""
-        return FLOAT_BYTES * (self.block_k or 0) * (self.block_m + self.block_n)
+        return FLOAT_BYTES * self.depth * (self.block_m + self.block_n)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,8 +35,8 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        nearest = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+        nearest = _nearest(name, known)
+        hint = f"did you mean {' or '.join(map(repr, nearest))}? " if nearest else ""
         super().__init__(f"unknown {kind} {shortened(name)!r}: {hint}(known: {', '.join(known)})")
 
 
@@ -84,3 +84,12 @@ def shortened(text: str, most: int = 60) -> str:
     '99999…'
     """
     return text if len(text) <= most else text[:most] + "…"
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """The known names that hold all words of `name`, else the one spelled most alike."""
+    words = name.lower().replace("_", " ").replace("-", " ").split()
+    holding = [candidate for candidate in known if all(word in candidate for word in words)]
+    if words and 0 < len(holding) <= 3:
+        return holding
+    return get_close_matches(name.lower(), known, n=1, cutoff=0.5)

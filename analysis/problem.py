@@ -10,8 +10,9 @@ from analysis.errors import ShapeError, shortened
 FLOAT_BYTES = 4
 FLOP_PER_FMA = 2  # one multiplication and one addition
 LARGEST_DIMENSION = 2**31 - 2**16  # int in the kernels, which step up to 2^15 beyond an edge
+MOST_DIGITS = 20  # of a size that a message repeats; int() refuses thousands
 
-_SHAPE = re.compile(r"(\d{1,19})(?:x(\d{1,19})x(\d{1,19}))?", re.ASCII)
+_SHAPE = re.compile(r"(\d+)(?:x(\d+)x(\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,10 @@ def parse_shape(text: str) -> Gemm:
             f"shape {shortened(text)!r} is not understood: "
             "give one size ('4096') or MxNxK ('1000x333x64')"
         )
-    m, n, k = match.groups()
-    if n is None:
-        return Gemm(m=int(m), n=int(m), k=int(m))
-    return Gemm(m=int(m), n=int(n), k=int(k))
+    sizes = [size for size in match.groups() if size is not None]
+    if max(map(len, sizes)) > MOST_DIGITS:
+        raise ShapeError(
+            f"shape {shortened(text)!r}: a size is out of range: give 1 to {LARGEST_DIMENSION}"
+        )
+    m, n, k = (int(size) for size in (sizes * 3)[:3])
+    return Gemm(m=m, n=n, k=k)

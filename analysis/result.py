@@ -23,7 +23,6 @@ from analysis.problem import Gemm
 
 SCHEMA_VERSION = 1
 
-Grade = Literal["theory", "simulated", "predicted", "measured"]
 Status = Literal["ok", "skipped", "failed"]
 
 

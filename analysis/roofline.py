@@ -55,11 +55,13 @@ def share_of_peak(flop_per_s: float, device: Device) -> float:
 def roofline(device: Device) -> Roofline:
     """The roofs of `device`, the fastest level first; levels without any rate are left out."""
     measured = device.measured or MeasuredCeilings(source="none")
+    shared = device.shared_bytes_per_s, measured.shared_bytes_per_s
+    # L1 and shared memory are one data path since Volta (Volta Tuning Guide, section "Unified
+    # Shared Memory/L1/Texture Cache"); the rate of a separate L1 is not published
+    l1 = shared if device.compute_capability >= (7, 0) else (None, None)
     levels = (
-        _level("shared", device.shared_bytes_per_s, measured.shared_bytes_per_s),
-        # L1 and shared memory are one data path since Volta (Volta Tuning Guide, section
-        # "Unified Shared Memory/L1/Texture Cache")
-        _level("L1", device.shared_bytes_per_s, measured.shared_bytes_per_s),
+        _level("shared", *shared),
+        _level("L1", *l1),
         _level("L2", device.l2_bytes_per_s, measured.l2_bytes_per_s),
         _level("DRAM", device.dram_bytes_per_s, measured.dram_bytes_per_s),
     )

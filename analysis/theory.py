@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.access import AccessCounts
+from analysis.coalescing import WAVEFRONT_BYTES
 from analysis.devices import Device
 from analysis.intensity import (
     compulsory_bytes,
@@ -12,7 +13,7 @@ from analysis.intensity import (
 )
 from analysis.result import Ceiling, Pattern, Theory
 
-WAVEFRONT_BYTES = 128  # 32 banks of 4 bytes
+UNIFIED_L1 = (7, 0)  # Volta Tuning Guide, "Unified Shared Memory/L1/Texture Cache"
 
 
 def theory(
@@ -73,7 +74,7 @@ def _ceilings(
             "every matrix moves once between DRAM and a cold L2, at the nominal bandwidth",
         ),
     ]
-    clocks = sum(pattern.requests * _clocks_per_request(pattern, device) for pattern in patterns)
+    clocks = _load_store_clocks(patterns, device)
     if clocks:
         ceilings.append(
             _ceiling(
@@ -81,19 +82,25 @@ def _ceilings(
                 counts,
                 clocks / (busy_sms * device.boost_clock_hz),
                 "wavefronts of shared requests, and of global ones the words in one bank or a "
-                f"quarter of the lines, one per clock, on {sms} at the boost clock, every load "
-                "hitting L1 (rules found on an H100 and an H200)",
+                f"quarter of the lines, one per clock, on {sms} at "
+                f"{device.boost_clock_hz / 1e6:,.0f} MHz (a card that boosts higher runs past "
+                "it), every load hitting L1 (rules found on an H100 and an H200)",
             )
         )
     return tuple(ceilings)
 
 
-def _clocks_per_request(pattern: Pattern, device: Device) -> float:
-    """Clocks of one SM's load/store unit."""
-    if pattern.space == "global":
-        return pattern.cycles
+def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:
+    """The clocks that all requests occupy the load/store units of all SMs, at least."""
     # Turing's data path is 64 bytes wide, and a wavefront takes it for two clocks.
-    return pattern.cycles * WAVEFRONT_BYTES / device.shared_bytes_per_clock_per_sm
+    clocks_per_wavefront = WAVEFRONT_BYTES / device.shared_bytes_per_clock_per_sm
+    clocks_of_global = sum(p.requests * p.cycles for p in patterns if p.space == "global")
+    clocks_of_shared = clocks_per_wavefront * sum(
+        p.requests * p.cycles for p in patterns if p.space == "shared"
+    )
+    if device.compute_capability < UNIFIED_L1:  # two data paths that work side by side
+        return max(clocks_of_global, clocks_of_shared)
+    return clocks_of_global + clocks_of_shared
 
 
 def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceiling:

@@ -1,7 +1,8 @@
 """The ladder: every rung with its source, parameters, geometry, constraints and closed forms.
 
-Adding a rung is one `.cu` file in kernels/sgemm/ and one `Variant` in `LADDER`; the launcher,
-the checks, the closed forms, the commands and the report follow from its fields.
+Adding a rung is one `.cu` file in kernels/sgemm/ and one `Variant` in `LADDER`, with the
+addresses of its first warp in kernels/warps.py where no earlier rung's serve; the launcher, the
+checks, the closed forms, the commands and the report follow from its fields.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Variant:
     file: str
     entry: str
     tiling: Callable[[Parameters], Tiling]
-    warp: Callable[[Parameters, Gemm], warps.WarpAccesses]
+    warp: Callable[[Tiling, Gemm], warps.WarpAccesses]
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
     rows_along_x: bool = False
@@ -153,7 +154,7 @@ class Variant:
     def patterns(self, parameters: Parameters, problem: Gemm) -> tuple[Pattern, ...]:
         """What the first warp of the grid asks of the memory system, one pattern per access."""
         return warps.patterns(
-            self.warp(parameters, problem), self.access_counts(parameters, problem)
+            self.warp(self.tiling(parameters), problem), self.access_counts(parameters, problem)
         )
 
     def label(self, parameters: Parameters) -> str:
@@ -205,7 +206,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_one_block",
         max_extent=32,
         tiling=lambda p: Tiling(block_m=32, block_n=32),
-        warp=lambda p, problem: warps.one_thread_per_element(32, problem),
+        warp=warps.one_thread_per_element,
     ),
     Variant(
         name="naive-uncoalesced",
@@ -217,9 +218,7 @@ LADDER: tuple[Variant, ...] = (
         parameters=_WIDTH,
         rows_along_x=True,
         tiling=lambda p: Tiling(block_m=p["width"], block_n=p["width"]),
-        warp=lambda p, problem: warps.one_thread_per_element(
-            p["width"], problem, rows_along_x=True
-        ),
+        warp=warps.uncoalesced,
     ),
     Variant(
         name="naive-coalesced",
@@ -230,7 +229,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_naive_coalesced",
         parameters=_WIDTH,
         tiling=lambda p: Tiling(block_m=p["width"], block_n=p["width"]),
-        warp=lambda p, problem: warps.one_thread_per_element(p["width"], problem),
+        warp=warps.one_thread_per_element,
     ),
     Variant(
         name="tiled",
@@ -243,7 +242,7 @@ LADDER: tuple[Variant, ...] = (
         tiling=lambda p: Tiling(
             block_m=p["tile"], block_n=p["tile"], block_k=p["tile"], shared_load_a_width=4
         ),
-        warp=lambda p, problem: warps.tiled(p["tile"], problem),
+        warp=warps.tiled,
     ),
     Variant(
         name="coarsened-1d",
@@ -266,7 +265,7 @@ LADDER: tuple[Variant, ...] = (
         tiling=lambda p: Tiling(
             block_m=64, block_n=64, block_k=p["bk"], thread_m=p["tm"], shared_load_a_width=4
         ),
-        warp=lambda p, problem: warps.coarsened_1d(p["bk"], p["tm"], problem),
+        warp=warps.coarsened,
     ),
     Variant(
         name="coarsened-2d",
@@ -278,7 +277,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         parameters=_BK,
         tiling=lambda p: _tiling_2d(p["bk"]),
-        warp=lambda p, problem: warps.coarsened_2d(p["bk"], problem),
+        warp=warps.coarsened,
     ),
     Variant(
         name="vectorized",
@@ -291,7 +290,7 @@ LADDER: tuple[Variant, ...] = (
         multiple_of=4,
         parameters=_BK,
         tiling=lambda p: replace(_tiling_2d(p["bk"]), global_width=4, shared_store_b_width=4),
-        warp=lambda p, problem: warps.vectorized(p["bk"], problem),
+        warp=warps.vectorized,
     ),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.access import AccessCounts, Operand, Operation, Space
+from analysis.access import AccessCounts, Operand, Operation, Space, Tiling
 from analysis.coalescing import pattern
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
@@ -76,10 +76,10 @@ def _shared(index: Lanes, width: int = 1) -> WarpAccess:
 
 
 def one_thread_per_element(
-    width: int, problem: Gemm, *, rows_along_x: bool = False
+    tiling: Tiling, problem: Gemm, *, rows_along_x: bool = False
 ) -> WarpAccesses:
-    """Rungs 1 to 3: a block of width × width threads, one element of C each."""
-    y, x = np.divmod(THREAD, width)
+    """Rungs 1 to 3: a square block of threads, one element of C each."""
+    y, x = np.divmod(THREAD, tiling.block_n)
     row, column = (x, y) if rows_along_x else (y, x)
     first = np.zeros_like(THREAD)
     inside = (row < problem.m) & (column < problem.n)  # the others leave at once
@@ -98,63 +98,63 @@ def one_thread_per_element(
     }
 
 
-def tiled(tile: int, problem: Gemm) -> WarpAccesses:
+def uncoalesced(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 2: the threads of a warp own neighbouring rows."""
+    return one_thread_per_element(tiling, problem, rows_along_x=True)
+
+
+def tiled(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     """Rung 4; the compiler merges four reads along a row of the tile of A."""
-    y, x = np.divmod(THREAD, tile)
+    y, x = np.divmod(THREAD, tiling.block_n)
     return {
         ("global", "load", "A"): _matrix(y, x, problem.m, problem.k),
         ("global", "load", "B"): _matrix(y, x, problem.k, problem.n),
         ("global", "store", "C"): _matrix(y, x, problem.m, problem.n),
         ("shared", "store", "A"): _shared(THREAD),
         ("shared", "store", "B"): _shared(THREAD),
-        ("shared", "load", "A"): _shared(y * tile, VECTOR),
+        ("shared", "load", "A"): _shared(y * tiling.depth, tiling.shared_load_a_width),
         ("shared", "load", "B"): _shared(x),
     }
 
 
-def coarsened_1d(bk: int, tm: int, problem: Gemm) -> WarpAccesses:
-    """Rung 5; the compiler merges four reads along a row of the tile of A."""
-    a_row, a_column = np.divmod(THREAD, bk)
-    c_group, column = np.divmod(THREAD, 64)
-    return {
-        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k),
-        ("global", "load", "B"): _matrix(c_group, column, problem.k, problem.n),
-        ("global", "store", "C"): _matrix(c_group * tm, column, problem.m, problem.n),
-        ("shared", "store", "A"): _shared(THREAD),
-        ("shared", "store", "B"): _shared(THREAD),
-        ("shared", "load", "A"): _shared(c_group * tm * bk, VECTOR),
-        ("shared", "load", "B"): _shared(column),
-    }
+def coarsened(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs 5 and 6: scalar copies, and the thread's own tile of C.
 
-
-def coarsened_2d(bk: int, problem: Gemm) -> WarpAccesses:
-    """Rung 6; the compiler merges four reads along the rows of both tiles."""
-    a_row, a_column = np.divmod(THREAD, bk)
-    b_row, b_column = np.divmod(THREAD, 128)
-    c_row, c_column = (8 * index for index in np.divmod(THREAD, 16))
+    The compiler merges four reads along a row of the tile of A, and of B where a thread reads
+    several columns.
+    """
+    a_row, a_column = np.divmod(THREAD, tiling.depth)
+    b_row, b_column = np.divmod(THREAD, tiling.block_n)
+    c_row, c_column = _own_tile(tiling)
     return {
         ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k),
         ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n),
         ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n),
         ("shared", "store", "A"): _shared(THREAD),
         ("shared", "store", "B"): _shared(THREAD),
-        ("shared", "load", "A"): _shared(c_row * bk, VECTOR),
-        ("shared", "load", "B"): _shared(c_column, VECTOR),
+        ("shared", "load", "A"): _shared(c_row * tiling.depth, tiling.shared_load_a_width),
+        ("shared", "load", "B"): _shared(c_column, tiling.shared_load_b_width),
     }
 
 
-def vectorized(bk: int, problem: Gemm) -> WarpAccesses:
+def vectorized(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     """Rung 7: float4 everywhere but in the transposing stores of A."""
-    a_row, a_vector = np.divmod(THREAD, bk // VECTOR)
-    b_row, b_vector = np.divmod(THREAD, 128 // VECTOR)
-    c_row, c_column = (8 * index for index in np.divmod(THREAD, 16))
+    a_row, a_vector = np.divmod(THREAD, tiling.depth // VECTOR)
+    b_row, b_vector = np.divmod(THREAD, tiling.block_n // VECTOR)
+    c_row, c_column = _own_tile(tiling)
     a_column, b_column = VECTOR * a_vector, VECTOR * b_vector
     return {
         ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, VECTOR),
         ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, VECTOR),
         ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, VECTOR),
-        ("shared", "store", "A"): _shared(a_column * 128 + a_row),
+        ("shared", "store", "A"): _shared(a_column * tiling.block_m + a_row),
         ("shared", "store", "B"): _shared(VECTOR * THREAD, VECTOR),
         ("shared", "load", "A"): _shared(c_row, VECTOR),
         ("shared", "load", "B"): _shared(c_column, VECTOR),
     }
+
+
+def _own_tile(tiling: Tiling) -> tuple[Lanes, Lanes]:
+    """First row and column of each thread's tile of C; threads run along the rows of tiles."""
+    row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
+    return row * tiling.thread_m, column * tiling.thread_n

@@ -9,7 +9,8 @@
 //           in all:     2 M N K global loads, M N global stores
 //           intensity:  0.25 FLOP per byte loaded
 // Warp      A: 32 sectors per request (a column: every lane in another row); B: 1; C: 32
-// Limit     The load/store unit: a warp's load of A touches 32 different lines, one a cycle.
+// Limit     The load/store unit: where K is a multiple of 32, the 32 words of A that a warp loads
+//           lie in one bank of L1 and take 32 clocks, one after the other.
 // Source    xGeMM chapter on memory coalescing (its second code snippet).
 
 #ifndef WIDTH

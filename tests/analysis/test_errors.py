@@ -13,6 +13,21 @@ def test_an_unknown_name_suggests_the_nearest_and_lists_the_known() -> None:
     assert str(error) == "unknown variant 'Tyled': did you mean 'tiled'? (known: naive, tiled)"
 
 
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("h100", "did you mean 'h100-pcie' or 'h100-sxm'?"),  # not v100, which is spelled alike
+        ("H100 SXM", "did you mean 'h100-sxm'?"),
+        ("3090", "did you mean 'rtx-3090'?"),
+        ("rtx-309", "did you mean 'rtx-3090'?"),
+        ("rtx-3080", "did you mean 'rtx-3090'?"),
+    ],
+)
+def test_a_part_of_a_name_suggests_the_names_that_hold_it(name: str, suggested: str) -> None:
+    known = ["v100", "rtx-3090", "h100-pcie", "h100-sxm"]
+    assert suggested in str(UnknownNameError("device", name, known))
+
+
 def test_a_name_like_no_other_suggests_nothing() -> None:
     error = UnknownNameError("variant", "qqq", ["naive", "tiled"])
     assert str(error) == "unknown variant 'qqq': (known: naive, tiled)"

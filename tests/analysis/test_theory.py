@@ -8,7 +8,7 @@ import pytest
 
 from analysis.access import Space, Tiling, access_counts
 from analysis.coalescing import pattern
-from analysis.devices import DEVICES
+from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.intensity import (
     compulsory_bytes,
@@ -170,3 +170,21 @@ def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of() -> None:
         "DRAM",
         "load/store unit of 41 SMs",
     ]
+
+
+def test_volta_adds_what_pascal_does_side_by_side() -> None:
+    counts = access_counts(NAIVE, SQUARE)
+    both = (requests("global", 2, 1500), requests("shared", 2, 500))
+    pascal, volta = (DEVICES[key] for key in ("gtx-1080-ti", "v100"))
+
+    def clocks(device: Device) -> float:
+        time_s = theory(counts, both, device).ceilings[-1].time_s
+        return time_s * device.sm_count * device.boost_clock_hz
+
+    assert clocks(pascal) == pytest.approx(3000)  # the longer of two paths
+    assert clocks(volta) == pytest.approx(4000)  # one path for both
+
+
+def test_the_rate_of_pascals_separate_l1_is_not_made_up() -> None:
+    assert "L1" not in [level.name for level in roofline(DEVICES["gtx-1080-ti"]).levels]
+    assert "L1" in [level.name for level in roofline(DEVICES["v100"]).levels]

@@ -167,3 +167,13 @@ def test_where_the_head_says_no_bank_conflict_there_is_none(rung: Variant) -> No
 def test_the_merged_reads_of_the_tiled_rung_take_two_wavefronts_instead_of_four() -> None:
     assert "they take 2 wavefronts instead of 4" in section(LADDER[3], "Limit")
     assert patterns(LADDER[3])["shared", "load", "A"].wavefronts == 2
+
+
+def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says() -> None:
+    rung = LADDER[1]
+    limit = section(rung, "Limit")
+    assert "where K is a multiple of 32, the 32 words of A" in limit
+    assert "take 32 clocks" in limit
+    for k, clocks in ((K, 32), (32, 32), (65, 8)):  # at 65, 32 banks and 32 lines / 4 tags
+        found = rung.patterns(rung.defaults, Gemm(m=64, n=64, k=k))
+        assert next(p.cycles for p in found if p.operand == "A") == clocks
