@@ -11,6 +11,10 @@ from analysis.result import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
 
+# Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
+# and a wider tolerance would call unequal rungs equal.
+EQUAL_ROOFS = 0.95
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -38,38 +42,44 @@ def standing(profile: Profile) -> tuple[str, ...]:
 
 
 def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Answer:
-    """The answer at one shape: measured where there is a measurement, else from theory.
+    """The answer at one shape: measured before recorded, recorded before theory.
 
-    `recorded` adds the answer of an earlier run, said to be one.
+    `recorded` is an earlier run; its answer is said to be one.
     """
     best = ladder.fastest(profile, shape)
     explained = _explanation(profile, best) if best else _limiters(profile, shape)
-    points = (
-        *(_earlier(recorded, shape) if recorded else ()),
-        *explained,
-        *_uncached(profile, shape),
-        *_troubles(profile, shape),
-    )
-    return Answer(lead=_lead(profile, shape, best), points=points)
+    lead, *rest = _leads(profile, shape, recorded)
+    points = (*rest, *explained, *_uncached(profile, shape), *_troubles(profile, shape))
+    return Answer(lead=lead, points=points)
 
 
-def _lead(profile: Profile, shape: Gemm, best: Record | None) -> str:
-    if not ladder.rungs_at(profile, shape):
-        return f"No rung of the ladder was profiled at {text.shape(shape)}."
-    return _measured(profile, best) if best else _theory(profile, shape)
+def _leads(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """The answers of all that is known of a shape, the most certain one first."""
+    best = ladder.fastest(profile, shape)
+    earlier = ladder.fastest(recorded, shape) if recorded else None
+    label = ladder.recorded_label(recorded) if recorded else ""
+    if best:
+        yield _fastest(profile, best, "measured", f"on {profile.device.name}")
+    if recorded and earlier:
+        yield _fastest(recorded, earlier, "recorded", f"in the run {label}")
+    if not best:
+        yield _theory(profile, shape)
+    if recorded and not earlier:
+        covered = text.listing([text.shape(other) for other in ladder.shapes(recorded)])
+        yield f"The run {label} has no measurement at this shape (it covers {covered})."
 
 
-def _measured(profile: Profile, best: Record) -> str:
-    """Which rung is fastest, and how fast against the peak and against cuBLAS."""
+def _fastest(run: Profile, best: Record, grade: str, where: str) -> str:
+    """Which rung of a run is fastest, and how fast against the peak and against cuBLAS."""
     measured = ladder.measurement(best)
     if measured is None:
         return ""
-    peak = text.percent(share_of_peak(measured.flop_per_s, profile.device))
-    against = _against_cublas(measured, ladder.cublas_at(profile, best.shape))
+    peak = text.percent(share_of_peak(measured.flop_per_s, run.device))
+    against = _against_cublas(measured, ladder.cublas_at(run, best.shape))
     unchecked = "" if best.check else " Its result was not checked."
     return (
-        f"{best.label} is the fastest rung at {text.shape(best.shape)} on {profile.device.name}: "
-        f"{text.flop_per_s(measured.flop_per_s)} (measured, median "
+        f"{best.label} is the fastest rung at {text.shape(best.shape)} {where}: "
+        f"{text.flop_per_s(measured.flop_per_s)} ({grade}, median "
         f"{text.seconds(measured.median_s)}), {peak} of the nominal FP32 peak{against}.{unchecked}"
     )
 
@@ -109,17 +119,21 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
 
 
 def _theory(profile: Profile, shape: Gemm) -> str:
-    """Which rungs have the highest roof; said to be theory."""
-    records = [r for r in ladder.rungs_at(profile, shape) if r.theory and r.status == "ok"]
+    """Which rungs have the highest roofs; said to be theory."""
+    rungs = ladder.rungs_at(profile, shape)
+    if not rungs:
+        return f"No rung of the ladder was profiled at {text.shape(shape)}."
+    records = [record for record in rungs if record.theory and record.status == "ok"]
     why = "Nothing was measured" if profile.executor == "gpu" else "Nothing was launched"
     if not records:
         return f"{why} at {text.shape(shape)}, and no rung has a theory: see the reasons below."
     highest = max(_roof(record) for record in records)
-    best = [record.label for record in records if _roof(record) >= 0.999 * highest]
-    verb = "have" if len(best) > 1 else "has"
+    best = [record for record in records if _roof(record) >= EQUAL_ROOFS * highest]
+    have = "have the highest roofs" if len(best) > 1 else "has the highest roof"
+    rates = text.each([_roof(record) for record in best], text.flop_per_s)
     return (
-        f"In theory {text.listing(best)} {verb} the highest roof at {text.shape(shape)} on "
-        f"{profile.device.name}: {text.flop_per_s(highest)}, "
+        f"In theory {text.listing([record.label for record in best])} {have} at "
+        f"{text.shape(shape)} on {profile.device.name}: {rates}; the highest is "
         f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak. "
         f"{why}: these are ceilings, not times."
     )
@@ -176,23 +190,6 @@ def _above_uncached(record: Record) -> float:
     if measured is None or record.theory is None:
         return 0.0
     return measured.flop_per_s / record.theory.uncached.flop_per_s
-
-
-def _earlier(recorded: Profile, shape: Gemm) -> Iterator[str]:
-    """The answer of a run that was recorded earlier."""
-    best = ladder.fastest(recorded, shape)
-    measured = ladder.measurement(best)
-    label = ladder.recorded_label(recorded)
-    if best is None or measured is None:
-        covered = text.listing([text.shape(other) for other in ladder.shapes(recorded)])
-        yield f"The run {label} has no measurement at this shape (it covers {covered})."
-        return
-    peak = text.percent(share_of_peak(measured.flop_per_s, recorded.device))
-    against = _against_cublas(measured, ladder.cublas_at(recorded, shape))
-    yield (
-        f"An earlier run, {label}, measured {best.label} as the fastest rung: "
-        f"{text.flop_per_s(measured.flop_per_s)}, {peak} of the nominal FP32 peak{against}."
-    )
 
 
 def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:

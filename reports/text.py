@@ -108,8 +108,19 @@ def interval(bounds: Interval | None, one: Callable[[float], str]) -> str:
     if bounds is None:
         return ABSENT
     low, high = one(bounds.low), one(bounds.high)
-    value, _, unit = low.partition(" ")
-    return f"{value} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
+    return f"{_before(high, low)} to {high}"
+
+
+def each(values: list[float], one: Callable[[float], str]) -> str:
+    """Values written by `one`, equal ones once, a shared unit once: '45.3 and 44.5 TFLOP/s'."""
+    *first, last = dict.fromkeys(map(one, values))
+    return listing([*(_before(last, value) for value in first), last])
+
+
+def _before(last: str, value: str) -> str:
+    """`value` without its unit where `last` has the same one."""
+    number, _, unit = value.partition(" ")
+    return number if last.endswith(f" {unit}") else value
 
 
 def shape(problem: Gemm) -> str:

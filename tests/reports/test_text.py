@@ -154,3 +154,9 @@ def test_a_field_is_written_by_the_unit_in_its_name(
 
 def test_a_field_name_as_words() -> None:
     assert text.words("max_threads_per_sm") == "max threads per SM"
+
+
+def test_values_of_one_unit_name_it_once() -> None:
+    assert text.each([45.3e12, 44.5e12], text.flop_per_s) == "45.3 and 44.5 TFLOP/s"
+    assert text.each([1e12, 500e9], text.flop_per_s) == "1.00 TFLOP/s and 500 GFLOP/s"
+    assert text.each([1e12, 1e12], text.flop_per_s) == "1.00 TFLOP/s"
