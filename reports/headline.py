@@ -24,13 +24,6 @@ class Answer:
     points: tuple[str, ...] = ()
 
 
-def headline(profile: Profile, *, recorded: Profile | None = None) -> tuple[str, ...]:
-    """The answers at all shapes as one list of sentences, for a terminal."""
-    answers = [answer(profile, shape, recorded=recorded) for shape in ladder.shapes(profile)]
-    sentences = [sentence for one in answers for sentence in (one.lead, *one.points)]
-    return (*standing(profile), *sentences)
-
-
 def standing(profile: Profile) -> tuple[str, ...]:
     """What a reader must know of the whole run before its numbers."""
     empty = "This profile holds no record: no rung was profiled."
@@ -193,16 +186,25 @@ def _above_uncached(record: Record) -> float:
 
 
 def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:
-    """Everything that failed, was skipped or was computed wrong, references included."""
+    """Everything that failed, was skipped or was computed wrong, references included.
+
+    Records of one status and one reason share a sentence, at the first one's place.
+    """
+    troubles: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in ladder.records_at(profile, shape):
         if record.check and not record.check.passed:
-            yield f"{record.label} failed the check: {check_failure(record)}. No time is shown."
+            why = f"{check_failure(record)}. No time is shown"
+            troubles["failed the check", why].append(record.label)
         elif record.status != "ok":
-            yield f"{record.label} {_was(record.status)}: {record.reason or 'no reason was kept'}."
+            troubles[record.status, record.reason or "no reason was kept"].append(record.label)
+    for (what, why), labels in troubles.items():
+        yield f"{text.listing(labels)} {_were(what, len(labels))}: {why}."
 
 
-def _was(status: str) -> str:
-    return "was skipped" if status == "skipped" else status
+def _were(what: str, count: int) -> str:
+    if what != "skipped":
+        return what
+    return "was skipped" if count == 1 else "were skipped"
 
 
 def check_failure(record: Record) -> str:

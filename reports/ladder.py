@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from analysis.problem import Gemm
 from analysis.result import Interval, Measured, Profile, Record
+from reports import text
 
 CUBLAS = "cublas"
 
@@ -88,4 +89,4 @@ def _rate(record: Record) -> float:
 
 def recorded_label(recorded: Profile) -> str:
     """What an earlier run is called wherever its numbers stand."""
-    return f"recorded {recorded.created[:10]} on {recorded.device.name}"
+    return f"recorded {text.date(recorded.created)} on {recorded.device.name}"

@@ -24,11 +24,12 @@ from reports.table import Table, ceilings_table, ladder_table, sampling_table
 GRADES = {
     "theory": "Closed forms of the tiling and the device's nominal rates; nothing was executed.",
     "measured": "Samples of a clock around launches on the device; the median stands for them, "
-    "with a 95% interval. A time of a result that failed its check is not shown.",
+    "with a 95% interval of the median; sampling stops when it is narrow enough, which makes it "
+    "slightly optimistic. A time of a result that failed its check is not shown.",
     "recorded": "Measured too, in an earlier run on the same GPU model, at the date that stands "
     "beside it.",
-    "compiled": "What the compiler reports for the kernel, and the theoretical occupancy that "
-    "follows from it and the device's limits.",
+    "compiled": "What the compiler reports for the kernel (registers, shared and local memory), "
+    "and the occupancy that follows from it and the device's limits: theoretical, not observed.",
     "checked": "Every element of the result against a float64 reference and an error bound; a "
     "ratio above 1 fails.",
     "nominal": "A data sheet's or a driver's figure, at the boost clock.",
@@ -77,6 +78,7 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
     return _template().render(
         profile=profile,
         recorded=recorded,
+        created=text.moment(profile.created),
         recorded_label=ladder.recorded_label(recorded) if recorded else "",
         standing=standing(profile),
         chapters=[_chapter(profile, shape, recorded) for shape in ladder.shapes(profile)],
@@ -86,7 +88,6 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
         grades=GRADES,
         ink=style.INK,
         plotly_js=get_plotlyjs(),
-        words=text.words,
     )
 
 
@@ -144,7 +145,7 @@ def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
 
 def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:
     environment = profile.environment
-    yield "created", profile.created
+    yield "created", text.moment(profile.created)
     yield "executor", profile.executor
     yield "run", profile.status
     yield "toolkit version", environment.toolkit_version

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from fractions import Fraction
 
 from analysis.problem import Gemm
@@ -137,8 +138,18 @@ def listing(names: tuple[str, ...] | list[str]) -> str:
 
 
 def date(created: str) -> str:
-    """The day of an ISO 8601 moment: '2025-03-01'."""
-    return created[:10]
+    """The day in UTC of an ISO 8601 moment: '2025-03-01'."""
+    return moment(created).partition(" ")[0]
+
+
+def moment(created: str) -> str:
+    """An ISO 8601 moment in UTC: '2025-03-01 13:05 UTC'; any other text as it is."""
+    try:
+        at = datetime.fromisoformat(created)
+    except (ValueError, OverflowError):
+        return created
+    in_utc = at.astimezone(UTC) if at.tzinfo else at  # profiles are stamped in UTC
+    return f"{in_utc:%Y-%m-%d %H:%M} UTC"
 
 
 def named(name: str, value: object) -> str:

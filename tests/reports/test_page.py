@@ -220,3 +220,17 @@ def test_all_skipped_is_a_page_too(in_theory: Profile) -> None:
 
 def test_rendering_is_pure(on_gpu: Profile) -> None:
     assert render(on_gpu) == render(on_gpu)
+
+
+def test_the_subtitle_tells_the_moment_in_utc(in_theory: Profile) -> None:
+    assert any(
+        "nothing was launched, 2026-02-03 04:05 UTC." in t
+        for t in Page(render(in_theory)).texts_of("p")
+    )
+
+
+def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu: Profile) -> None:
+    grades = " ".join(Page(render(on_gpu)).texts_of("dd"))
+    assert "95% interval of the median; sampling stops when it is narrow enough" in grades
+    assert "slightly optimistic" in grades
+    assert "registers" in grades

@@ -160,3 +160,14 @@ def test_values_of_one_unit_name_it_once() -> None:
     assert text.each([45.3e12, 44.5e12], text.flop_per_s) == "45.3 and 44.5 TFLOP/s"
     assert text.each([1e12, 500e9], text.flop_per_s) == "1.00 TFLOP/s and 500 GFLOP/s"
     assert text.each([1e12, 1e12], text.flop_per_s) == "1.00 TFLOP/s"
+
+
+def test_a_moment_is_told_in_utc() -> None:
+    assert text.moment("2026-11-21T08:00:59+00:00") == "2026-11-21 08:00 UTC"
+    assert text.moment("2026-11-21T00:30:00+02:00") == "2026-11-20 22:30 UTC"
+    assert text.moment("2026-11-21T08:00:59") == "2026-11-21 08:00 UTC"
+    assert text.moment("long ago") == "long ago"
+
+
+def test_a_date_is_the_day_in_utc() -> None:
+    assert text.date("2026-11-21T00:30:00+02:00") == "2026-11-20"
