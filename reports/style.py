@@ -9,7 +9,7 @@ colour, so that nothing is told by colour alone. Symbols have a second meaning, 
 | filled        | measured                                              |
 | filled, dot   | recorded: measured in an earlier run                  |
 | open, dot     | attainable: the least of the ceilings, theory         |
-| open          | uncached ceiling of the source texts, theory          |
+| open          | uncached bound of the source texts, theory          |
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from analysis.result import Profile, Record
 INK = "#76797c"
 GRID = "rgba(128,128,128,0.25)"
 CLEAR = "rgba(0,0,0,0)"
-DOT = "#ffffff"  # the dot of a filled symbol, which has the colour of its outline
-SWATCH = "#777a7d"  # like INK, and the same in any scheme, so that a dot shows on it
+SWATCH = "#9a9ea3"  # the same in any scheme, and apart from INK, so that a dot of INK shows on it
 
 # By rung. The yellow is darkened: theirs, #f0e442, is too pale for a thin line on white.
 COLOURS = ("#bfae00", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#56b4e9")
@@ -231,7 +230,8 @@ def key(name: str, symbol: str, **more: object) -> dict[str, object]:
 
 def _outline(symbol: str) -> dict[str, object]:
     has_dot = symbol.endswith("-dot") and "open" not in symbol
-    return {"color": DOT, "width": 1.5} if has_dot else {"color": SWATCH, "width": 1.5}
+    # Plotly paints the dot of a filled symbol in the colour of its outline
+    return {"color": INK if has_dot else SWATCH, "width": 1.5}
 
 
 def empty(title: str, reason: str) -> go.Figure:

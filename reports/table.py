@@ -79,14 +79,14 @@ def _says(cell: Cell) -> bool:
 
 
 def ceilings_table(profile: Profile, shape: Gemm) -> Table:
-    """Every ceiling of every rung, with its basis: what `attainable` is the least of."""
+    """Every ceiling of every rung, whose least is `attainable`, and the uncached bound."""
     roofs = [
         (record, ceiling)
         for record in ladder.rungs_at(profile, shape)
         if record.theory
         for ceiling in (*record.theory.ceilings, record.theory.uncached)
     ]
-    titles = ("rung", "ceiling", "rate", "time", "basis")
+    titles = ("rung", "bound", "rate", "time", "basis")
     columns = tuple(
         Column(title=title, grade="theory", cell=_no_cell, is_number=title in ("rate", "time"))
         for title in titles

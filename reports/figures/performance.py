@@ -14,8 +14,8 @@ from reports import ladder, style, text
 TITLE = "Performance of the ladder"
 READING = (
     "Bars are measured medians with their 95% interval, upright marks the attainable rate of "
-    "each rung (theory), open diamonds the source texts' uncached ceiling (theory). The space "
-    "between a bar and its mark is what theory does not explain."
+    "each rung (theory), open diamonds the source texts' uncached bound (theory), drawn no higher "
+    "than the FP32 peak. The space between a bar and its mark is what theory does not explain."
 )
 
 
@@ -28,7 +28,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     return go.Figure(
         data=[
             *_bars(profile, records, recorded),
-            *_marks(records),
+            *_marks(records, profile.device.fp32_flop_per_s),
             *_lines(profile, shape, recorded, len(records)),
         ],
         layout=style.layout(
@@ -130,7 +130,7 @@ def _about(profile: Profile, record: Record, measured: Measured, grade: str) -> 
     )
 
 
-def _marks(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
+def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict[str, object]]:
     rows = [(row, r, r.theory) for row, r in enumerate(records) if r.theory]
     if not rows:
         return
@@ -149,12 +149,12 @@ def _marks(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
         ],
     )
     yield _mark(
-        "uncached ceiling (theory)",
+        "uncached bound (theory)",
         {"symbol": "diamond-open", "size": 10, "line": {"color": style.INK, "width": 1.5}},
-        [(row, theory.uncached.flop_per_s) for row, _, theory in rows],
+        [(row, min(theory.uncached.flop_per_s, fp32_flop_per_s)) for row, _, theory in rows],
         [
             style.hover(
-                f"{record.label}: uncached ceiling (theory)",
+                f"{record.label}: uncached bound (theory)",
                 text.flop_per_s(theory.uncached.flop_per_s),
                 theory.uncached.basis,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import plotly.graph_objects as go
@@ -14,11 +15,17 @@ from reports import ladder, style, text
 
 TITLE = "Roofline"
 READING = (
-    "Each rung stands at the FLOP per byte of its global loads as the source writes them. Its "
-    "attainable rate (theory) and its measured rate are joined: the line is the gap. The small "
-    "open symbol is the source texts' uncached ceiling, intensity times DRAM bandwidth. A rung "
-    "above it lives on caches: a load that hits L1 is bound by L1's roof, not by DRAM's."
+    "Each rung stands at the FLOP per byte of its global loads as the source writes them; rungs "
+    "of one intensity are moved apart a little, so that none hides another. A rung's attainable "
+    "rate (theory) and its measured rate are joined: the line is the gap. The small open symbol "
+    "is the source texts' uncached bound, intensity times DRAM bandwidth, drawn no higher than "
+    "the FP32 peak. A rung above it lives on caches: a load that hits L1 is bound by L1's roof, "
+    "not by DRAM's."
 )
+
+# Between neighbours of one intensity: a marker's width apart on a page of 1000 px, and still far
+# less than the factor 2 between the ladder's different intensities, as is a whole group's width.
+SPREAD, WIDEST_GROUP = 1.12, 1.5
 
 _LEVELS = {"L1": "L1/shared", "L2": "L2", "DRAM": "DRAM"}  # shared and L1: one data path
 _DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
@@ -32,7 +39,10 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     if not records:
         return style.empty(title, "No rung has a theory at this shape.")
     span = _span(records, profile.device)
-    rungs = [_rung(profile, record, recorded) for record in records]
+    rungs = [
+        _rung(profile, record, recorded, x)
+        for record, x in zip(records, _places(records), strict=True)
+    ]
     return go.Figure(
         data=[
             *_roofs(profile.device, span),
@@ -49,6 +59,17 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             yaxis=style.rate_axis(type="log", dtick=1),
         ),
     )
+
+
+def _places(records: tuple[Record, ...]) -> Iterator[float]:
+    """The horizontal place of each rung: its intensity, spread where several share one."""
+    intensities = [record.theory.intensity_loads for record in records if record.theory]
+    for number, intensity in enumerate(intensities):
+        # sums of one traffic in another order differ in their last digits
+        equal = [math.isclose(intensity, other) for other in intensities]
+        before, shared = sum(equal[:number]), sum(equal)
+        step = min(SPREAD, WIDEST_GROUP ** (1 / max(1, shared - 1)))
+        yield intensity * step ** (before - (shared - 1) / 2)
 
 
 def _span(records: tuple[Record, ...], device: Device) -> tuple[float, float]:
@@ -151,14 +172,16 @@ def _cublas(
             yield roof | {"line": line, "showlegend": True}
 
 
-def _rung(profile: Profile, record: Record, recorded: Profile | None) -> dict[str, object]:
-    """One rung: measured, attainable and recorded on one line, the uncached ceiling apart."""
+def _rung(
+    profile: Profile, record: Record, recorded: Profile | None, x: float
+) -> dict[str, object]:
+    """One rung: measured, attainable and recorded on one line, the uncached bound apart."""
     look = style.looks(profile)[record.label]
-    points = list(_points(record, recorded))
+    points = list(_points(record, recorded, profile.device.fp32_flop_per_s))
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "x": [record.theory.intensity_loads if record.theory else None for _ in points],
+        "x": [x for _ in points],
         "y": [rate for _, rate, _ in points],
         "name": style.plain(record.label),
         "connectgaps": False,
@@ -170,7 +193,7 @@ def _rung(profile: Profile, record: Record, recorded: Profile | None) -> dict[st
             "symbol": [look.symbol + style.FILLS.get(kind, "") for kind, _, _ in points],
             "line": {
                 "color": [
-                    style.DOT if kind == "recorded" else look.colour for kind, _, _ in points
+                    style.INK if kind == "recorded" else look.colour for kind, _, _ in points
                 ],
                 "width": 2,
             },
@@ -180,8 +203,10 @@ def _rung(profile: Profile, record: Record, recorded: Profile | None) -> dict[st
     }
 
 
-def _points(record: Record, recorded: Profile | None) -> Iterator[tuple[str, float | None, str]]:
-    """(kind, FLOP/s, hover text) of a rung's points; a gap keeps the uncached ceiling apart."""
+def _points(
+    record: Record, recorded: Profile | None, fp32_flop_per_s: float
+) -> Iterator[tuple[str, float | None, str]]:
+    """(kind, FLOP/s, hover text) of a rung's points; a gap keeps the uncached bound apart."""
     theory, measured = record.theory, ladder.measurement(record)
     if theory is None:
         return
@@ -195,10 +220,10 @@ def _points(record: Record, recorded: Profile | None) -> Iterator[tuple[str, flo
     yield "gap", None, ""
     yield (
         "uncached",
-        theory.uncached.flop_per_s,
+        min(theory.uncached.flop_per_s, fp32_flop_per_s),
         style.hover(
             record.label,
-            f"uncached ceiling (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
+            f"uncached bound (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
             f"at {text.flop_per_byte(theory.intensity_loads)}",
             theory.uncached.basis,
         ),
@@ -237,7 +262,7 @@ def _keys(
     if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
         name = style.plain(ladder.recorded_label(recorded))
         yield style.key(name, "circle" + style.FILLS["recorded"])
-    yield style.key("uncached ceiling (theory)", "circle" + style.FILLS["uncached"])
+    yield style.key("uncached bound (theory)", "circle" + style.FILLS["uncached"])
     yield _line_key("nominal roof", "solid")
     if profile.device.measured:
         yield _line_key("measured roof", "dash")

@@ -42,6 +42,23 @@ def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> N
     assert uncached.x[1] == pytest.approx(234.05e9)  # 0.25 FLOP/B · 936.2 GB/s
 
 
+def test_the_uncached_bound_does_not_stretch_the_axis(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    figure = performance.figure(in_theory, build.SHAPE)
+    peak = in_theory.device.fp32_flop_per_s
+    (uncached,) = named(figure, "uncached bound (theory)")
+    # 2-D tiles of 128 × 128 have 32 FLOP/B: 32 · 936.2 GB/s = 30.0 TFLOP/s, below the peak
+    assert uncached.x[5] == pytest.approx(29.96e12, rel=1e-3)
+    theory = in_theory.records[6].theory
+    fast = replace(theory, uncached=replace(theory.uncached, flop_per_s=160e12))
+    figure = performance.figure(build.change(in_theory, "vectorized", theory=fast), build.SHAPE)
+    (uncached,) = named(figure, "uncached bound (theory)")
+    assert uncached.x[5] == peak
+    assert "160 TFLOP/s" in uncached.hovertext[5]
+    assert max(x for trace in figure.data for x in trace.x if x) == peak
+
+
 def test_lines_of_the_peak_and_of_cublas(build: SimpleNamespace, on_gpu: Profile) -> None:
     figure = performance.figure(on_gpu, build.SHAPE)
     (peak,) = named(figure, "FP32 peak 35.6 TFLOP/s (nominal)")

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis.result import Profile
+from reports import style
 from reports.figures import roofline
 
 
@@ -37,6 +38,36 @@ def test_without_measurements_only_theory_is_drawn(
     assert list(rung.y) == [35.58e12, None, pytest.approx(8 * 936.2e9)]
     assert not named(figure, "measured")
     assert not named(figure, "cuBLAS")
+
+
+def test_rungs_of_one_intensity_stand_apart(build: SimpleNamespace, in_theory: Profile) -> None:
+    figure = roofline.figure(in_theory, build.SHAPE)
+    (one,), (other,) = named(figure, "coarsened-2d"), named(figure, "vectorized")
+    assert other.x[0] / one.x[0] == pytest.approx(roofline.SPREAD)
+    # around 2·128·128·16 FLOP / (2·128·16·4 B) = 32 FLOP/B
+    assert one.x[0] * other.x[0] == pytest.approx(32**2)
+
+
+def test_many_rungs_of_one_intensity_stay_near_it(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    vectorized = in_theory.records[6]
+    sweep = tuple(replace(vectorized, label=f"vectorized:{number}") for number in range(20))
+    figure = roofline.figure(replace(in_theory, records=sweep), build.SHAPE)
+    places = [rung.x[0] for rung in named(figure, "vectorized")]
+    assert len(set(places)) == 20
+    assert max(places) / min(places) == pytest.approx(roofline.WIDEST_GROUP)
+
+
+def test_the_uncached_bound_is_drawn_no_higher_than_the_peak(
+    build: SimpleNamespace, in_theory: Profile
+) -> None:
+    theory = in_theory.records[6].theory
+    fast = replace(theory, uncached=replace(theory.uncached, flop_per_s=160e12))
+    changed = build.change(in_theory, "vectorized", theory=fast)
+    (rung,) = named(roofline.figure(changed, build.SHAPE), "vectorized")
+    assert rung.y[-1] == in_theory.device.fp32_flop_per_s
+    assert "uncached bound (theory): 160 TFLOP/s" in rung.hovertext[-1]
 
 
 def test_roofs_meet_at_the_ridge_point(build: SimpleNamespace, in_theory: Profile) -> None:
@@ -76,6 +107,7 @@ def test_a_recorded_run_is_a_symbol_of_its_own(
     (rung,) = named(figure, "vectorized")
     assert rung.y[1] == pytest.approx(2 * 4096**3 / 0.0075122)
     assert rung.marker.symbol[1] == "star-dot"
+    assert rung.marker.line.color[1] == style.INK  # the page gives it the ink of its scheme
     assert "recorded 2026-02-03 on NVIDIA GeForce RTX 3090" in rung.hovertext[1]
     assert named(figure, "recorded 2026-02-03 on NVIDIA GeForce RTX 3090")
 
