@@ -73,10 +73,7 @@ class Gpu:
             self._handle = cuda.Device(self._ordinal)
             self._context = self._handle.retain_primary_context()
         except cuda.Error as error:
-            raise UnavailableError(
-                f"the CUDA driver gives no GPU ({first_line(error)}): "
-                "run `python -m toolkit doctor`"
-            ) from None
+            raise _no_gpu(error) from None
         self._context.push()
         try:
             self.device: Device = device_from_driver(_facts(self._handle, cuda))
@@ -89,6 +86,9 @@ class Gpu:
             raise UnavailableError(
                 f"nvcc does not work here ({error}): run `python -m toolkit doctor`"
             ) from None
+        except cuda.Error as error:
+            self.__exit__()
+            raise _no_gpu(error) from None
         except BaseException:  # PyCUDA aborts a process that ends inside of a context
             self.__exit__()
             raise
@@ -182,11 +182,16 @@ class Gpu:
         self._driver.Context.synchronize()
 
     def time(self, launch: Callable[[], None], *, flush_l2: bool) -> float:
-        """Seconds of one `launch` between two events, with L2 flushed before it or as it is."""
+        """Seconds of one `launch` between two events.
+
+        L2 is flushed before it, or else holds what an untimed one of the same launch left.
+        """
         start, stop = self._events
         with self.launch_errors("timed launch"):
             if flush_l2:
                 self._fill_l2()
+            else:
+                launch()
             self._hold()
             start.record()
             launch()
@@ -341,6 +346,12 @@ def _pycuda_driver() -> Any:
             "pip install '.[gpu]' with a CUDA toolkit on the PATH"
         ) from None
     return driver
+
+
+def _no_gpu(error: Exception) -> UnavailableError:
+    return UnavailableError(
+        f"the CUDA driver gives no GPU ({first_line(error)}): run `python -m toolkit doctor`"
+    )
 
 
 def _facts(handle: Any, cuda: Any) -> DriverFacts:

@@ -77,7 +77,7 @@ def test_defines_and_options_reach_the_compiler(machine: Any) -> None:
     assert got == [["-std=c++17", "-lineinfo", "-O1", "-DBM=64"]]
 
 
-def test_l2_is_flushed_unless_it_shall_stay(machine: Any) -> None:
+def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine: Any) -> None:
     run_twice(samples=2)
     done = [event for event in machine.log if event != "allocate"]
     assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
@@ -85,7 +85,7 @@ def test_l2_is_flushed_unless_it_shall_stay(machine: Any) -> None:
     machine.log.clear()
     run_twice(samples=2, flush_l2=False)
     done = [event for event in machine.log if event != "allocate"]
-    assert done == ["twice", *["hold", "twice"] * 2]
+    assert done == ["twice", *["twice", "hold", "twice"] * 2]
 
 
 def test_the_hold_is_not_timed(machine: Any) -> None:
@@ -220,6 +220,22 @@ def test_a_compiler_that_compiles_nothing_is_unavailable(cuda: Any) -> None:
     cuda.compile_errors["hold"] = "host_config.h:143:2: error: #error -- unsupported GNU version!\n"
     with pytest.raises(UnavailableError, match=r"^nvcc does not work here \(hold.cu, line 143"):
         run_twice()
+
+
+@pytest.mark.parametrize("culprit", ["Event", "Device"])
+def test_a_driver_that_fails_while_it_is_opened_is_unavailable(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, culprit: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise cuda.driver.LogicError("cuEventCreate failed: not permitted\nmore")
+
+    if culprit == "Event":
+        monkeypatch.setattr(cuda.driver, "Event", fail)
+    else:
+        monkeypatch.setattr(cuda.driver.Device, "get_attributes", fail)
+    with pytest.raises(UnavailableError, match=r"no GPU \(cuEventCreate failed: not permitted\): "):
+        Gpu().__enter__()
+    assert cuda.depth == 0
 
 
 def test_a_gpu_can_be_opened_again(machine: Any) -> None:
