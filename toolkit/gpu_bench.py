@@ -22,7 +22,7 @@ from toolkit.host import available_bytes, measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.records import failed, planned, skipped, with_check, with_measurement, with_resources
-from toolkit.sampling import Series, interleave
+from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
 from toolkit.theory_bench import Records
 from toolkit.workload import Matrix, Reference, Workload
 
@@ -177,7 +177,9 @@ class GpuBench:
 
         before = self.monitor.state()
         peer = CUBLAS.name if CUBLAS.name in timers else None
-        all_series, interrupted = interleave(timers, plan.sampling, peer=peer, on_sample=on_sample)
+        all_series, interrupted = interleave(
+            timers, plan.sampling, peer=peer, fewest=FOR_AN_INTERVAL, on_sample=on_sample
+        )
         after = self.monitor.state()
         for label, series in all_series.items():
             records[problem, label] = with_measurement(

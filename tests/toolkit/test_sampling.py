@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import count, repeat
+from itertools import count, pairwise, repeat
+from random import Random
 
 import pytest
 
 from analysis.errors import InputError, LaunchError
-from toolkit.sampling import FEWEST_SAMPLES, Sampling, Series, interleave
+from analysis.statistics import median_interval
+from toolkit.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Series, interleave
 
 
 class Bench:
@@ -38,10 +40,11 @@ class Bench:
         self,
         sampling: Sampling,
         peer: str | None = None,
+        fewest: int = 1,
         **samples: Iterator[float | BaseException],
     ) -> tuple[dict[str, Series], bool]:
         timers = {label: self.timer(label, given) for label, given in samples.items()}
-        return interleave(timers, sampling, peer=peer, clock=self.clock)
+        return interleave(timers, sampling, peer=peer, fewest=fewest, clock=self.clock)
 
 
 @pytest.fixture
@@ -59,6 +62,39 @@ def test_equal_samples_stop_at_the_fewest(bench: Bench) -> None:
     assert not interrupted
     assert series["a"].stopped_by == "precision"
     assert series["a"].samples_s == [0.25] * FEWEST_SAMPLES
+
+
+@pytest.mark.parametrize(("wild", "taken"), [(0, 20), (7, 40), (25, 80), (60, 160)])
+def test_precision_is_asked_for_at_doubled_counts_only(bench: Bench, wild: int, taken: int) -> None:
+    """Wild samples first, then equal ones: the interval is narrow long before it is asked for."""
+    samples = (10.0 ** (1 + n % 7) if n < wild else 1.0 for n in count())
+    series, _ = bench.run(Sampling(time_limit_s=1e99), a=samples)
+    assert (len(series["a"].samples_s), series["a"].stopped_by) == (taken, "precision")
+
+
+def test_the_interval_where_sampling_stops_covers_the_true_median() -> None:
+    """0.95 for a fixed count; asked after every sample, 0.91."""
+    random, covered, runs = Random(1), 0, 1000
+    for _ in range(runs):
+        timers = {"a": lambda: random.lognormvariate(0, 0.1)}  # of median 1
+        series, _ = interleave(timers, Sampling(precision=0.02, time_limit_s=1e9))
+        interval = median_interval(series["a"].samples_s)
+        assert interval is not None
+        covered += interval.low <= 1 <= interval.high
+    assert covered / runs >= 0.93
+
+
+def test_the_time_limit_waits_for_an_interval(bench: Bench) -> None:
+    sampling = Sampling(time_limit_s=1.0)
+    series, _ = bench.run(sampling, fewest=FOR_AN_INTERVAL, a=repeat(1.0), b=repeat(5.0))
+    assert len(series["a"].samples_s) == FOR_AN_INTERVAL
+    assert len(series["b"].samples_s) == 2  # 10 s: the limit ten times
+    assert {s.stopped_by for s in series.values()} == {"time limit"}
+
+
+def test_an_interval_exists_from_there_on() -> None:
+    assert median_interval([1.0] * FOR_AN_INTERVAL) is not None
+    assert median_interval([1.0] * (FOR_AN_INTERVAL - 1)) is None
 
 
 def test_the_time_limit_stops_what_is_not_precise(bench: Bench) -> None:
@@ -87,7 +123,15 @@ def test_each_contender_leaves_on_its_own(bench: Bench) -> None:
 
 def test_contenders_take_turns_and_the_peer_is_first(bench: Bench) -> None:
     bench.run(Sampling(max_samples=2), peer="p", a=repeat(1.0), p=repeat(1.0), b=repeat(1.0))
-    assert bench.order == ["p", "a", "b"] * 2
+    assert bench.order == ["p", "a", "b", "p", "b", "a"]
+
+
+def test_nobody_always_follows_the_same_one(bench: Bench) -> None:
+    sampling = Sampling(max_samples=6, time_limit_s=99)
+    bench.run(sampling, a=repeat(1.0), b=repeat(1.0), c=repeat(1.0))
+    for label in "abc":
+        before = {x for x, y in pairwise(bench.order) if y == label}
+        assert len(before) > 1
 
 
 def test_every_sample_has_the_one_of_the_peer_before_it(bench: Bench) -> None:
@@ -104,7 +148,7 @@ def test_the_peer_stays_until_the_last_has_left(bench: Bench) -> None:
     sampling = Sampling(time_limit_s=1e99, max_samples=50)
     series, _ = bench.run(sampling, peer="p", p=repeat(1.0), a=never_precise())
     assert len(series["p"].samples_s) == 50  # precise after 20, and the other took 50
-    assert series["p"].stopped_by == "precision"
+    assert series["p"].stopped_by == "sample limit"
 
 
 def test_the_peer_goes_on_alone_until_it_is_known_itself(bench: Bench) -> None:
@@ -207,8 +251,9 @@ def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, who: str, position
     }
     series, interrupted = bench.run(Sampling(time_limit_s=1e9), peer="p", **samples)
     assert interrupted
-    done = ["p", "a", "b"].index(who)
-    for turn, label in enumerate(["p", "a", "b"]):
+    turns = ["p", "a", "b"] if position % 2 == 0 else ["p", "b", "a"]
+    done = turns.index(who)
+    for turn, label in enumerate(turns):
         taken = position + (turn < done)
         assert series[label].samples_s == [float(n + 1) for n in range(taken)]
         assert series[label].stopped_by == "interrupt"
