@@ -104,6 +104,15 @@ class Gpu:
         return str(self._handle.pci_bus_id())
 
     @property
+    def alive(self) -> bool:
+        """Whether the context still works: after an illegal access every call fails for good."""
+        try:
+            self.synchronize()
+        except self._driver.Error:
+            return False
+        return True
+
+    @property
     def free_bytes(self) -> int:
         return int(self._driver.mem_get_info()[0])
 

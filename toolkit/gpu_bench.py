@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -43,6 +42,7 @@ class GpuBench:
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas: Cublas | None = None
         self._why_no_cublas = ""
+        self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
         try:
@@ -76,6 +76,7 @@ class GpuBench:
         """
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
+        self._skip_what_cannot_run(problem, plan, records)
         progress.step("float64 reference")
         try:
             self._check_room(problem)
@@ -83,7 +84,8 @@ class GpuBench:
         except ToolkitError as error:
             for selection in plan.selections:
                 key = problem, selection.label
-                records[key] = failed(records[key], str(error))
+                if records[key].status == "ok":
+                    records[key] = failed(records[key], str(error))
             return
         launches: dict[str, Launch] = {}
         for selection in plan.selections:
@@ -101,8 +103,29 @@ class GpuBench:
             records[key], launch = self._checked(records[key], selection, stage)
             if launch is not None:
                 launches[selection.label] = launch
+            self._skip_what_cannot_run(problem, plan, records)
         progress.step("timing")
-        self._time(problem, launches, plan, records, progress)
+        if self._culprit is None:
+            self._time(problem, launches, plan, records, progress)
+            self._skip_what_cannot_run(problem, plan, records)
+
+    def _find_culprit(self, label: str) -> None:
+        """Remember `label`, whose launch has just failed, if it took the context with it."""
+        if self._culprit is None and not self.gpu.alive:
+            self._culprit = label
+
+    def _skip_what_cannot_run(self, problem: Gemm, plan: Plan, records: Records) -> None:
+        """Where the context is lost, skip all that wanted it and has no measurement."""
+        if self._culprit is None:
+            return
+        reason = (
+            f"not timed: the CUDA context was lost when {self._culprit} faulted; "
+            "run it without that variant"
+        )
+        for selection in plan.selections:
+            record = records[problem, selection.label]
+            if selection.variant is not CPU and record.status == "ok" and record.measured is None:
+                records[problem, selection.label] = skipped(record, reason)
 
     def _check_room(self, problem: Gemm) -> None:
         """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
@@ -128,6 +151,7 @@ class GpuBench:
                 record, launch = self._compiled(record, selection, buffers)
             result = stage.run(launch, buffers)
         except ToolkitError as error:
+            self._find_culprit(record.label)
             return failed(record, str(error)), None
         record = with_check(record, stage.reference.check(result))
         return record, launch if record.status == "ok" else None
@@ -169,19 +193,33 @@ class GpuBench:
             label: partial(self.gpu.time, launch, flush_l2=not plan.warm_l2)
             for label, launch in launches.items()
         }
-        for timer in timers.values():
-            _warm_up(timer)
+        for label, timer in timers.items():
+            error = _warm_up(timer)
+            if error is not None:
+                self._find_culprit(label)
+                if self._culprit is not None:
+                    records[problem, label] = failed(records[problem, label], str(error))
+                    return
 
         def on_sample(label: str, series: Series) -> None:
             progress.detail(f"{label}: {len(series.samples_s)} samples")
+            if series.error is not None:
+                self._find_culprit(label)
 
         before = self.monitor.state()
         peer = CUBLAS.name if CUBLAS.name in timers else None
         all_series, interrupted = interleave(
-            timers, plan.sampling, peer=peer, fewest=FOR_AN_INTERVAL, on_sample=on_sample
+            timers,
+            plan.sampling,
+            peer=peer,
+            fewest=FOR_AN_INTERVAL,
+            on_sample=on_sample,
+            usable=lambda: self._culprit is None,
         )
         after = self.monitor.state()
         for label, series in all_series.items():
+            if self._culprit is not None and not (series.samples_s or series.error):
+                continue
             records[problem, label] = with_measurement(
                 records[problem, label],
                 series,
@@ -237,11 +275,14 @@ class _Stage:
         return result[: problem.m, : problem.n]
 
 
-def _warm_up(timer: Callable[[], float]) -> None:
-    """Launch until the clocks are up; a failure is found again when it is timed."""
+def _warm_up(timer: Callable[[], float]) -> ToolkitError | None:
+    """Launch until the clocks are up, or what failed, which is found again when it is timed."""
     started = perf_counter()
-    with suppress(ToolkitError):
+    try:
         for _ in range(WARM_UP_LAUNCHES):
             timer()
         while perf_counter() - started < WARM_UP_S:
             timer()
+    except ToolkitError as error:
+        return error
+    return None

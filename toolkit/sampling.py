@@ -100,13 +100,15 @@ def interleave(
     peer: str | None = None,
     fewest: int = 1,
     on_sample: Callable[[str, Series], None] = lambda label, series: None,
+    usable: Callable[[], bool] = lambda: True,
     clock: Timer = time.perf_counter,
 ) -> tuple[dict[str, Series], bool]:
     """The series of every timer, and whether Ctrl-C ended them early.
 
     A timer takes one sample and returns it in seconds. `peer` names the timer that is sampled
     first in every round, for as long as another is. `fewest` samples are taken whatever the time
-    limit, as `Series.judge` says. On Ctrl-C the samples so far are kept.
+    limit, as `Series.judge` says. On Ctrl-C the samples so far are kept, and also where `usable`,
+    asked after each sample, says that no other can be taken.
     """
     all_series = {label: Series() for label in timers}
     rounds = count()
@@ -120,14 +122,21 @@ def interleave(
                     _pair(series, beside)
                     series.judge(sampling, fewest=fewest)
                 on_sample(label, series)
+                if not usable():
+                    return _ended(all_series), False
             if beside and not any(s.active for s in all_series.values() if s is not beside):
                 beside.judge(sampling, fewest=fewest)
     except KeyboardInterrupt:
-        for series in all_series.values():
-            if series.active:
-                series.stopped_by = "interrupt"
-        return all_series, True
+        return _ended(all_series), True
     return all_series, False
+
+
+def _ended(all_series: dict[str, Series]) -> dict[str, Series]:
+    """The series, those that went on ended before their time."""
+    for series in all_series.values():
+        if series.active:
+            series.stopped_by = "interrupt"
+    return all_series
 
 
 def _turns(all_series: Mapping[str, Series], peer: str | None, round_number: int) -> list[str]:

@@ -137,7 +137,9 @@ def test_a_timed_launch_that_faults_is_a_launch_error(machine: Any) -> None:
         buffer = gpu.upload(np.zeros(4, np.float32))
         launch = kernel.prepared(Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [buffer, np.int32(1)])
         assert gpu.time(launch, flush_l2=True) == pytest.approx(1e-3)
+        assert gpu.alive
         machine.fault()
+        assert not gpu.alive
         for attempt in (
             lambda: gpu.time(launch, flush_l2=True),
             lambda: gpu.allocate(4),

@@ -203,17 +203,68 @@ def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-def test_a_fault_fails_all_that_come_after_it(cuda: Any, cublas: Any) -> None:
+LOST = "not timed: the CUDA context was lost when tiled faulted; run it without that variant"
+
+
+def test_a_fault_while_checking_fails_the_culprit_and_skips_the_others(
+    cuda: Any, cublas: Any
+) -> None:
     cuda.kernels["sgemm_tiled"] = lambda launch: launch.cuda.fault()
-    result = measure("naive-coalesced", "tiled", "coarsened-2d", "vectorized", "cublas", "cpu")
-    statuses = {record.label: record.status for record in result.records}
-    assert statuses.pop("cpu") == "ok"
-    assert set(statuses.values()) == {"failed"}
-    for record in result.records:
-        if record.status == "failed":
-            assert record.reason is not None
-            assert "illegal memory access" in record.reason
-            assert "\n" not in record.reason
+    variants = ["naive-coalesced", "tiled", "coarsened-2d", "cublas", "cpu"]
+    result = profile([32, 16], variants, executor="gpu", sampling=QUICK, seed=1)
+    assert result.status == "complete"
+    first, second = result.records[:5], result.records[5:]
+    statuses = [record.status for record in result.records]
+    assert statuses == ["skipped", "failed", "skipped", "skipped", "ok", *["skipped"] * 4, "ok"]
+    assert first[1].reason == (
+        "launch: cuCtxSynchronize failed: an illegal memory access was encountered"
+    )
+    assert {record.reason for record in result.records} == {first[1].reason, LOST, None}
+    assert first[0].check is not None  # checked, and not timed any more
+    assert second[1].reason == LOST
+    for record in (first[4], second[4]):
+        assert record.measured is not None
+
+
+@pytest.mark.parametrize("launches", range(2, 9))
+def test_a_fault_while_timing_keeps_what_was_measured(
+    cuda: Any, cublas: Any, launches: int
+) -> None:
+    """After the check three launches warm up, the others follow in rounds."""
+
+    def tiring(launch: Any) -> None:
+        cuda.product(launch)
+        if cuda.log.count("sgemm_tiled") == launches:
+            cuda.fault()
+
+    cuda.kernels["sgemm_tiled"] = tiring
+    result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", "cpu")
+    assert result.status == "complete"
+    record = record_of(result, "tiled")
+    assert (record.status, record.measured) == ("failed", None)
+    assert record.reason == (
+        "timed launch: cuCtxSynchronize failed: an illegal memory access was encountered"
+    )
+    assert record_of(result, "cpu").measured is not None
+    before = max(0, launches - 1 - gpu_bench.WARM_UP_LAUNCHES - 1)  # whole rounds of samples
+    for label in ("naive-coalesced", "coarsened-2d", "cublas"):
+        record = record_of(result, label)
+        if record.measured is None:
+            assert before == 0
+            assert (record.status, record.reason) == ("skipped", LOST)
+        else:
+            assert record.status == "ok"
+            assert before <= len(record.measured.samples_s) <= before + 1
+
+
+def test_a_cublas_that_faults_is_the_culprit(cuda: Any, cublas: Any) -> None:
+    def faulting(*arguments: Any) -> None:
+        cuda.fault()
+
+    cublas.sgemm = faulting
+    result = measure("tiled", "cublas")
+    assert record_of(result, "cublas").status == "failed"
+    assert record_of(result, "tiled").reason == LOST.replace("tiled", "cublas")
 
 
 @pytest.mark.parametrize("launches", range(2, 9))

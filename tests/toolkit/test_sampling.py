@@ -288,6 +288,28 @@ def test_ctrl_c_leaves_what_had_ended_as_it_ended(bench: Bench) -> None:
     assert len(series["c"].samples_s) == 30
 
 
+def test_samples_are_kept_where_no_other_can_be_taken(bench: Bench) -> None:
+    lost: list[str] = []
+
+    def on_sample(label: str, series: Series) -> None:
+        if series.error is not None:
+            lost.append(label)
+
+    samples = {"a": repeat(1.0), "b": iter([1.0, LaunchError("gone")]), "c": repeat(1.0)}
+    series, interrupted = interleave(
+        {label: bench.timer(label, given) for label, given in samples.items()},
+        Sampling(time_limit_s=99),
+        on_sample=on_sample,
+        usable=lambda: not lost,
+        clock=bench.clock,
+    )
+    assert not interrupted
+    assert bench.order == ["a", "b", "c", "b"]
+    assert series["b"].error == "gone"
+    for label in "ac":
+        assert (series[label].samples_s, series[label].stopped_by) == ([1.0], "interrupt")
+
+
 def test_ctrl_c_while_telling_is_no_loss(bench: Bench) -> None:
     def on_sample(label: str, series: Series) -> None:
         if len(series.samples_s) == 3:
