@@ -87,6 +87,23 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
             out.print(f"  - {escape(point)}", soft_wrap=True)
         out.print()
         out.print(_ladder_table(profile, records, recorded))
+        if _replaced(profile, recorded):
+            for line in _own_rates(records):
+                out.print(line, soft_wrap=True)
+
+
+def _replaced(profile: Profile, recorded: Profile | None) -> bool:
+    """Whether the table shows the times of a recorded run, for lack of a GPU of one's own."""
+    return recorded is not None and profile.executor == "theory"
+
+
+def _own_rates(records: Sequence[Record]) -> Iterator[str]:
+    """What this machine measured itself, apart from the recorded numbers of the table."""
+    for record in records:
+        measured = measurement(record)
+        if measured:
+            rate = text.flop_per_s(measured.flop_per_s)
+            yield f"{escape(record.label)} on this machine: {rate} (measured)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +158,8 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
     on_gpu = profile.executor == "gpu"
     yield _Column(title="", cell=lambda r: "" if r.rung is None else str(r.rung))
     yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
-    yield from _time_columns("measured", measurement, from_width=140 if recorded else 0)
+    if not _replaced(profile, recorded):
+        yield from _time_columns("measured", measurement, from_width=140 if recorded else 0)
     yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)), from_width=0)
     yield _Column(
         title="roof",
@@ -156,9 +174,10 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
         wraps=True,
         from_width=96 if on_gpu or recorded else 80,
     )
-    yield _Column(title="regs", cell=registers, from_width=116)
-    yield _Column(title="occupancy", cell=occupied, grade="theory", from_width=116)
-    yield _Column(title="result", cell=_result, numeric=False)
+    yield _Column(title="regs", cell=registers, grade="compiled", from_width=116)
+    yield _Column(title="occupancy", cell=occupied, grade="compiled", from_width=116)
+    if not _replaced(profile, recorded):  # the verdict belongs to this run, as the times do
+        yield _Column(title="result", cell=_result, numeric=False)
 
 
 def _time_columns(

@@ -104,6 +104,35 @@ def test_a_recorded_run_fills_in_what_was_not_measured(screen: Screen, theory: P
     assert "32.8 MFLOP/s" in row(screen.text, "naive-uncoalesced")
 
 
+def test_recorded_times_stand_apart_from_what_this_machine_did(screen: Screen) -> None:
+    screen.open(300)
+    own = profile([32], ["tiled", "cpu"], executor="theory", seed=1)
+    own = replace(own, records=(own.records[0], replace(own.records[1], measured=measured_at(1))))
+    print_profile(own, with_times(own))
+    assert "recorded" in screen.text
+    assert not re.search(r"occupancy +result", screen.text)
+    assert "not run" not in screen.text
+    assert screen.text.count("(measured)") == 1
+    assert screen.text.splitlines()[-1] == "cpu on this machine: 65.5 kFLOP/s (measured)"
+
+
+def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(
+    screen: Screen, theory: Profile
+) -> None:
+    screen.open(300)
+    print_profile(with_times(theory), with_times(theory))
+    assert "not run" in row(screen.text, "tiled")
+    assert "on this machine" not in screen.text
+
+
+def test_the_compilers_numbers_are_graded_so(screen: Screen, theory: Profile) -> None:
+    screen.open(300)
+    print_profile(theory, None)
+    titles, grades = re.findall(r"^.*(?:occupancy|compiled).*$", screen.text, re.MULTILINE)[:2]
+    assert grades.split().count("compiled") == 2
+    assert grades.index("compiled") >= titles.index("regs") - len("compiled")
+
+
 def test_a_wrong_result_shows_no_time(screen: Screen, theory: Profile) -> None:
     timed = with_times(theory)
     wrong = replace(timed.records[1], status="failed", reason="wrong result: [/] at C[0][0]")
