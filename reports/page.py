@@ -64,7 +64,7 @@ class Chapter:
     answer: Answer
     table: Table
     ceilings: Table
-    sampling: Table
+    samplings: tuple[Table, ...]
     drawings: dict[str, Drawing]
 
 
@@ -109,7 +109,7 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
         ceilings=ceilings_table(profile, shape),
-        sampling=sampling_table(profile, shape),
+        samplings=tuple(_samplings(profile, shape, recorded)),
         drawings={
             "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
             "accesses": _drawing(accesses, accesses.figure(profile, shape)),
@@ -120,6 +120,14 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
             "samples": _drawing(samples, samples.figure(profile, shape, recorded=recorded)),
         },
     )
+
+
+def _samplings(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[Table]:
+    """The sampling of the profile's own run and of the recorded one, as far as they have any."""
+    tables = [sampling_table(profile, shape)]
+    if recorded:
+        tables.append(sampling_table(recorded, shape, grade=ladder.recorded_label(recorded)))
+    return (table for table in tables if table.rows)
 
 
 def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:

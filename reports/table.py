@@ -104,10 +104,11 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
     return Table(columns=columns, rows=rows)
 
 
-def sampling_table(profile: Profile, shape: Gemm) -> Table:
-    """How each measurement was taken, and the GPU's state around it."""
+def sampling_table(profile: Profile, shape: Gemm, *, grade: str = "measured") -> Table:
+    """How each measurement of a run was taken, and the GPU's state around it."""
     records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
-    return _table([_label_column(), *map(_sampling_column, _SAMPLING)], records)
+    columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
+    return _table([_label_column(), *columns], records)
 
 
 def _table(columns: list[Column], records: tuple[Record, ...]) -> Table:
@@ -293,14 +294,12 @@ _SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
 )
 
 
-def _sampling_column(row: tuple[str, Callable[[Measured], str]]) -> Column:
-    title, one = row
-
+def _sampling_column(title: str, one: Callable[[Measured], str], grade: str) -> Column:
     def cell(record: Record) -> Cell:
         measured = ladder.measurement(record)
         return Cell(text=one(measured) if measured else text.ABSENT)
 
-    return Column(title=title, grade="measured", cell=cell, is_number=title not in _WORDS)
+    return Column(title=title, grade=grade, cell=cell, is_number=title not in _WORDS)
 
 
 _WORDS = ("clock", "L2", "stopped by", "throttled by")

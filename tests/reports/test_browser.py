@@ -94,6 +94,18 @@ def test_every_figure_is_drawn_offline(
     visit.page.close()
 
 
+def test_the_first_times_are_whole_on_a_telephone(browser: Any, two_shapes: Path) -> None:
+    visit = Visit(browser, two_shapes, width=400, scheme="light")
+    beyond = visit.page.evaluate(
+        "[...document.querySelectorAll('[data-shape=\"0\"] #ladder-0 ~ .scroll td.time')]"
+        ".map(cell => cell.getBoundingClientRect().right - "
+        "cell.closest('.scroll').getBoundingClientRect().right)"
+    )
+    assert len(beyond) == 9
+    assert max(beyond) <= 0
+    visit.page.close()
+
+
 def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> None:
     visit = Visit(browser, two_shapes, width=1000, scheme="light")
     visit.page.select_option("#shape", label="2048 × 2048 × 2048")

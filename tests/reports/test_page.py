@@ -234,3 +234,18 @@ def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu: Profile) -> No
     assert "95% interval of the median; sampling stops when it is narrow enough" in grades
     assert "slightly optimistic" in grades
     assert "registers" in grades
+
+
+def test_the_sampling_of_a_recorded_run_stands_under_its_label(
+    in_theory: Profile, on_gpu: Profile
+) -> None:
+    def samplings(page: Page) -> list[str]:
+        labels = map(str, page.values("aria-label"))
+        return [label for label in labels if label.startswith("Sampling")]
+
+    label = "Sampling, recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
+    page = Page(render(in_theory, recorded=on_gpu))
+    assert samplings(page) == [label]
+    assert "41 °C → 63 °C" in page.texts_of("td")
+    assert samplings(Page(render(on_gpu, recorded=on_gpu))) == ["Sampling, measured", label]
+    assert samplings(Page(render(in_theory))) == []
