@@ -1,5 +1,10 @@
 """`python -m toolkit`."""
 
-from toolkit.cli import main
+import sys
 
-main()
+try:
+    from toolkit.cli import main
+
+    main()
+except KeyboardInterrupt:  # while the commands were imported
+    sys.exit("error: interrupted")

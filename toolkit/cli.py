@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -29,10 +31,13 @@ app = typer.Typer(
     help="Profile and explain CUDA kernels, with or without a GPU.",
     epilog="Start with: python -m toolkit profile",
     no_args_is_help=True,
+    # a shell completes the first word of a line, and that must not be `python`
+    add_completion=Path(sys.argv[0]).stem == "gemm-ladder",
     pretty_exceptions_enable=False,
 )
 
 FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
 
 
 class ExecutorChoice(StrEnum):
@@ -125,11 +130,11 @@ def profile(
         from toolkit.experiment import profile as run_profile
         from toolkit.recorded import recorded_run
         from toolkit.sampling import Sampling
-        from toolkit.store import save, write_atomically
+        from toolkit.store import dumps
 
         _check_output(html, others=[record])
         _check_output(record)
-        with TerminalProgress() as progress:
+        with _interrupt_says("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
                 variant,
@@ -140,11 +145,14 @@ def profile(
                 seed=seed,
                 progress=progress,
             )
-        save(result, record)
+        if result.status == "interrupted" and not _measurements(result):
+            _fail("interrupted before anything was measured; nothing was written")
         recorded = recorded_run(result.device.key) if result.executor == "theory" else None
-        write_atomically(html, render(result, recorded=recorded))
-        _print_profile(result, recorded, as_json)
-        _finish_profile(result, [html, record])
+        texts = {html: render(result, recorded=recorded), record: dumps(result)}
+        shown = _shown(result, recorded, as_json)
+        _write(texts)
+        sys.stdout.write(shown)
+        _finish_profile(result)
 
 
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
@@ -160,16 +168,18 @@ def report(
     with _one_line_errors():
         from reports import render
         from toolkit.recorded import recorded_run
-        from toolkit.store import load, write_atomically
+        from toolkit.store import load
 
         _check_output(html, others=[record, *filter(None, [recorded])])
         result = load(record)
         beside = load(recorded) if recorded else None
         if beside is None and result.executor == "theory":
             beside = recorded_run(result.device.key)
-        write_atomically(html, render(result, recorded=beside))
-        _print_profile(result, beside, as_json)
-        _wrote([html])
+        with _damage_of(*filter(None, [record, recorded])):
+            text = render(result, recorded=beside)
+            shown = _shown(result, beside, as_json)
+        _write({html: text})
+        sys.stdout.write(shown)
 
 
 @app.command(name="list", epilog="Example: python -m toolkit list devices")
@@ -216,6 +226,18 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # JSON is UTF-8 whatever the locale says
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        _run_app()
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            sys.exit("error: interrupted")
+        raise
+
+
+def _run_app() -> None:
+    """Run the command, and end in one line where standard output cannot be written."""
+    try:
         try:
             app(prog_name="python -m toolkit" if sys.argv[0].endswith("__main__.py") else None)
         finally:
@@ -237,7 +259,15 @@ class _one_line_errors:  # noqa: N801  (reads as a statement where it is used)
         if isinstance(error, ToolkitError):
             _fail(str(error))
         if isinstance(error, KeyboardInterrupt):
-            _fail("interrupted: files that are not listed as written are as they were")
+            _fail("interrupted: no file is new but those listed as written")
+
+
+@contextmanager
+def _interrupt_says(message: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        _fail(message)
 
 
 def _fail(message: str) -> NoReturn:
@@ -258,32 +288,57 @@ def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
         raise InputError(f"cannot write the report to {path}: the record has that name")
 
 
-def _print_profile(result: Profile, recorded: Profile | None, as_json: bool) -> None:
+@contextmanager
+def _damage_of(*records: Path) -> Iterator[None]:
+    """Blame the loaded files for numbers that no run of this toolkit leaves."""
+    from analysis.errors import RecordError, first_line
+
+    try:
+        yield
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{' or '.join(map(str, records))}: its numbers cannot be drawn "
+            f"({first_line(error)}): it was edited or damaged; profile again"
+        ) from error
+
+
+def _shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
+    """What standard output gets, whole before anything is written."""
     if as_json:
         from toolkit.store import dumps
 
-        sys.stdout.write(dumps(result))
-        return
-    from toolkit.console import print_profile
+        return dumps(result)
+    from toolkit.console import out, print_profile
 
-    print_profile(result, recorded)
+    with out.capture() as capture:
+        print_profile(result, recorded)
+    return capture.get()
 
 
-def _finish_profile(result: Profile, written: list[Path]) -> None:
-    """Say what was written, and fail where the run was cut short or a kernel failed."""
-    _wrote(written)
+def _write(texts: Mapping[Path, str]) -> None:
+    """Write one whole file after the other, and say so of each."""
+    from toolkit.console import err
+    from toolkit.store import write_atomically
+
+    # Ctrl-C may come between a file and its line
+    with _interrupt_says("interrupted while writing: each file is whole, the old or the new one"):
+        for path, text in texts.items():
+            write_atomically(path, text)
+            err.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _measurements(result: Profile) -> int:
+    return sum(record.measured is not None for record in result.records)
+
+
+def _finish_profile(result: Profile) -> None:
+    """Fail where the run was cut short or a kernel failed."""
     if result.status == "interrupted":
-        kept = sum(record.measured is not None for record in result.records)
+        kept = _measurements(result)
         _fail(f"interrupted: measurements kept: {kept}; repeat with: {result.command}")
     failed = [record.label for record in result.records if record.status == "failed"]
     if failed:
         _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")
-
-
-def _wrote(paths: list[Path]) -> None:
-    from toolkit.console import err
-
-    err.print(f"wrote {' and '.join(map(str, paths))}", markup=False, soft_wrap=True)
 
 
 def _listing(what: Listing | None) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
     assert (stored.seed, stored.device.key) == (5, "rtx-3090")
     assert "</html>" in Path("profile.html").read_text(encoding="utf-8")
     assert "tiled" in result.stdout
-    assert result.stderr == "wrote profile.html and profile.json\n"
+    assert result.stderr == "wrote profile.html\nwrote profile.json\n"
 
 
 def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
@@ -202,7 +202,8 @@ def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 1
     assert "tiled failed: 04_tiled.cu, line 3: [/] does not compile" in result.stdout
     assert result.stderr.splitlines() == [
-        "wrote profile.html and profile.json",
+        "wrote profile.html",
+        "wrote profile.json",
         "error: 1 failed: tiled; the reasons are above and in the report",
     ]
     assert load("profile.json") == broken_profile
@@ -213,7 +214,65 @@ def test_ctrl_c_before_anything_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("toolkit.experiment.profile", interrupted)
-    assert refused("profile", *THEORY).startswith("interrupted: ")
+    assert refused("profile", *THEORY) == "interrupted: nothing was written"
+
+
+def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("profile.html", "profile.json"):
+        Path(name).write_text("precious", encoding="utf-8")
+    cut = replace(profile([32], ["tiled"], executor="theory"), status="interrupted")
+    monkeypatch.setattr("toolkit.experiment.profile", lambda *a, **k: cut)
+    said = refused("profile", *THEORY)  # compares the files
+    assert said == "interrupted before anything was measured; nothing was written"
+
+
+@pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.dumps"])
+def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def interrupted(*arguments: Any, **settings: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("profile.html", "profile.json"):
+        Path(name).write_text("precious", encoding="utf-8")
+    monkeypatch.setattr(broken, interrupted)
+    said = refused("profile", *THEORY)  # compares the files
+    assert said == "interrupted: no file is new but those listed as written"
+
+
+def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolkit.store import write_atomically
+
+    def once(path: Path, content: str) -> None:
+        if path.suffix == ".json":
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+
+    monkeypatch.setattr("toolkit.store.write_atomically", once)
+    result = invoke("profile", *THEORY)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "wrote profile.html",
+        "error: interrupted while writing: each file is whole, the old or the new one",
+    ]
+
+
+@pytest.mark.parametrize("place", ["toolkit.cli.app", "toolkit.doctor.examine"])
+def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    def interrupted(*arguments: Any, **settings: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupted)
+    monkeypatch.setattr(sys, "argv", ["gemm-ladder", "doctor"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == "error: interrupted"  # printed, and exit code 1
+
+
+def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder: Path) -> None:
+    (folder / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    done = run("doctor", PYTHONPATH=f"{folder}{os.pathsep}{ROOT}")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: interrupted\n")
 
 
 # A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
@@ -249,8 +308,8 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "Traceback" not in stdout + stderr
-    wrote, error = stderr.splitlines()
-    assert wrote == "wrote kept.html and kept.json"
+    *wrote, error = stderr.splitlines()
+    assert wrote == ["wrote kept.html", "wrote kept.json"]
     assert error.startswith("error: interrupted: measurements kept: 1; repeat with: python -m ")
     stored = load("kept.json")
     assert stored.status == "interrupted"
@@ -287,6 +346,39 @@ def test_a_file_that_is_no_profile_is_one_line(content: str | None, message: str
     if content is not None:
         Path("given.json").write_text(content, encoding="utf-8")
     assert refused("report", "given.json").startswith(message)
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"intensity_loads": 0.0},
+        {"intensity_loads": -1.0},
+        {"intensity_compulsory": 0.0},
+        {"attainable_flop_per_s": 0.0},
+        {"attainable_flop_per_s": -1.0},
+    ],
+)
+def test_impossible_numbers_are_one_line_or_drawn(saved: Path, impossible: Any) -> None:
+    document = json.loads(saved.read_text(encoding="utf-8"))
+    document["records"][0]["theory"] |= impossible
+    saved.write_text(json.dumps(document), encoding="utf-8")
+    result = invoke("report", str(saved))
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("broken", ["reports.render", "toolkit.console.print_profile"])
+@pytest.mark.parametrize("error", [ZeroDivisionError("division\nmore"), TypeError(), ValueError()])
+def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: Exception
+) -> None:
+    def fail(*arguments: Any, **settings: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(broken, fail)
+    why = "division" if isinstance(error, ZeroDivisionError) else type(error).__name__
+    assert refused("report", saved.name) == (
+        f"saved.json: its numbers cannot be drawn ({why}): it was edited or damaged; profile again"
+    )
 
 
 def test_report_never_overwrites_what_it_reads(saved: Path) -> None:
@@ -380,6 +472,20 @@ def test_names_complete() -> None:
     assert cli._complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
     assert cli._complete_variant("c") == ["coarsened-1d", "coarsened-2d", "cpu", "cublas"]
     assert cli._complete_variant("x") == []
+
+
+def test_completion_is_offered_to_the_script_only(folder: Path) -> None:
+    script = folder / "gemm-ladder"
+    script.write_text("from toolkit.cli import main\nmain()\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert "--install-completion" in done.stdout
+    assert "completion" not in run("--help").stdout
 
 
 # --- help and output ------------------------------------------------------------------------
