@@ -195,7 +195,8 @@ def _rung(
                 "color": [
                     style.INK if kind == "recorded" else look.colour for kind, _, _ in points
                 ],
-                "width": 2,
+                # a wide outline would cover the colour of a filled symbol
+                "width": [1 if kind == "recorded" else 2 for kind, _, _ in points],
             },
         },
         "hoverinfo": "text",
