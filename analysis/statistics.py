@@ -49,8 +49,8 @@ def relative_half_width(samples: Sequence[float]) -> float | None:
 def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
     """Whether the median is known to ± `relative`; False where there is no interval.
 
-    Asked after every sample, it stops early more often than one question at 95% would: treat it
-    as a rule for stopping, not as a test.
+    A rule for stopping, not a test: the more often it is asked, the more often it stops early by
+    chance, and the less the interval then covers the true median. Ask it seldom.
     """
     half_width = relative_half_width(samples)
     return half_width is not None and half_width <= relative
@@ -61,7 +61,7 @@ def ratio_interval(
 ) -> tuple[float, Interval | None]:
     """The median of peer_i / own_i and its 95% interval: above 1, faster than the peer.
 
-    Sample i of both was taken side by side, so that what slows both cancels. Raises InputError
+    Sample i of both was taken in the same round, so that what slows both cancels. Raises InputError
     where the lengths differ, are 0, or a sample of one's own is 0.
     """
     if len(peer_samples) != len(samples) or not samples:

@@ -119,7 +119,7 @@ def _theory(profile: Profile, shape: Gemm) -> str:
     records = [record for record in rungs if record.theory and record.status == "ok"]
     why = "Nothing was measured" if profile.executor == "gpu" else "Nothing was launched"
     if not records:
-        return f"{why} at {text.shape(shape)}, and no rung has a theory: see the reasons below."
+        return f"{why} at {text.shape(shape)}: no rung ran, for the reasons below."
     highest = max(_roof(record) for record in records)
     best = [record for record in records if _roof(record) >= EQUAL_ROOFS * highest]
     have = "have the highest roofs" if len(best) > 1 else "has the highest roof"

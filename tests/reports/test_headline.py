@@ -129,7 +129,7 @@ def test_all_skipped(build: SimpleNamespace, in_theory: Profile) -> None:
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
     lead = answer(replace(in_theory, records=skipped), build.SHAPE).lead
-    assert "no rung has a theory" in lead
+    assert "no rung ran, for the reasons below" in lead
 
 
 def test_references_alone(build: SimpleNamespace, on_gpu: Profile) -> None:

@@ -134,3 +134,19 @@ def test_free_memory_is_the_least_of_the_hosts_and_the_containers(
 
     monkeypatch.setattr("pathlib.Path.read_text", read_text)
     assert available_bytes() == expected
+
+
+def test_a_reference_that_was_not_asked_for_takes_a_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[float] = []
+
+    def interleave(timers: Any, sampling: Sampling) -> Any:
+        given.append(sampling.time_limit_s)
+        return host_interleave(timers, Sampling(max_samples=1))
+
+    host_interleave = host.interleave
+    monkeypatch.setattr(host, "interleave", interleave)
+    measure(variants=None, sampling=Sampling(time_limit_s=2.0))
+    measure(variants=["cpu"], sampling=Sampling(time_limit_s=2.0))
+    assert given == [2.0 * host.TIME_SHARE, 2.0]
