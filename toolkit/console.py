@@ -159,8 +159,9 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
     yield _Column(title="", cell=lambda r: "" if r.rung is None else str(r.rung))
     yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
     if not _replaced(profile, recorded):
-        yield from _time_columns("measured", measurement, from_width=140 if recorded else 0)
-    yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)), from_width=0)
+        # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
+        yield from _time_columns("measured", measurement, time_from_width=0 if on_gpu else 96)
+    yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)))
     yield _Column(
         title="roof",
         cell=of_theory(lambda t: text.flop_per_s(t.attainable_flop_per_s)),
@@ -181,7 +182,7 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
 
 
 def _time_columns(
-    grade: str, find: Callable[[Record], Measured | None], *, from_width: int
+    grade: str, find: Callable[[Record], Measured | None], *, time_from_width: int = 0
 ) -> Iterator[_Column]:
     """Time, rate and share of cuBLAS of the measurements that `find` finds."""
 
@@ -195,13 +196,14 @@ def _time_columns(
     def of_cublas(m: Measured) -> str:
         return text.percent(m.relative_to_cublas.median) if m.relative_to_cublas else ""
 
-    columns = (
-        ("time", shown(lambda m: text.seconds(m.median_s))),
-        ("rate", shown(lambda m: text.flop_per_s(m.flop_per_s))),
-        ("of cuBLAS", shown(of_cublas)),
+    yield _Column(
+        title="time",
+        cell=shown(lambda m: text.seconds(m.median_s)),
+        grade=grade,
+        from_width=time_from_width,
     )
-    for title, cell in columns:
-        yield _Column(title=title, cell=cell, grade=grade, from_width=from_width)
+    yield _Column(title="rate", cell=shown(lambda m: text.flop_per_s(m.flop_per_s)), grade=grade)
+    yield _Column(title="of cuBLAS", cell=shown(of_cublas), grade=grade)
 
 
 def _result(record: Record) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -146,6 +146,7 @@ class GpuBench:
             if selection.variant is CUBLAS:
                 if self._cublas is None:
                     return skipped(record, self._why_no_cublas), None
+                record = replace(record, notes=(f"cuBLAS {self._cublas.version}",))
                 launch = self._cublas.sgemm(record.executed_shape, buffers.a, buffers.b, buffers.c)
             else:
                 record, launch = self._compiled(record, selection, buffers)

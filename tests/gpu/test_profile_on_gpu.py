@@ -56,6 +56,8 @@ def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick) -> None:
             assert record.theory is not None
             # a roof that a measurement passes is no roof
             assert record.measured.flop_per_s < 1.02 * record.theory.attainable_flop_per_s
+    cublas = next(r for r in result.records if r.variant == "cublas")
+    assert cublas.notes == (f"cuBLAS {result.environment.software['cuBLAS']}",)
     padded = next(r for r in result.records if r.variant == "vectorized" and r.shape.m == 127)
     assert str(padded.executed_shape) == "127x132x32"
 

@@ -79,6 +79,7 @@ def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -
     assert tiled.relative_to_cublas.median == pytest.approx(0.5)  # cuBLAS takes half as long
     assert cublas.handles == 0
     assert result.environment.software["cuBLAS"] == "13.1.2"
+    assert record_of(result, "cublas").notes == ("cuBLAS 13.1.2",)
     assert result.environment.software["nvcc"] == "13.0"
 
 
