@@ -80,14 +80,15 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
     for sentence in standing(profile):
         out.print(f"[yellow]{escape(sentence)}[/]", soft_wrap=True)
     for shape in shapes(profile):
-        said = answer(profile, shape, recorded=recorded)
         records = records_at(profile, shape)
+        beside = recorded if any(measurement(twin(r, recorded)) for r in records) else None
+        said = answer(profile, shape, recorded=beside)
         out.print(f"[bold]{escape(said.lead)}[/]", soft_wrap=True)
         for point in said.points:
             out.print(f"  - {escape(point)}", soft_wrap=True)
         out.print()
-        out.print(_ladder_table(profile, records, recorded))
-        if _replaced(profile, recorded):
+        out.print(_ladder_table(profile, records, beside))
+        if _replaced(profile, beside):
             for line in _own_rates(records):
                 out.print(line, soft_wrap=True)
 

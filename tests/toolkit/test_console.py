@@ -210,3 +210,19 @@ def test_progress_counts_the_steps_that_are_done(screen: Screen) -> None:
             progress.step(step)
             done.append(task.completed)
         assert done == [0, 1]
+
+
+def test_a_recorded_run_of_other_shapes_changes_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolkit import profile
+    from toolkit.console import print_profile
+    from toolkit.recorded import recorded_run
+
+    monkeypatch.setenv("COLUMNS", "120")
+    result = profile(["96"], ["tiled"], device="h200", executor="theory")
+    print_profile(result, None)
+    alone = capsys.readouterr().out
+    print_profile(result, recorded_run("h200"))
+    assert capsys.readouterr().out == alone
+    assert "not run" in alone
