@@ -113,3 +113,10 @@ def test_recorded_rungs_reach_what_was_asked_of_them(label: str, least_tflop_per
     measured = recorded_rows()[label].measured
     assert measured is not None
     assert measured.flop_per_s >= 1e12 * least_tflop_per_s
+
+
+def test_the_number_of_devices_is_right() -> None:
+    from analysis.devices import DEVICES
+
+    assert f"for [{len(DEVICES)} devices]" in README
+    assert f"{len(DEVICES)} devices" in ROOT.joinpath("CHANGELOG.md").read_text("utf-8")

@@ -20,13 +20,21 @@ from toolkit.gpu import Gpu, nvcc_version
 from toolkit.host import available_bytes, measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
-from toolkit.records import failed, planned, skipped, with_check, with_measurement, with_resources
+from toolkit.records import (
+    Records,
+    failed,
+    planned,
+    skipped,
+    with_check,
+    with_measurement,
+    with_resources,
+)
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
-from toolkit.theory_bench import Records
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
 WARM_UP_LAUNCHES = 3
+CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the comparison adds
 
 Launch = Callable[[], None]
 
@@ -129,7 +137,7 @@ class GpuBench:
 
     def _check_room(self, problem: Gemm) -> None:
         """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
-        needed = 9 * FLOAT_BYTES * (problem.a_elements + problem.b_elements + problem.c_elements)
+        needed = CHECKING_COPIES * problem.matrix_bytes
         available = available_bytes()
         if available is not None and needed > available:
             raise ShapeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Literal
@@ -16,6 +16,8 @@ from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, Reference, Selection
 from toolkit.sampling import Series
+
+Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
 
 
 def planned(selection: Selection, problem: Gemm, device: Device) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Literal
 
@@ -15,10 +14,8 @@ from toolkit.compile import compile_cubin, supported_architectures
 from toolkit.host import measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
-from toolkit.records import failed, planned, skipped, with_resources
+from toolkit.records import Records, failed, planned, skipped, with_resources
 from toolkit.workload import Workload
-
-Records = MutableMapping[tuple[Gemm, str], Record]
 
 
 class TheoryBench:

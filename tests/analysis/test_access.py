@@ -186,3 +186,13 @@ def test_a_single_block_launches_1024_threads_at_most() -> None:
     counts: AccessCounts = access_counts(NAIVE, Gemm(m=32, n=32, k=32))
     assert counts.threads == 1024  # C is 32×32; one element more is a second block
     assert access_counts(NAIVE, Gemm(m=33, n=32, k=32)).threads == 2048
+
+
+def test_a_vector_instruction_per_thread_moves_four_floats() -> None:
+    tiling = Tiling(
+        block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8, global_width=4
+    )  # fmt: skip
+    counts = access_counts(tiling, Gemm(m=128, n=128, k=64))
+    # 256 threads share 2 · 128 · 64 floats
+    assert counts.per_thread("global", "load") == 64
+    assert counts.instructions_per_thread("global", "load") == 16

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from analysis.errors import InputError, ShapeError, UnknownNameError
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
-from kernels.registry import MAX_GRID_Y, whole_ladder
+from kernels.registry import CUBLAS, MAX_GRID_Y, whole_ladder
+from reports import ladder
 
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
@@ -184,3 +185,7 @@ def test_uncoalesced_warps_touch_a_sector_per_lane() -> None:
 def test_shared_bytes_are_two_tiles() -> None:
     assert find("tiled").tiling({"tile": 32}).shared_bytes == 2 * 32 * 32 * 4
     assert prod((2, 128, 8, 4)) == find("coarsened-2d").tiling({"bk": 8}).shared_bytes
+
+
+def test_reports_know_cublas_by_the_registrys_name() -> None:
+    assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
