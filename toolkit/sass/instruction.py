@@ -1,0 +1,106 @@
+"""A SASS instruction and its operands, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RegisterFile = Literal["R", "UR", "P", "UP", "B"]
+
+RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Register:
+    """A register operand: `-R4`, `|R4|`, `~R4`, `!P0`, `R4.H0_H0`, `R4.64`, `UR6`, `B0`.
+
+    RZ is R255, URZ UR255, PT P7 and UPT UP7. `suffix` holds what follows the name ("H0_H0", "64",
+    "X4", "U32"), without `.reuse`, which does not change what is computed.
+    """
+
+    file: RegisterFile
+    index: int
+    negate: bool = False  # -R4
+    absolute: bool = False  # |R4|
+    invert: bool = False  # ~R4, and !P0
+    suffix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Immediate:
+    """A number in the instruction: `0x1f`, `-0x4`, `1.5`, `+INF`, `-QNAN`, as it was printed.
+
+    What its bits are depends on the opcode: `integer` and `number` read the text as the one or
+    the other. Raises ValueError where it is neither.
+    """
+
+    text: str
+
+    @property
+    def integer(self) -> int:
+        return int(self.text, 0)
+
+    @property
+    def number(self) -> float:
+        return float(self.text.upper().replace("QNAN", "NAN").replace("SNAN", "NAN"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Constant:
+    """A word of a constant bank: `c[0x0][0x160]`, `-c[0x0][R4+0x10]`, `c[0x3][UR4]`."""
+
+    bank: int
+    offset: int
+    base: Register | None = None
+    bank_register: Register | None = None  # cx[UR4][0x10]: the bank's descriptor is in UR4
+    negate: bool = False
+    absolute: bool = False
+    invert: bool = False
+    suffix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """A memory operand: `[R2.64+UR4+0x10]`, `[R8.X4+-0x80]`, `desc[UR6][R22.64]`, `[0x40]`.
+
+    The address is the sum of `registers` (each scaled or widened as its suffix says) and `offset`.
+    """
+
+    registers: tuple[Register, ...]
+    offset: int
+    descriptor: Register | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Special:
+    """A name that is no general register: `SR_TID.X`, `SB0`, `EXIT_THREADS`, `3D`."""
+
+    name: str
+
+
+Operand = Register | Immediate | Constant | Address | Special
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceLine:
+    """A line of CUDA source."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instruction:
+    """One instruction of 16 bytes at `address`, counted from the start of its function.
+
+    `opcode` is the first word ("LDG"), `modifiers` the rest ("E", "128", "CONSTANT") in order.
+    `guard` is its predicate register (None: always executed); `text` is how nvdisasm prints it.
+    """
+
+    address: int
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    text: str
+    source: SourceLine | None = None
