@@ -7,6 +7,7 @@ ToolkitError                  one line: what, where, the value, the remedy
 │   └── RecordError           a profile.json that is broken, foreign or from a newer version
 ├── UnavailableError          something that this machine lacks: a GPU, a compiler, a package
 ├── CompileError              a kernel that does not compile; carries the compiler's log
+├── UnsupportedError          machine code that the simulator does not know
 └── LaunchError               a kernel that compiled and then failed to launch or to run
 
 The library raises; only the command line turns these into text and exit codes.
@@ -61,6 +62,10 @@ class CompileError(ToolkitError):
     def __init__(self, message: str, *, log: str = "") -> None:
         super().__init__(message)
         self.log = log
+
+
+class UnsupportedError(ToolkitError):
+    """Machine code that the simulator does not know: it stops rather than guess."""
 
 
 class LaunchError(ToolkitError):

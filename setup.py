@@ -1,0 +1,28 @@
+"""The native core of the simulator; everything else stands in pyproject.toml."""
+
+import platform
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+CORE = "toolkit/sass/core"
+# Sums and products round as written: nothing is contracted, nothing reassociated.
+FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+
+
+def core(name: str, *flags: str) -> Extension:
+    return Extension(
+        f"toolkit.sass.{name}",
+        sources=[f"{CORE}/core.c"],
+        depends=[str(path) for path in sorted(Path(CORE).glob("*.h"))],
+        extra_compile_args=[*FLAGS, *flags],
+        libraries=["m"],
+        optional=True,  # without a C compiler all but the simulator works, and it says so
+    )
+
+
+flavours = [core("_core")]
+if platform.machine().lower() in ("x86_64", "amd64"):
+    flavours.append(core("_core_v3", "-march=x86-64-v3"))
+
+setup(ext_modules=flavours)

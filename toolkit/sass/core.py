@@ -1,0 +1,153 @@
+"""The native core, through ctypes: its layouts, its operations, its workers.
+
+The core is C (`core/`), built when the package is installed, once for any processor and once for
+those with AVX2 and FMA; this loads the better one that runs here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
+from functools import cache
+from importlib import machinery
+from pathlib import Path
+
+import numpy as np
+
+from analysis.errors import UnavailableError
+
+LANES = 32
+POOL = 0x80000000  # set in a slot that names a constant of the launch
+PT, UPT, PREDICATE_DISCARD = 7, 15, 31
+PREDICATE_NOT = 0x80
+SOURCES = 6
+BANKS_OF_CONSTANTS = 8
+
+REMEDY = "install a C compiler (gcc or clang) and reinstall: pip install --force-reinstall --no-deps"
+
+# One instruction, as core.h has it.
+INSTRUCTION = np.dtype(
+    [
+        ("op", "u2"),
+        ("guard", "u1"),
+        ("uniform", "u1"),
+        ("flags", "u4"),
+        ("d", "u4", 2),
+        ("s", "u4", SOURCES),
+        ("mod", "u1", SOURCES),
+        ("pd", "u1", 2),
+        ("ps", "u1", 4),
+        ("width", "u4"),
+        ("aux", "u4"),
+        ("reserved", "u4"),
+        ("imm", "i8"),
+    ],
+    align=True,
+)
+
+# What one instruction did, over all warps.
+COUNT = np.dtype(
+    [
+        (name, "u8")
+        for name in (
+            "executed",
+            "threads",
+            "predicated",
+            "requests",
+            "sectors",
+            "wavefronts",
+            "conflict_free",
+            "ideal",
+            "taken",
+            "divergent",
+        )
+    ]
+)
+
+ALLOCATION = np.dtype(
+    [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("reserved", "u4")]
+)
+
+
+class Bank(Structure):
+    _fields_ = (("data", c_void_p), ("bytes", c_uint64))
+
+
+class Launch(Structure):
+    _fields_ = (
+        ("program", c_void_p),
+        ("length", c_uint32),
+        ("slots", c_uint32),
+        ("pool", c_void_p),
+        ("allocations", c_void_p),
+        ("allocation_count", c_uint32),
+        ("architecture", c_uint32),
+        ("banks", Bank * BANKS_OF_CONSTANTS),
+        ("grid", c_uint32 * 3),
+        ("block", c_uint32 * 3),
+        ("shared_base", c_uint32),
+        ("shared_bytes", c_uint32),
+        ("local_bytes", c_uint32),
+        ("first_ur", c_uint32),
+        ("shared_window", c_uint64),
+        ("local_window", c_uint64),
+        ("cancel", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
+class Fault(Structure):
+    _fields_ = (
+        ("kind", c_uint32),
+        ("pc", c_uint32),
+        ("space", c_uint32),
+        ("width", c_uint32),
+        ("address", c_uint64),
+        ("block", c_uint64),
+        ("warp", c_uint32),
+        ("lane", c_uint32),
+        ("is_store", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The core that suits this processor. Raises UnavailableError where none was built."""
+    for flavour in ("_core_v3", "_core"):
+        path = _built(flavour)
+        if path is None:
+            continue
+        loaded = ctypes.CDLL(str(path))
+        if loaded.core_runs_here():
+            return _declared(loaded)
+    raise UnavailableError(f"the simulator's native core was not built: {REMEDY} gemm-ladder")
+
+
+@cache
+def operations() -> dict[str, int]:
+    """The number of each operation of the core."""
+    count = c_uint32()
+    names = library().core_operation_names(ctypes.byref(count))
+    return {names[k].decode(): k for k in range(count.value) if names[k]}
+
+
+def _built(flavour: str) -> Path | None:
+    for suffix in machinery.EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(flavour + suffix)
+        if path.exists():
+            return path
+    return None
+
+
+def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
+    core.core_operation_names.argtypes = [POINTER(c_uint32)]
+    core.core_operation_names.restype = POINTER(c_char_p)
+    core.core_sizes.argtypes = [POINTER(c_uint32)]
+    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64]
+    core.core_new_worker.restype = c_void_p
+    core.core_run.argtypes = [c_void_p, c_uint64, c_uint64, c_uint64]
+    core.core_run.restype = c_uint32
+    core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
+    core.core_free_worker.argtypes = [c_void_p]
+    return core

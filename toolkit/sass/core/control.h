@@ -1,0 +1,173 @@
+/* Control flow: groups of lanes that run together, and where they wait for each other.
+ *
+ * A warp is up to 32 groups, each with its own place in the program. A branch that its lanes do
+ * not all take splits a group; BSYNC and WARPSYNC join groups again, as the compiler laid out
+ * with BSSY. Lanes never join by merely meeting at an address: hardware does not do that either.
+ */
+#ifndef CONTROL_H
+#define CONTROL_H
+
+#include "core.h"
+#include "integer.h"
+
+static Group *current(Warp *w) { return &w->group[w->current]; }
+
+static void remove_group(Warp *w, u32 index) {
+    w->group[index] = w->group[--w->groups]; /* the last one moves here */
+    if (w->current == w->groups) w->current = index < w->groups ? index : 0;
+}
+
+/* Split the lanes of m off the current group; they go on at `pc`, later. */
+static void split(Warp *w, u32 m, u32 pc) {
+    current(w)->mask &= ~m;
+    w->group[w->groups++] = (Group){.mask = m, .pc = pc, .state = READY};
+}
+
+/* Join the groups that wait for the same lanes, once all of those that live have come. */
+static int waits_with(const Group *g, const Group *other) {
+    return g->state == other->state && g->wait == other->wait && g->barrier == other->barrier;
+}
+
+static void join(Warp *w, u32 state) {
+    for (u32 first = 0; first < w->groups; first++) {
+        if (w->group[first].state != state) continue;
+        const Group leader = w->group[first];
+        const u32 wanted = leader.wait & w->alive;
+        u32 come = 0;
+        for (u32 k = 0; k < w->groups; k++)
+            if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
+        if ((come & wanted) != wanted) continue;
+        w->group[first].state = READY;
+        for (u32 k = w->groups; k-- > first + 1;) {
+            Group *g = &w->group[k];
+            if (!waits_with(g, &leader)) continue;
+            g->state = READY;
+            if (g->pc == leader.pc) {
+                w->group[first].mask |= g->mask;
+                remove_group(w, k);
+            }
+        }
+        w->current = first;
+    }
+}
+
+/* The current group waits until the lanes of `lanes` that live wait likewise. */
+static void wait_for(Warp *w, u32 lanes, u32 state, u32 barrier) {
+    Group *g = current(w);
+    g->state = state;
+    g->wait = lanes;
+    g->barrier = barrier;
+    g->pc++;
+    join(w, state);
+}
+
+static void go(Worker *c, Warp *w, u32 m, i64 target) {
+    Group *g = current(w);
+    if (target < 0 || target >= (i64)c->launch->length) {
+        stop(c, BAD_TARGET);
+        return;
+    }
+    const u32 stay = g->mask & ~m;
+    c->count[c->pc].taken += (u32)__builtin_popcount(m);
+    if (!m) g->pc++;
+    else if (!stay) g->pc = (u32)target;
+    else {
+        c->count[c->pc].divergent++;
+        split(w, m, (u32)target);
+        g->pc++;
+    }
+}
+
+/* Lanes go where their own register says: the smallest target first. */
+static void go_indirect(Worker *c, Warp *w, const Ins *i, u32 m) {
+    const u32 *low = vector(w, i->s[0]);
+    Group *g = current(w);
+    u32 left = m, first_lanes = 0, first_pc = 0;
+    c->count[c->pc].taken += (u32)__builtin_popcount(m);
+    while (left) {
+        const u32 value = low[__builtin_ctz(left)];
+        const i64 target = ((i64)(i32)value + i->imm) / 16;
+        u32 same;
+        LANE_BITS(same, low[l] == value);
+        same &= left;
+        left &= ~same;
+        if (target < 0 || target >= (i64)c->launch->length || value % 16) {
+            stop(c, BAD_TARGET);
+            return;
+        }
+        if (!first_lanes) {
+            first_lanes = same;
+            first_pc = (u32)target;
+        } else {
+            c->count[c->pc].divergent++;
+            split(w, same, (u32)target);
+        }
+    }
+    const u32 stay = g->mask & ~first_lanes;
+    if (stay) {
+        split(w, first_lanes, first_pc);
+        current(w)->pc++;
+    } else {
+        g->pc = first_pc;
+    }
+}
+
+/* BAR: lanes arrive at a barrier of the block. s[0] its number, s[1] how many threads it waits
+ * for (0: all that live). */
+enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2 };
+
+static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
+    Group *g = current(w);
+    const int lane = __builtin_ctz(m);
+    const u32 number = vector(w, i->s[0])[lane] % CTA_BARRIERS;
+    Barrier *barrier = &c->barrier[number];
+    const u32 votes = predicate(w, i->ps[0]) & m;
+    /* lanes that were never born fill up the block's last warp */
+    const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
+    const u32 count = vector(w, i->s[1])[lane];
+    if (!barrier->arrived) {
+        barrier->red_and = 1;
+        barrier->red_or = barrier->red_popc = 0;
+    }
+    barrier->expected = count;
+    barrier->arrived += (u32)__builtin_popcount(m) + (count ? unborn : 0);
+    if (i->flags & BARRIER_REDUCE) {
+        barrier->red_and &= votes == m;
+        barrier->red_or |= votes != 0;
+        barrier->red_popc += (u32)__builtin_popcount(votes);
+    }
+    g->pc++;
+    if (!(i->flags & BARRIER_ARRIVE)) {
+        g->state = AT_BARRIER;
+        g->barrier = number;
+    }
+}
+
+static void leave(Worker *c, Warp *w, u32 m) {
+    (void)c;
+    Group *g = current(w);
+    w->alive &= ~m;
+    g->mask &= ~m;
+    if (g->mask) g->pc++;
+    else remove_group(w, w->current);
+    join(w, AT_BSYNC);
+    join(w, AT_WARPSYNC);
+}
+
+/* Operations that decide where lanes go on; every other one goes on with the next instruction. */
+#define CONTROL_OPS(OP)                                                                       \
+    OP(BRANCH) OP(BRANCH_INDIRECT) OP(BRANCH_IF_SPLIT) OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK)  \
+    OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)
+
+/* What YIELD and a long run do: let another group of the warp go on. */
+static void rotate(Warp *w) {
+    for (u32 k = 1; k <= w->groups; k++) {
+        const u32 next = (w->current + k) % w->groups;
+        if (w->group[next].state == READY) {
+            w->current = next;
+            return;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,284 @@
+#include "core.h"
+#include "integer.h"
+#include "floating.h"
+#include "memory.h"
+#include "control.h"
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+#define DATA_OPS(OP) INTEGER_OPS(OP) FLOATING_OPS(OP) MEMORY_OPS(OP)
+
+enum {
+    OP_NOP,
+#define NAME(x) OP_##x,
+    DATA_OPS(NAME) FIRST_CONTROL,
+    LAST_DATA = FIRST_CONTROL - 1,
+    CONTROL_OPS(NAME) OPS_END
+#undef NAME
+};
+
+static void op_NOP(Worker *c, Warp *w, const Ins *i, u32 m) { (void)c; (void)w; (void)i; (void)m; }
+
+static Handler *const handlers[] = {
+    op_NOP,
+#define HANDLER(x) op_##x,
+    DATA_OPS(HANDLER)
+#undef HANDLER
+};
+
+/* The operations in the order of their numbers; control operations follow one empty name. */
+static const char *const names[] = {
+    "NOP",
+#define STRING(x) #x,
+    DATA_OPS(STRING) "", CONTROL_OPS(STRING)
+#undef STRING
+};
+
+static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
+    Group *g = current(w);
+    const u32 others = g->mask & ~m;
+    switch (i->op) {
+    case OP_BRANCH: go(c, w, m & predicate(w, i->ps[0]), i->imm); return;
+    case OP_BRANCH_IF_SPLIT: { /* taken unless the lanes of s[0] that live are all here */
+        const u32 wanted = vector(w, i->s[0])[__builtin_ctz(g->mask)] & w->alive;
+        go(c, w, (wanted & ~g->mask) ? m : 0, i->imm);
+        return;
+    }
+    case OP_BRANCH_INDIRECT:
+        if (m) go_indirect(c, w, i, m);
+        else g->pc++;
+        return;
+    case OP_EXIT:
+        if (m & predicate(w, i->ps[0])) leave(c, w, m & predicate(w, i->ps[0]));
+        else g->pc++;
+        return;
+    case OP_BSSY:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1) w->b[i->aux][l] = m;
+        break;
+    case OP_BREAK: { /* the lanes of m no longer take part in barrier aux */
+        const u32 gone = m & predicate(w, i->ps[0]);
+        for (int l = 0; l < LANES; l++)
+            if (w->b[i->aux][l] & gone) w->b[i->aux][l] &= ~gone;
+        g->pc++;
+        for (u32 k = 0; k < w->groups; k++)
+            if (w->group[k].state == AT_BSYNC && w->group[k].barrier == i->aux)
+                w->group[k].wait &= ~gone;
+        join(w, AT_BSYNC);
+        return;
+    }
+    case OP_BSYNC:
+        if (!m) break;
+        if (others) split(w, others, g->pc + 1);
+        wait_for(w, w->b[i->aux][__builtin_ctz(m)], AT_BSYNC, i->aux);
+        return;
+    case OP_WARPSYNC:
+        if (!m) break;
+        if (others) split(w, others, g->pc + 1);
+        wait_for(w, vector(w, i->s[0])[__builtin_ctz(m)], AT_WARPSYNC, 0);
+        return;
+    case OP_YIELD:
+        g->pc++;
+        rotate(w);
+        return;
+    case OP_BARRIER:
+        if (!m) break;
+        if (others) split(w, others, g->pc + 1);
+        arrive(c, w, i, m);
+        return;
+    case OP_TRAP:
+        if (!m) break;
+        stop(c, TRAP);
+        return;
+    }
+    g->pc++;
+}
+
+enum { SLICE = 1 << 14 };
+
+/* Run a warp until all its groups wait or have left, or a slice is over. */
+static void run_warp(Worker *c, Warp *w) {
+    const Launch *launch = c->launch;
+    i64 left = SLICE;
+    while (w->groups && !c->fault.kind) {
+        if (current(w)->state != READY) {
+            rotate(w);
+            if (current(w)->state != READY) return;
+        }
+        if (left-- == 0) {
+            c->budget -= SLICE;
+            if (launch->cancel) stop(c, CANCELLED);
+            if (c->budget < 0) stop(c, LIMIT);
+            rotate(w);
+            return;
+        }
+        Group *g = current(w);
+        const u32 pc = g->pc;
+        if (pc >= launch->length) {
+            stop(c, BAD_TARGET);
+            return;
+        }
+        const Ins *i = &launch->program[pc];
+        Count *count = &c->count[pc];
+        u32 m = g->mask & predicate(w, i->guard);
+        c->pc = pc;
+        count->executed++;
+        count->threads += (u32)__builtin_popcount(g->mask);
+        count->predicated += (u32)__builtin_popcount(m);
+        if (i->op >= FIRST_CONTROL) {
+            control(c, w, i, m);
+            continue;
+        }
+        g->pc = pc + 1;
+        if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
+    }
+    c->budget -= SLICE - left;
+}
+
+/* Open each barrier that all its threads have reached. Whether one was. */
+static int open_barriers(Worker *c) {
+    u32 alive = 0;
+    int opened = 0;
+    for (u32 k = 0; k < c->warp_count; k++) alive += (u32)__builtin_popcount(c->warps[k].alive);
+    for (u32 n = 0; n < CTA_BARRIERS; n++) {
+        Barrier *barrier = &c->barrier[n];
+        if (!barrier->arrived) continue;
+        if (barrier->arrived < (barrier->expected ? barrier->expected : alive)) continue;
+        for (u32 k = 0; k < c->warp_count; k++) {
+            Warp *w = &c->warps[k];
+            for (u32 j = 0; j < w->groups; j++)
+                if (w->group[j].state == AT_BARRIER && w->group[j].barrier == n) w->group[j].state = READY;
+            w->barrier_result[n] = (barrier->red_popc & 0xffff) | barrier->red_or << 16 |
+                                   barrier->red_and << 17;
+        }
+        barrier->arrived = 0;
+        opened = 1;
+    }
+    return opened;
+}
+
+static int anyone_ready(const Worker *c) {
+    for (u32 k = 0; k < c->warp_count; k++)
+        for (u32 j = 0; j < c->warps[k].groups; j++)
+            if (c->warps[k].group[j].state == READY) return 1;
+    return 0;
+}
+
+static void start_warp(Worker *c, u32 index) {
+    const Launch *launch = c->launch;
+    Warp *w = &c->warps[index];
+    const u32 threads = launch->block[0] * launch->block[1] * launch->block[2];
+    const u32 lanes = threads - index * LANES;
+    w->born = w->alive = lanes >= LANES ? FULL : (1u << lanes) - 1;
+    w->index = index;
+    w->groups = 1;
+    w->current = 0;
+    w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
+    memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
+    memset(w->p, 0, sizeof w->p);
+    memset(w->b, 0, sizeof w->b);
+    memset(w->barrier_result, 0, sizeof w->barrier_result);
+    w->p[PT] = w->p[UPT] = FULL;
+}
+
+static void run_block(Worker *c, u64 block) {
+    const Launch *launch = c->launch;
+    c->block = block;
+    c->ctaid[0] = (u32)(block % launch->grid[0]);
+    c->ctaid[1] = (u32)(block / launch->grid[0] % launch->grid[1]);
+    c->ctaid[2] = (u32)(block / launch->grid[0] / launch->grid[1]);
+    memset(c->barrier, 0, sizeof c->barrier);
+    memset(c->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
+    memset(c->shared_written, 0, launch->shared_bytes);
+    for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
+    for (;;) {
+        for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) run_warp(c, &c->warps[k]);
+        if (c->fault.kind) return;
+        if (open_barriers(c) || anyone_ready(c)) continue;
+        for (u32 k = 0; k < c->warp_count; k++)
+            if (c->warps[k].groups) {
+                c->pc = c->warps[k].group[0].pc - 1; /* where it waits */
+                stop(c, DEADLOCK);
+                c->fault.warp = k;
+                return;
+            }
+        return;
+    }
+}
+
+EXPORT const char *const *core_operation_names(u32 *count) {
+    *count = OPS_END;
+    return names;
+}
+
+EXPORT void core_sizes(u32 *sizes) {
+    sizes[0] = sizeof(Ins);
+    sizes[1] = sizeof(Count);
+    sizes[2] = sizeof(Launch);
+    sizes[3] = sizeof(Fault);
+    sizes[4] = sizeof(Allocation);
+}
+
+/* A worker for `launch`, NULL where there is not enough memory. */
+EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
+    const u32 warps = ceil_div(launch->block[0] * launch->block[1] * launch->block[2], LANES);
+    const size_t registers = (size_t)launch->slots * LANES * sizeof(u32);
+    const size_t local = (size_t)LANES * launch->local_bytes;
+    Worker *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->launch = launch;
+    c->count = count;
+    c->budget = budget;
+    c->warp_count = warps;
+    c->last_allocation = calloc(launch->length, sizeof(u32));
+    c->memo = calloc(launch->length, sizeof(Memo));
+    c->warps = calloc(warps, sizeof(Warp));
+    c->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
+    c->arena = malloc(warps * (registers + local) + 64);
+    if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena) {
+        free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
+        free(c);
+        return NULL;
+    }
+    c->shared_written = c->shared + launch->shared_bytes;
+    u8 *aligned = c->arena + (64 - (uintptr_t)c->arena % 64) % 64;
+    for (u32 k = 0; k < warps; k++) {
+        c->warps[k].v = (u32 *)(aligned + k * registers);
+        c->warps[k].local = aligned + warps * registers + k * local;
+        c->warps[k].pool = launch->pool;
+    }
+    return c;
+}
+
+/* Run blocks first, first + step, ... below last; the kind of the fault that stopped them. */
+EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step) {
+    for (u64 block = first; block < last && !c->fault.kind; block += step) {
+        if (c->launch->cancel) stop(c, CANCELLED);
+        else run_block(c, block);
+    }
+    return c->fault.kind;
+}
+
+EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *unwritten_reads) {
+    *fault = c->fault;
+    *unwritten = c->unwritten;
+    *unwritten_reads = c->unwritten_reads;
+}
+
+EXPORT void core_free_worker(Worker *c) {
+    free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
+    free(c);
+}
+
+/* Whether this build's instructions exist on this processor. */
+EXPORT u32 core_runs_here(void) {
+#ifdef __AVX2__
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return 1;
+#endif
+}

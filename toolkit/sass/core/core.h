@@ -1,0 +1,263 @@
+/* The native core of the simulator: a machine of 32-lane vectors.
+ *
+ * A SASS instruction is lowered (toolkit/sass/isa, Python) to one `Ins`; each names an operation of
+ * this core and where its operands are. Everything that a lane can name is a vector of 32 words:
+ * registers of the warp, uniform registers (all lanes alike), and the launch's constants, which
+ * stand in a pool, so that an operation never asks what kind of operand it reads.
+ */
+#ifndef CORE_H
+#define CORE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t i8;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef int64_t i64;
+
+enum { LANES = 32, SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
+#define FULL 0xffffffffu
+
+/* A slot names a vector: one of the warp's, or, with POOL set, one of the launch's constants. */
+#define POOL 0x80000000u
+
+/* Predicate slots: P0-P6 0-6, PT 7, UP0-UP6 8-14, UPT 15; results that nobody wants go to 31. */
+enum { PT = 7, UPT = 15, PREDICATE_DISCARD = 31, PREDICATE_NOT = 0x80 };
+
+/* What is done to a source operand before it is used. */
+enum {
+    MOD_F32_NEG = 1, MOD_F32_ABS = 2, MOD_NOT = 4, MOD_INT_NEG = 8, MOD_F64_NEG = 16,
+    MOD_F64_ABS = 32, MOD_F16_NEG = 64, MOD_F16_ABS = 128
+};
+
+/* One instruction. `toolkit/sass/core.py` holds the same layout; a test compares the sizes. */
+typedef struct {
+    u16 op;
+    u8 guard;        /* predicate slot, with PREDICATE_NOT */
+    u8 uniform;      /* runs on the uniform datapath: writes all lanes, whoever is active */
+    u32 flags;       /* meaning by operation */
+    u32 d[2];        /* vectors written */
+    u32 s[SOURCES];  /* vectors read */
+    u8 mod[SOURCES]; /* MOD_* of each */
+    u8 pd[2];        /* predicates written */
+    u8 ps[4];        /* predicates read, with PREDICATE_NOT */
+    u32 width;       /* memory: bytes per lane */
+    u32 aux;         /* meaning by operation */
+    u32 reserved;
+    i64 imm;         /* memory: offset; control: index of the target; others: by operation */
+} Ins;
+
+/* What one instruction did, over all warps. */
+typedef struct {
+    u64 executed;     /* warps that issued it */
+    u64 threads;      /* lanes active when it was issued */
+    u64 predicated;   /* those whose guard was true */
+    u64 requests;     /* memory: warps with at least one such lane */
+    u64 sectors;      /* memory: distinct 32-byte sectors */
+    u64 wavefronts;   /* shared memory */
+    u64 conflict_free; /* shared memory: wavefronts without bank conflicts */
+    u64 ideal;        /* memory: the fewest sectors, or wavefronts, for the bytes that differ */
+    u64 taken;        /* branches: lanes that took it */
+    u64 divergent;    /* branches: warps that split */
+} Count;
+
+/* Why a launch stopped. */
+enum {
+    OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
+    NO_MEMORY, WRITE_TO_CONSTANT
+};
+enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
+
+typedef struct {
+    u32 kind;      /* one of the above */
+    u32 pc;        /* index of the instruction */
+    u32 space;
+    u32 width;     /* bytes per lane */
+    u64 address;
+    u64 block;     /* linear index in the grid */
+    u32 warp;
+    u32 lane;
+    u32 is_store;
+    u32 reserved;
+} Fault;
+
+typedef struct {
+    u64 base, bytes;
+    u8 *host;
+    u32 writable, reserved;
+} Allocation;
+
+typedef struct { u8 *data; u64 bytes; } Bank;
+
+enum { BANKS_OF_CONSTANTS = 8 };
+
+/* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
+typedef struct {
+    const Ins *program;
+    u32 length;            /* instructions */
+    u32 slots;             /* vectors of a warp */
+    const u32 *pool;
+    Allocation *allocations; /* ascending, apart from each other */
+    u32 allocation_count;
+    u32 architecture;      /* 90 */
+    Bank banks[BANKS_OF_CONSTANTS];
+    u32 grid[3], block[3];
+    u32 shared_base;       /* first byte that a kernel may use (0x400 from sm_90 on) */
+    u32 shared_bytes;      /* end of what it may use, from 0 */
+    u32 local_bytes;       /* per thread */
+    u32 first_ur;          /* slot of UR0 */
+    u64 shared_window, local_window; /* generic addresses of the two spaces */
+    volatile u32 cancel;
+    u32 reserved;
+} Launch;
+
+enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
+
+/* Lanes of a warp that run together. */
+typedef struct {
+    u32 mask, pc, state;
+    u32 wait;    /* AT_BSYNC, AT_WARPSYNC: the lanes waited for */
+    u32 barrier; /* AT_BSYNC: the convergence barrier; AT_BARRIER: that of the block */
+} Group;
+
+typedef struct {
+    u32 *v;              /* [slots][LANES] */
+    const u32 *pool;
+    u32 p[PREDICATES];   /* predicates, one bit per lane */
+    u32 b[CONVERGENCE_BARRIERS][LANES]; /* convergence barriers: each lane knows who takes part */
+    Group group[LANES];
+    u32 groups, current;
+    u32 born, alive;
+    u32 index;           /* in the block */
+    u32 async_pending;
+    u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
+    u8 *local;           /* [LANES][local_bytes] */
+} Warp;
+
+typedef struct { u32 arrived, expected, red_and, red_or, red_popc; } Barrier;
+
+/* One thread of the host that runs blocks, with all that is its own. */
+typedef struct {
+    const Launch *launch;
+    Count *count;          /* [length] */
+    u32 *last_allocation;  /* [length]: where each instruction's last address was */
+    void *memo;            /* [length]: the last access pattern of each instruction */
+    Warp *warps;
+    u32 warp_count;
+    u32 pc;                /* index of the instruction in hand */
+    u32 ctaid[3];
+    u32 reserved;
+    u64 block;             /* linear */
+    i64 budget;            /* warp instructions left */
+    Barrier barrier[CTA_BARRIERS];
+    u8 *shared;
+    u8 *shared_written;    /* one byte for each of shared memory */
+    u64 unwritten_reads;   /* of shared memory */
+    Fault unwritten;       /* the first of them */
+    Fault fault;
+    u8 *arena;             /* what was allocated for this worker */
+} Worker;
+
+typedef void Handler(Worker *c, Warp *w, const Ins *i, u32 m);
+
+#define IVDEP _Pragma("GCC ivdep")
+
+/* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
+#define EACH_LANE(m, statement)                                      \
+    do {                                                             \
+        if ((m) == FULL) {                                           \
+            IVDEP for (int l = 0; l < LANES; l++) { statement; }     \
+        } else {                                                     \
+            for (int l = 0; l < LANES; l++)                          \
+                if ((m) >> l & 1) { statement; }                     \
+        }                                                            \
+    } while (0)
+
+static inline u32 *vector(const Warp *w, u32 slot) {
+    return (slot & POOL ? (u32 *)w->pool : w->v) + (size_t)(slot & ~POOL) * LANES;
+}
+
+static inline u32 predicate(const Warp *w, u8 slot) {
+    return w->p[slot & ~PREDICATE_NOT] ^ (slot & PREDICATE_NOT ? FULL : 0);
+}
+
+static inline void set_predicate(Warp *w, u8 slot, u32 value, u32 m) {
+    w->p[slot] = (w->p[slot] & ~m) | (value & m);
+}
+
+static inline u32 modified(u32 x, u8 mod) {
+    if (mod & MOD_F32_ABS) x &= 0x7fffffffu;
+    if (mod & MOD_F32_NEG) x ^= 0x80000000u;
+    if (mod & MOD_F16_ABS) x &= 0x7fff7fffu;
+    if (mod & MOD_F16_NEG) x ^= 0x80008000u;
+    if (mod & MOD_NOT) x = ~x;
+    if (mod & MOD_INT_NEG) x = 0u - x;
+    return x;
+}
+
+/* Source k as 32-bit words; `room` is used where a modifier changes them. */
+static inline const u32 *source(const Warp *w, const Ins *i, int k, u32 *room) {
+    const u32 *x = vector(w, i->s[k]);
+    const u8 mod = i->mod[k];
+    if (!mod) return x;
+    IVDEP for (int l = 0; l < LANES; l++) room[l] = modified(x[l], mod);
+    return room;
+}
+
+/* Source k as 64-bit words of a register pair; F64 modifiers applied, NOT over all 64 bits. */
+static inline const u64 *source64(const Warp *w, const Ins *i, int k, u64 *room) {
+    const u32 *low = vector(w, i->s[k]), *high = low + LANES;
+    const u8 mod = i->mod[k];
+    for (int l = 0; l < LANES; l++) room[l] = (u64)high[l] << 32 | low[l];
+    if (mod)
+        for (int l = 0; l < LANES; l++) {
+            u64 x = room[l];
+            if (mod & MOD_F64_ABS) x &= ~(1ull << 63);
+            if (mod & MOD_F64_NEG) x ^= 1ull << 63;
+            if (mod & MOD_NOT) x = ~x;
+            if (mod & MOD_INT_NEG) x = 0ull - x;
+            room[l] = x;
+        }
+    return room;
+}
+
+static inline void put64(u32 *d, int l, u64 x) {
+    d[l] = (u32)x;
+    d[l + LANES] = (u32)(x >> 32);
+}
+
+static inline float as_float(u32 x) { float f; memcpy(&f, &x, 4); return f; }
+static inline u32 as_bits(float f) { u32 x; memcpy(&x, &f, 4); return x; }
+static inline double as_double(u64 x) { double f; memcpy(&f, &x, 8); return f; }
+static inline u64 as_bits64(double f) { u64 x; memcpy(&x, &f, 8); return x; }
+
+/* One bit per lane from words that are 0 or ~0. */
+static inline u32 bits_of(const u32 *truth) {
+    u32 mask = 0;
+    for (int l = 0; l < LANES; l++) mask |= (truth[l] >> 31) << l;
+    return mask;
+}
+
+/* The bits of `condition` over the lanes, as a predicate. */
+#define LANE_BITS(result, condition)                                             \
+    do {                                                                         \
+        u32 truth_[LANES];                                                       \
+        IVDEP for (int l = 0; l < LANES; l++) truth_[l] = (condition) ? FULL : 0; \
+        (result) = bits_of(truth_);                                              \
+    } while (0)
+
+static inline void stop(Worker *c, u32 kind) {
+    if (c->fault.kind) return;
+    c->fault.kind = kind;
+    c->fault.pc = c->pc;
+    c->fault.block = c->block;
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* Loads and stores: addresses, bounds, what the memory system would count, and the data. */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+#include "core.h"
+
+/* Ins.flags of memory operations. */
+enum {
+    ADDRESS_64 = 1,       /* s[0] is a register pair */
+    UNIFORM_64 = 2,       /* s[1] is a pair of uniform registers */
+    ADDRESS_SIGNED = 4,   /* s[0] is sign-extended, not zero-extended */
+    SIGNED_DATA = 8,      /* 8- and 16-bit loads extend the sign */
+    SPACE_SHIFT = 8,      /* bits 8-10: SPACE_* */
+    SCALE_SHIFT = 12,     /* bits 12-14: s[0] is shifted left by so many */
+    STORE_HIGH = 1 << 16  /* 16-bit: the upper half of the register (.U.H1 forms) */
+};
+
+enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
+enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32 };
+
+/* The shape of an instruction's last request and what it cost, by the first lane's place in a
+ * sector: most instructions repeat one shape all their life. */
+typedef struct {
+    u32 mask;
+    u32 known; /* phases whose cost is known; 0 with mask 0: nothing */
+    u32 kind;
+    u32 ideal;
+    u32 conflict_free;
+    i32 delta[LANES];
+    u16 cost[PHASES]; /* sectors, or wavefronts */
+} Memo;
+
+/* How many values there are among x[l] of the lanes in m. */
+static int distinct(const u64 *x, u32 m) {
+    int n = 0;
+    while (m) {
+        const u64 first = x[__builtin_ctz(m)];
+        u32 same;
+        LANE_BITS(same, x[l] == first);
+        m &= ~same;
+        n++;
+    }
+    return n;
+}
+
+static u32 sectors_of(const u64 *a, u32 m) {
+    u64 sector[LANES];
+    for (int l = 0; l < LANES; l++) sector[l] = a[l] / SECTOR;
+    return (u32)distinct(sector, m);
+}
+
+/* Words in the fullest bank, over accesses of `width` bytes by the lanes in m. */
+static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
+    u8 words[BANKS] = {0};
+    u64 piece[LANES];
+    const u32 unit = width < WORD ? WORD : width;
+    u32 most = 0;
+    for (int l = 0; l < LANES; l++) piece[l] = a[l] / unit;
+    while (m) {
+        const u64 first = piece[__builtin_ctz(m)];
+        u32 same;
+        LANE_BITS(same, piece[l] == first);
+        m &= ~same;
+        for (u32 k = 0; k < unit / WORD; k++) {
+            u8 *bank = &words[(first * (unit / WORD) + k) % BANKS];
+            if (++*bank > most) most = *bank;
+        }
+    }
+    return most;
+}
+
+/* Whether lanes at `distance` read the same, wherever both are active. */
+static int pairs_agree(const u64 *a, u32 m, int distance) {
+    for (int l = 0; l < LANES; l++)
+        if (m >> l & 1 && m >> (l ^ distance) & 1 && a[l] != a[l ^ distance]) return 0;
+    return 1;
+}
+
+/* Wavefronts of a shared request and those it would take without bank conflicts: the rule of
+ * analysis.coalescing.shared_wavefronts, which a test holds against this one. */
+static u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_free) {
+    int groups = width <= WORD ? 1 : (int)(width / WORD);
+    u32 total = 0;
+    if (!is_store && groups > 1 && (pairs_agree(a, m, 1) || pairs_agree(a, m, 2))) groups /= 2;
+    *conflict_free = 0;
+    for (int g = 0; g < groups; g++) {
+        const int lanes = LANES / groups;
+        const u32 of_group = m & ((lanes == LANES ? FULL : (1u << lanes) - 1) << g * lanes);
+        if (!of_group) continue;
+        total += fullest_bank(a, width, of_group);
+        ++*conflict_free;
+    }
+    return total;
+}
+
+static u32 ceil_div(u32 x, u32 y) { return (x + y - 1) / y; }
+
+/* Count a request and return the shape of its addresses. Inactive lanes of `a` hold the address
+ * of an active one. */
+static u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
+    Count *count = &c->count[c->pc];
+    Memo *memo = (Memo *)c->memo + c->pc;
+    const u64 first = a[__builtin_ctz(m)];
+    const u32 phase = (u32)first % PHASES;
+    const int shared = space == SPACE_SHARED;
+    i32 delta[LANES];
+    i64 wide[LANES];
+    u64 same = 0, far = 0;
+    for (int l = 0; l < LANES; l++) {
+        wide[l] = (i64)(a[l] - first);
+        far |= (u64)(wide[l] + 0x40000000) >> 31;
+        delta[l] = (i32)wide[l];
+    }
+    count->requests++;
+    for (int l = 0; l < LANES; l++) same |= (u64)(u32)(delta[l] ^ memo->delta[l]);
+    if (memo->mask != m || same || far) {
+        memo->mask = far ? 0 : m;
+        memo->known = 0;
+        memcpy(memo->delta, delta, sizeof delta);
+        u64 not_contiguous = far, not_broadcast = far;
+        for (int l = 0; l < LANES; l++) {
+            not_contiguous |= (u64)(u32)(delta[l] ^ (i32)(l * (int)i->width));
+            not_broadcast |= (u64)(u32)delta[l];
+        }
+        memo->kind = m == FULL && !not_contiguous ? CONTIGUOUS : not_broadcast ? GENERAL : BROADCAST;
+        const u32 bytes = (u32)distinct(a, m) * i->width;
+        memo->ideal = ceil_div(bytes, shared ? BANKS * WORD : SECTOR);
+    }
+    if (!(memo->known >> phase & 1)) {
+        memo->cost[phase] = (u16)(shared ? wavefronts_of(a, i->width, is_store, m,
+                                                         &memo->conflict_free)
+                                         : sectors_of(a, m));
+        memo->known |= 1u << phase;
+    }
+    count->ideal += memo->ideal;
+    if (shared) {
+        count->wavefronts += memo->cost[phase];
+        count->conflict_free += memo->conflict_free;
+    } else {
+        count->sectors += memo->cost[phase];
+    }
+    return memo->kind;
+}
+
+/* The addresses of a request; inactive lanes get that of the first active one. */
+static void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
+    const u32 *low = vector(w, i->s[0]), *uniform = vector(w, i->s[1]);
+    const u32 scale = i->flags >> SCALE_SHIFT & 7;
+    const u64 base = uniform[0] | (i->flags & UNIFORM_64 ? (u64)uniform[LANES] << 32 : 0);
+    if (i->flags & ADDRESS_64) {
+        const u64 offset = base + (u64)i->imm;
+        for (int l = 0; l < LANES; l++)
+            a[l] = ((u64)low[LANES + l] << 32 | low[l]) + offset;
+    } else if (i->flags & UNIFORM_64) {
+        const u64 offset = base + (u64)i->imm;
+        for (int l = 0; l < LANES; l++)
+            a[l] = ((i->flags & ADDRESS_SIGNED ? (u64)(i64)(i32)low[l] : low[l]) << scale) + offset;
+    } else { /* 32-bit spaces: the sum wraps */
+        const u32 offset = (u32)base + (u32)i->imm;
+        for (int l = 0; l < LANES; l++) a[l] = (u32)((low[l] << scale) + offset);
+    }
+    if (m != FULL) {
+        const u64 first = a[__builtin_ctz(m)];
+        for (int l = 0; l < LANES; l++)
+            if (!(m >> l & 1)) a[l] = first;
+    }
+}
+
+static void memory_fault(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane,
+                         u64 address, int is_store) {
+    if (c->fault.kind) return;
+    stop(c, kind);
+    c->fault.space = space;
+    c->fault.width = i->width;
+    c->fault.address = address;
+    c->fault.warp = w->index;
+    c->fault.lane = (u32)lane;
+    c->fault.is_store = (u32)is_store;
+}
+
+static int inside(const Allocation *x, u64 low, u64 high) {
+    return low >= x->base && high <= x->base + x->bytes && high >= low;
+}
+
+static const Allocation *allocation_of(Worker *c, u64 low, u64 high) {
+    const Launch *launch = c->launch;
+    u32 *last = &c->last_allocation[c->pc];
+    if (*last < launch->allocation_count && inside(&launch->allocations[*last], low, high))
+        return &launch->allocations[*last];
+    for (u32 k = 0; k < launch->allocation_count; k++)
+        if (inside(&launch->allocations[k], low, high)) {
+            *last = k;
+            return &launch->allocations[k];
+        }
+    return NULL;
+}
+
+/* Where each lane's bytes are on the host. False, with the fault noted, where one may not go. */
+static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
+                   u8 **at) {
+    const Launch *launch = c->launch;
+    u64 low = ~0ull, high = 0, bits = 0;
+    for (int l = 0; l < LANES; l++) {
+        low = a[l] < low ? a[l] : low;
+        high = a[l] > high ? a[l] : high;
+        bits |= a[l];
+    }
+    if (bits & (i->width - 1)) {
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1 && a[l] & (i->width - 1)) {
+                memory_fault(c, w, i, MISALIGNED, space, l, a[l], is_store);
+                return 0;
+            }
+    }
+    if (space == SPACE_SHARED || space == SPACE_LOCAL) {
+        const u64 from = space == SPACE_SHARED ? launch->shared_base : 0;
+        const u64 to = space == SPACE_SHARED ? launch->shared_bytes : launch->local_bytes;
+        if (low < from || high + i->width > to) {
+            for (int l = 0; l < LANES; l++)
+                if (m >> l & 1 && (a[l] < from || a[l] + i->width > to)) {
+                    memory_fault(c, w, i, OUT_OF_BOUNDS, space, l, a[l], is_store);
+                    return 0;
+                }
+        }
+        u8 *base = space == SPACE_SHARED ? c->shared : w->local;
+        const u64 pitch = space == SPACE_SHARED ? 0 : launch->local_bytes;
+        for (int l = 0; l < LANES; l++) at[l] = base + (u64)l * pitch + a[l];
+        return 1;
+    }
+    const Allocation *all = allocation_of(c, low, high + i->width);
+    if (all && (all->writable || !is_store)) {
+        for (int l = 0; l < LANES; l++) at[l] = all->host + (a[l] - all->base);
+        return 1;
+    }
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        const Allocation *one = allocation_of(c, a[l], a[l] + i->width);
+        if (!one || (is_store && !one->writable)) {
+            memory_fault(c, w, i, one ? WRITE_TO_CONSTANT : OUT_OF_BOUNDS, space, l, a[l],
+                         is_store);
+            return 0;
+        }
+        at[l] = one->host + (a[l] - one->base);
+    }
+    for (int l = 0; l < LANES; l++)
+        if (!(m >> l & 1)) at[l] = at[__builtin_ctz(m)];
+    return 1;
+}
+
+/* Local memory is interleaved by words, so that a warp's same variable is one run of bytes. */
+static void interleave(u64 *a) {
+    for (int l = 0; l < LANES; l++)
+        a[l] = a[l] / WORD * (LANES * WORD) + (u64)l * WORD + a[l] % WORD;
+}
+
+static void count_local(Worker *c, const Ins *i, const u64 *local, u32 m) {
+    Count *count = &c->count[c->pc];
+    count->requests++;
+    for (u32 k = 0; k < (i->width < WORD ? 1 : i->width / WORD); k++) {
+        u64 a[LANES];
+        for (int l = 0; l < LANES; l++) a[l] = local[l] + k * WORD;
+        interleave(a);
+        count->sectors += sectors_of(a, m);
+    }
+    count->ideal += ceil_div((u32)__builtin_popcount(m) * i->width, SECTOR);
+}
+
+static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64 address) {
+    if (c->unwritten_reads++) return;
+    const Fault before = c->fault;
+    memset(&c->fault, 0, sizeof c->fault);
+    memory_fault(c, w, i, OUT_OF_BOUNDS, SPACE_SHARED, lane, address, 0);
+    c->unwritten = c->fault;
+    c->fault = before;
+}
+
+static void check_written(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m) {
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        u8 all = 1;
+        for (u32 k = 0; k < i->width; k++) all &= c->shared_written[a[l] + k];
+        if (!all) note_unwritten(c, w, i, l, a[l]);
+    }
+}
+
+static void mark_written(Worker *c, const Ins *i, const u64 *a, u32 m) {
+    for (int l = 0; l < LANES; l++)
+        if (m >> l & 1) memset(c->shared_written + a[l], 1, i->width);
+}
+
+static inline u32 word_at(const u8 *p) { u32 x; memcpy(&x, p, 4); return x; }
+
+static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
+    switch (i->width) {
+    case 1:
+        EACH_LANE(m, d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i8)*at[l] : *at[l]);
+        break;
+    case 2:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1) {
+                u16 x;
+                memcpy(&x, at[l], 2);
+                if (i->flags & STORE_HIGH) d[l] = (d[l] & 0xffffu) | (u32)x << 16;
+                else d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i16)x : x;
+            }
+        break;
+    case 4:
+        if (m == FULL && kind == CONTIGUOUS) memcpy(d, at[0], LANES * WORD);
+        else if (kind == BROADCAST) {
+            const u32 x = word_at(at[__builtin_ctz(m)]);
+            EACH_LANE(m, d[l] = x);
+        } else if (m == FULL)
+            for (int l = 0; l < LANES; l++) d[l] = word_at(at[l]);
+        else
+            for (int l = 0; l < LANES; l++)
+                if (m >> l & 1) d[l] = word_at(at[l]);
+        break;
+    default:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1)
+                for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(at[l] + k * WORD);
+    }
+}
+
+static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 *x) {
+    switch (i->width) {
+    case 1:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1) *at[l] = (u8)x[l];
+        break;
+    case 2:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1) {
+                const u16 half = (u16)(i->flags & STORE_HIGH ? x[l] >> 16 : x[l]);
+                memcpy(at[l], &half, 2);
+            }
+        break;
+    case 4:
+        if (m == FULL && kind == CONTIGUOUS) memcpy(at[0], x, LANES * WORD);
+        else
+            for (int l = 0; l < LANES; l++)
+                if (m >> l & 1) memcpy(at[l], &x[l], 4);
+        break;
+    default:
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1)
+                for (u32 k = 0; k < i->width / WORD; k++)
+                    memcpy(at[l] + k * WORD, &x[k * LANES + l], 4);
+    }
+}
+
+/* One space, all lanes of m. */
+static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a,
+                         int is_store) {
+    u8 *at[LANES];
+    u32 kind = GENERAL;
+    if (!resolve(c, w, i, a, m, space, is_store, at)) return;
+    if (space == SPACE_LOCAL) count_local(c, i, a, m);
+    else kind = count_request(c, i, a, m, space, is_store);
+    if (space == SPACE_SHARED) {
+        if (is_store) mark_written(c, i, a, m);
+        else check_written(c, w, i, a, m);
+    }
+    if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
+    else read_lanes(i, at, kind, m, vector(w, i->d[0]));
+}
+
+static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
+    const Launch *launch = c->launch;
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    u64 a[LANES];
+    addresses(w, i, m, a);
+    if (space != SPACE_GENERIC) {
+        access_space(c, w, i, m, space, a, is_store);
+        return;
+    }
+    /* A generic address says by its window which space it means. */
+    const u64 window = 1ull << 24;
+    u32 in_shared, in_local;
+    LANE_BITS(in_shared, a[l] - launch->shared_window < window);
+    LANE_BITS(in_local, a[l] - launch->local_window < window);
+    const u32 part[3] = {m & in_shared, m & in_local, m & ~in_shared & ~in_local};
+    const u64 start[3] = {launch->shared_window, launch->local_window, 0};
+    const u32 spaces[3] = {SPACE_SHARED, SPACE_LOCAL, SPACE_GLOBAL};
+    for (int k = 0; k < 3; k++) {
+        u64 b[LANES];
+        if (!part[k] || c->fault.kind) continue;
+        const u64 first = a[__builtin_ctz(part[k])];
+        for (int l = 0; l < LANES; l++) b[l] = (part[k] >> l & 1 ? a[l] : first) - start[k];
+        access_space(c, w, i, part[k], spaces[k], b, is_store);
+    }
+}
+
+static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 0); }
+static void op_STORE(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 1); }
+
+/* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */
+static void op_LOAD_CONSTANT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    const Bank *bank = &c->launch->banks[i->aux % BANKS_OF_CONSTANTS];
+    const u32 *offset = vector(w, i->s[0]);
+    u32 *d = vector(w, i->d[0]);
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        const u64 from = (u32)(offset[l] + (u32)i->imm);
+        if (from % i->width || from + i->width > bank->bytes) {
+            memory_fault(c, w, i, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l,
+                         from, 0);
+            return;
+        }
+        const u8 *p = bank->data + from;
+        if (i->width == 1) d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i8)*p : *p;
+        else if (i->width == 2) {
+            u16 x;
+            memcpy(&x, p, 2);
+            d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i16)x : x;
+        } else
+            for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(p + k * WORD);
+    }
+}
+
+#define MEMORY_OPS(OP) OP(LOAD) OP(STORE) OP(LOAD_CONSTANT)
+
+#endif

@@ -1,0 +1,11 @@
+"""What each SASS opcode means: one function per opcode, by family.
+
+`REGISTRY` holds them all. A function takes an instruction and says, through `Lowering`, which
+operation of the native core it is and where its operands are; opcodes, modifiers and operands
+that nobody declared are refused by name.
+"""
+
+from toolkit.sass.isa import control, floating, integer, memory
+from toolkit.sass.isa.registry import REGISTRY, Semantics, lower
+
+__all__ = ["REGISTRY", "Semantics", "control", "floating", "integer", "lower", "memory"]

@@ -1,0 +1,128 @@
+"""Branches, reconvergence, calls, barriers, and what has no effect on a simulation."""
+
+from __future__ import annotations
+
+from toolkit.sass.core import PT
+from toolkit.sass.instruction import Immediate, Instruction, Operand, Register
+from toolkit.sass.isa.integer import is_predicate
+from toolkit.sass.isa.registry import Lowering, opcode
+
+ARRIVE, REDUCE = 1, 2  # BARRIER_* of control.h
+BRANCH_HINTS = "U INC DEC NODEC NOINC REL ABS DIV CONV WARP DEFER COLLECTIVE ALL"
+
+
+@opcode("EXIT", modifiers="KEEPREFCOUNT PREEMPTED")
+def exit_(i: Instruction, to: Lowering) -> None:
+    to.emit("EXIT", ps=[to.predicate(i.operands[0]) if i.operands else PT])
+
+
+@opcode("BRA", modifiers="U DIV CONV INC DEC")
+def bra(i: Instruction, to: Lowering) -> None:
+    """[predicate,] target; .DIV and .CONV: a mask of lanes, target."""
+    *conditions, target = i.operands
+    if "DIV" in i.modifiers:
+        (lanes,) = conditions
+        to.emit("BRANCH_IF_SPLIT", s=[to.u32(lanes)], imm=to.target(target))
+        return
+    if "CONV" in i.modifiers:
+        return
+    ps = [to.predicate(condition) for condition in conditions] or [PT]
+    to.emit("BRANCH", ps=ps, imm=to.target(target))
+
+
+@opcode("JMP")
+def jmp(i: Instruction, to: Lowering) -> None:
+    bra(i, to)
+
+
+@opcode("CALL", modifiers="REL ABS NOINC")
+def call(i: Instruction, to: Lowering) -> None:
+    """A jump: where to return to is in registers already."""
+    *_, target = i.operands
+    if isinstance(target, Immediate):
+        to.emit("BRANCH", ps=[PT], imm=to.target(target))
+
+
+@opcode("RET", modifiers="REL ABS NODEC")
+def ret(i: Instruction, to: Lowering) -> None:
+    """register, base of what it is relative to"""
+    register, *base = i.operands
+    if isinstance(register, Register):
+        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+
+
+@opcode("BRX", "BRXU", "JMX", "JMXU")
+def brx(i: Instruction, to: Lowering) -> None:
+    """register, base; with an operand more in between where it may be uniform"""
+    register, *base = i.operands
+    if isinstance(register, Register):
+        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+
+
+def base_address(to: Lowering, operands: list[Operand]) -> int:
+    return 16 * to.target(operands[-1]) if operands else 0
+
+
+@opcode("BSSY", modifiers="RELIABLE RECONVERGENT")
+def bssy(i: Instruction, to: Lowering) -> None:
+    to.emit("BSSY", aux=barrier_index(i.operands[0]))
+
+
+@opcode("BSYNC", modifiers="RELIABLE RECONVERGENT")
+def bsync(i: Instruction, to: Lowering) -> None:
+    to.emit("BSYNC", aux=barrier_index(i.operands[0]))
+
+
+@opcode("BREAK", modifiers="RELIABLE RECONVERGENT")
+def break_(i: Instruction, to: Lowering) -> None:
+    *conditions, barrier = i.operands
+    ps = [to.predicate(condition) for condition in conditions] or [PT]
+    to.emit("BREAK", ps=ps, aux=barrier_index(barrier))
+
+
+def barrier_index(operand: Operand) -> int:
+    assert isinstance(operand, Register)
+    assert operand.file == "B"
+    return operand.index
+
+
+@opcode("WARPSYNC", modifiers="ALL COLLECTIVE EXCLUSIVE")
+def warpsync(i: Instruction, to: Lowering) -> None:
+    """A mask of lanes, none for all of them; .COLLECTIVE also names where they go on."""
+    if "ALL" in i.modifiers or not i.operands:
+        to.emit("WARPSYNC", s=[to.word(0xFFFFFFFF)])
+    else:
+        to.emit("WARPSYNC", s=[to.u32(i.operands[0])])
+
+
+@opcode("YIELD")
+def yield_(i: Instruction, to: Lowering) -> None:
+    to.emit("YIELD")
+
+
+@opcode("BAR", modifiers="SYNC ARV RED POPC AND OR DEFER_BLOCKING")
+def bar(i: Instruction, to: Lowering) -> None:
+    """barrier [, threads] [, predicate that is reduced]"""
+    numbers = [x for x in i.operands if not is_predicate(x)]
+    predicates = [to.predicate(x) for x in i.operands if is_predicate(x)]
+    flags = (ARRIVE if "ARV" in i.modifiers else 0) | (REDUCE if "RED" in i.modifiers else 0)
+    to.emit("BARRIER", s=[to.u32(x) for x in numbers], ps=predicates, flags=flags)
+
+
+@opcode("BPT", modifiers="TRAP")
+def bpt(i: Instruction, to: Lowering) -> None:
+    to.emit("TRAP")
+
+
+@opcode("NOP", modifiers="SYNC")
+@opcode("MEMBAR", modifiers="SC ALL CTA GPU SYS VC")
+@opcode("ERRBAR")
+@opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I")
+@opcode("NANOSLEEP", modifiers="SYNCALL WARP")
+@opcode("WARPSYNC_NOP")
+@opcode("DEPBAR", modifiers="LE")
+@opcode("LDGDEPBAR")
+@opcode("ACQBULK", "PREEXIT", "FENCE", "ENDCOLLECTIVE", "PMTRIG")
+def nop(i: Instruction, to: Lowering) -> None:
+    """Order in memory, sleep and scoreboards: one warp runs at a time here, in order."""
+    to.emit("NOP")
