@@ -1,0 +1,171 @@
+"""Raw counts of an execution under Nsight Compute's names, whoever counted: simulator or silicon.
+
+Each name has a class, which says what agreement means:
+
+- exact     equal to the hardware's to the last digit
+- noisy     the hardware adds what other traffic causes (arbitration): compared with a tolerance
+- modelled  a model's estimate: graded by its error
+
+`InstructionCounts` are the same facts for one machine instruction; `totals` sums them up to the
+counters, and `by_line` to those of each source line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+CounterClass = Literal["exact", "noisy", "modelled"]
+MemorySpace = Literal["global", "shared", "local", "constant", "generic"]
+MemoryAction = Literal["load", "store", "reduction", "atomic", "copy"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstructionCounts:
+    """What one machine instruction did, over all warps of a launch.
+
+    `address` is in bytes from the start of the code; `file` and `line` are its CUDA source, None
+    where unknown. `executed` counts warps that issued it (also where every lane's guard was
+    false), `threads` their active lanes, `predicated` those of them whose guard was true.
+
+    Of an access to memory: `space`, `action`, `bytes_per_lane`; `requests` that reached memory
+    (a warp of which at least one lane took part); `sectors` of 32 bytes and their fewest
+    possible number (global, local), or `wavefronts` and the part of them without bank conflicts
+    (shared). `ideal` is the fewest sectors or wavefronts that could carry the bytes that differ.
+    Of a branch: lanes that took it, and warps that it split.
+    """
+
+    address: int
+    opcode: str
+    text: str
+    file: str | None
+    line: int | None
+    executed: int
+    threads: int
+    predicated: int
+    space: MemorySpace | None = None
+    action: MemoryAction | None = None
+    bytes_per_lane: int = 0
+    requests: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    conflict_free: int = 0
+    ideal: int = 0
+    taken: int = 0
+    divergent: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counter:
+    """A counter: its name at Nsight Compute, its class, what it counts, and how it is summed."""
+
+    name: str
+    grade: CounterClass
+    meaning: str
+    of: Callable[[InstructionCounts], int] = field(repr=False)
+
+
+def _memory(
+    space: MemorySpace, actions: tuple[MemoryAction, ...], quantity: str
+) -> Callable[[InstructionCounts], int]:
+    def count(i: InstructionCounts) -> int:
+        return int(getattr(i, quantity)) if i.space == space and i.action in actions else 0
+
+    return count
+
+
+def _operation(*opcodes: str) -> Callable[[InstructionCounts], int]:
+    def count(i: InstructionCounts) -> int:
+        return i.predicated if i.opcode in opcodes else 0
+
+    return count
+
+
+def _counters() -> Iterable[Counter]:
+    def exact(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
+        return Counter(name=f"{name}.sum", grade="exact", meaning=meaning, of=of)
+
+    def noisy(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
+        return Counter(name=f"{name}.sum", grade="noisy", meaning=meaning, of=of)
+
+    yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed)
+    yield exact("smsp__thread_inst_executed", "thread instructions", lambda i: i.threads)
+    yield exact(
+        "smsp__thread_inst_executed_pred_on",
+        "thread instructions whose predicate is true",
+        lambda i: i.predicated,
+    )
+    for operation, opcodes in (
+        ("ffma", ("FFMA", "FFMA32I")),
+        ("fadd", ("FADD", "FADD32I")),
+        ("fmul", ("FMUL", "FMUL32I")),
+        ("dfma", ("DFMA",)),
+        ("dadd", ("DADD",)),
+        ("dmul", ("DMUL",)),
+    ):
+        yield exact(
+            f"smsp__sass_thread_inst_executed_op_{operation}_pred_on",
+            f"{operation.upper()} of threads whose predicate is true",
+            _operation(*opcodes),
+        )
+    sides: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
+    for short, action in sides:
+        for space in ("global", "local"):
+            what = f"{space} {action}s"
+            yield exact(
+                f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{short}",
+                f"requests of {what}",
+                _memory(space, (action,), "requests"),  # type: ignore[arg-type]
+            )
+            yield exact(
+                f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}",
+                f"32-byte sectors of {what}",
+                _memory(space, (action,), "sectors"),  # type: ignore[arg-type]
+            )
+    for short, action in sides:
+        yield exact(
+            f"smsp__sass_inst_executed_op_shared_{short}",
+            f"warp instructions that are shared {action}s",
+            _memory("shared", (action,), "executed"),
+        )
+        of_wavefronts = _memory("shared", (action,), "wavefronts")
+        maker = exact if short == "ld" else noisy
+        yield maker(
+            f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}",
+            f"wavefronts of shared {action}s",
+            of_wavefronts,
+        )
+        yield noisy(
+            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}",
+            f"wavefronts of shared {action}s that bank conflicts cause",
+            _conflicts(action),
+        )
+
+
+def _conflicts(action: MemoryAction) -> Callable[[InstructionCounts], int]:
+    wavefronts = _memory("shared", (action,), "wavefronts")
+    free = _memory("shared", (action,), "conflict_free")
+    return lambda i: wavefronts(i) - free(i)
+
+
+COUNTERS: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _counters()})
+
+
+def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
+    """The counters of a launch: every name in `COUNTERS`, zeros included."""
+    listed = tuple(instructions)
+    return {name: sum(map(counter.of, listed)) for name, counter in COUNTERS.items()}
+
+
+def by_line(
+    instructions: Iterable[InstructionCounts],
+) -> dict[tuple[str, int], dict[str, int]]:
+    """The counters of each (file, line); instructions without a line are left out."""
+    lines: dict[tuple[str, int], list[InstructionCounts]] = {}
+    for instruction in instructions:
+        if instruction.file is not None and instruction.line is not None:
+            lines.setdefault((instruction.file, instruction.line), []).append(instruction)
+    return {place: totals(listed) for place, listed in sorted(lines.items())}
+

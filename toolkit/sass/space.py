@@ -1,0 +1,171 @@
+"""The device's address space: buffers with addresses, and the constant bank of a launch.
+
+Addresses are made up, with what kernels may rely on: buffers are aligned like cudaMalloc's and
+lie apart, so that a step outside one is never a step into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.geometry import Geometry
+from toolkit.executor import Argument
+from toolkit.sass.core import ALLOCATION
+from toolkit.sass.program import Parameter
+
+FIRST_ADDRESS = 0x7F0000000000
+ALIGNMENT = 512  # of cudaMalloc
+GAP = 1 << 16
+
+# Generic addresses of a thread's shared and local memory; 16 MiB each.
+SHARED_WINDOW = 0x7E0000000000
+LOCAL_WINDOW = 0x7E8000000000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """Device memory with an address; `name` is for messages."""
+
+    name: str
+    address: int
+    data: NDArray[np.uint8]
+    writable: bool = True
+
+    @property
+    def bytes(self) -> int:
+        return self.data.nbytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankLayout:
+    """Where constant bank 0 holds what the driver puts there, in bytes."""
+
+    parameters: int
+    block: int
+    grid: int
+    stack_pointer: int
+    shared_window: int | None
+    local_window: int | None
+
+
+# Found in compiled code; the first parameter's place is also in each cubin.
+_BEFORE_100 = BankLayout(
+    parameters=0x160, block=0x0, grid=0xC, stack_pointer=0x28, shared_window=0x18, local_window=0x20
+)
+_SM_90 = BankLayout(
+    parameters=0x210, block=0x0, grid=0xC, stack_pointer=0x28, shared_window=0x18, local_window=0x20
+)
+_SINCE_100 = BankLayout(
+    parameters=0x380,
+    block=0x360,
+    grid=0x370,
+    stack_pointer=0x37C,
+    shared_window=None,
+    local_window=None,
+)
+
+
+def bank_layout(architecture: int) -> BankLayout:
+    """The layout of bank 0 for an architecture such as 86."""
+    if architecture >= 100:
+        return _SINCE_100
+    return _SM_90 if architecture >= 90 else _BEFORE_100
+
+
+def place(named: Sequence[tuple[str, NDArray[np.uint8], bool]], first: int = FIRST_ADDRESS) -> list[Buffer]:
+    """Give each (name, bytes, writable) an address, in order, apart from each other."""
+    buffers = []
+    for name, data, writable in named:
+        buffers.append(Buffer(name=name, address=first, data=data, writable=writable))
+        first += -(-(data.nbytes + GAP) // ALIGNMENT) * ALIGNMENT
+    return buffers
+
+
+def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
+    """The buffers as the core reads them."""
+    table = np.zeros(max(1, len(buffers)), dtype=ALLOCATION)
+    for row, buffer in zip(table, buffers, strict=False):
+        row["base"], row["bytes"] = buffer.address, buffer.bytes
+        row["host"], row["writable"] = buffer.data.ctypes.data, buffer.writable
+    return table
+
+
+def pack_parameters(
+    kernel: str,
+    parameters: Sequence[Parameter],
+    arguments: Sequence[Argument],
+    addresses: Mapping[int, int],
+) -> bytes:
+    """The bytes of the kernel's parameters: addresses of arrays, values of scalars and structs.
+
+    `addresses` maps the position of each array among the arguments to its device address.
+    Raises InputError for a wrong number of arguments or one of the wrong size.
+    """
+    if len(arguments) != len(parameters):
+        raise InputError(
+            f"{kernel} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
+            f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
+        )
+    end = max((parameter.offset + parameter.size for parameter in parameters), default=0)
+    packed = bytearray(end)
+    for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
+        if index in addresses:
+            value = addresses[index].to_bytes(8, "little")
+            what = f"a device buffer ({argument.dtype} array, an 8-byte pointer)"
+        else:
+            value = argument.tobytes()
+            what = f"{argument.dtype} ({argument.nbytes} bytes)"
+        if len(value) != parameter.size:
+            raise InputError(
+                f"argument {index} of {kernel} is {what}; the kernel's parameter {index} has "
+                f"{parameter.size} bytes: give {_of_size(parameter.size)}"
+            )
+        packed[parameter.offset : parameter.offset + parameter.size] = value
+    return bytes(packed)
+
+
+def _of_size(size: int) -> str:
+    known = {
+        1: "a NumPy scalar such as int8",
+        2: "a NumPy scalar such as int16 or float16",
+        4: "a NumPy scalar such as int32 or float32",
+        8: "an array (for a pointer), or a scalar such as int64 or float64",
+    }
+    return known.get(size, f"a NumPy structured scalar (numpy.void) of {size} bytes")
+
+
+def launch_bank(
+    initial: bytes,
+    parameters: bytes,
+    *,
+    architecture: int,
+    parameter_base: int,
+    geometry: Geometry,
+    stack_bytes: int,
+) -> NDArray[np.uint8]:
+    """Constant bank 0 of a launch: the driver's words, then the parameters."""
+    layout = bank_layout(architecture)
+    size = max(len(initial), parameter_base + len(parameters), layout.parameters)
+    bank = np.zeros(-(-size // 16) * 16, dtype=np.uint8)
+    bank[: len(initial)] = np.frombuffer(initial, dtype=np.uint8)
+
+    def put(offset: int, *words: int) -> None:
+        bank[offset : offset + 4 * len(words)] = np.array(words, dtype="<u4").view(np.uint8)
+
+    put(layout.block, *geometry.block)
+    put(layout.grid, *geometry.grid)
+    put(layout.stack_pointer, stack_bytes)
+    for offset, window in (
+        (layout.shared_window, SHARED_WINDOW),
+        (layout.local_window, LOCAL_WINDOW),
+    ):
+        if offset is not None:
+            put(offset, window & 0xFFFFFFFF, window >> 32)
+    packed = np.frombuffer(parameters, dtype=np.uint8)
+    bank[parameter_base : parameter_base + len(parameters)] = packed
+    return bank
