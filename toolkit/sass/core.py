@@ -23,7 +23,9 @@ PREDICATE_NOT = 0x80
 SOURCES = 6
 BANKS_OF_CONSTANTS = 8
 
-REMEDY = "install a C compiler (gcc or clang) and reinstall: pip install --force-reinstall --no-deps"
+REMEDY = (
+    "install a C compiler (gcc or clang) and reinstall: pip install --force-reinstall --no-deps"
+)
 
 # One instruction, as core.h has it.
 INSTRUCTION = np.dtype(
@@ -150,4 +152,6 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
+    core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
+    core.core_probe.restype = c_uint32
     return core

@@ -30,11 +30,11 @@ static Handler *const handlers[] = {
 #undef HANDLER
 };
 
-/* The operations in the order of their numbers; control operations follow one empty name. */
+/* The operations in the order of their numbers. */
 static const char *const names[] = {
     "NOP",
 #define STRING(x) #x,
-    DATA_OPS(STRING) "", CONTROL_OPS(STRING)
+    DATA_OPS(STRING) CONTROL_OPS(STRING)
 #undef STRING
 };
 
@@ -137,6 +137,7 @@ static void run_warp(Worker *c, Warp *w) {
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
     }
     c->budget -= SLICE - left;
+    if (c->budget < 0) stop(c, LIMIT);
 }
 
 /* Open each barrier that all its threads have reached. Whether one was. */
@@ -185,7 +186,7 @@ static void start_warp(Worker *c, u32 index) {
     w->p[PT] = w->p[UPT] = FULL;
 }
 
-static void run_block(Worker *c, u64 block) {
+static void start_block(Worker *c, u64 block) {
     const Launch *launch = c->launch;
     c->block = block;
     c->ctaid[0] = (u32)(block % launch->grid[0]);
@@ -195,6 +196,10 @@ static void run_block(Worker *c, u64 block) {
     memset(c->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
     memset(c->shared_written, 0, launch->shared_bytes);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
+}
+
+/* Run the block in hand until all its warps have left. */
+static void run_warps(Worker *c) {
     for (;;) {
         for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) run_warp(c, &c->warps[k]);
         if (c->fault.kind) return;
@@ -258,7 +263,10 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
 EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step) {
     for (u64 block = first; block < last && !c->fault.kind; block += step) {
         if (c->launch->cancel) stop(c, CANCELLED);
-        else run_block(c, block);
+        else {
+            start_block(c, block);
+            run_warps(c);
+        }
     }
     return c->fault.kind;
 }
@@ -282,3 +290,5 @@ EXPORT u32 core_runs_here(void) {
     return 1;
 #endif
 }
+
+#include "probe.h"

@@ -1,0 +1,25 @@
+/* For tests: run a program on one warp from any state, and see the state after. */
+#ifndef PROBE_H
+#define PROBE_H
+
+#include "core.h"
+
+/* Run the launch's program on the first warp of `block`, of which `lanes` live. v is
+ * [slots][LANES], p [PREDICATES], b [CONVERGENCE_BARRIERS][LANES]; they hold the state before,
+ * then the one after. The kind of the fault that stopped it. */
+EXPORT u32 core_probe(Worker *c, u64 block, u32 lanes, u32 *v, u32 *p, u32 *b) {
+    Warp *w = c->warps;
+    const size_t registers = (size_t)c->launch->slots * LANES * sizeof(u32);
+    start_block(c, block);
+    w->born = w->alive = w->group[0].mask = lanes;
+    memcpy(w->v, v, registers);
+    memcpy(w->p, p, sizeof w->p);
+    memcpy(w->b, b, sizeof w->b);
+    run_warps(c);
+    memcpy(v, w->v, registers);
+    memcpy(p, w->p, sizeof w->p);
+    memcpy(b, w->b, sizeof w->b);
+    return c->fault.kind;
+}
+
+#endif

@@ -1,0 +1,173 @@
+"""Run instructions on one warp of the native core from any state: what tests look through."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import LaunchError
+from toolkit.sass import core
+from toolkit.sass.core import LANES, PT, UPT
+from toolkit.sass.decode import INSTRUCTION_BYTES, parse_guard, parse_operands
+from toolkit.sass.instruction import RZ, Instruction
+from toolkit.sass.isa.registry import WIDEST_RANGE, ConstantWord, Lowered, lower
+
+FULL = 0xFFFFFFFF
+REGISTERS, PREDICATES, CONVERGENCE_BARRIERS = 256, 8, 16
+
+_INSTRUCTION = re.compile(r"(?:@(!?\w+)\s+)?([\w.]+)\s*(.*)")
+
+Words = NDArray[np.uint32]
+
+
+def _zeros(rows: int) -> Words:
+    return np.zeros((rows, LANES), dtype=np.uint32)
+
+
+def _predicates() -> Words:
+    masks = np.zeros(PREDICATES, dtype=np.uint32)
+    masks[PT] = FULL
+    return masks
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What one warp holds: `r[n, lane]`, `ur[n, lane]` (lanes alike), `p[n]` and `up[n]` masks.
+
+    `b[n, lane]` are the convergence barriers. Rows of RZ, URZ and masks of PT, UPT are as they
+    read.
+    """
+
+    r: Words = field(default_factory=lambda: _zeros(REGISTERS))
+    ur: Words = field(default_factory=lambda: _zeros(REGISTERS))
+    p: Words = field(default_factory=_predicates)
+    up: Words = field(default_factory=_predicates)
+    b: Words = field(default_factory=lambda: _zeros(CONVERGENCE_BARRIERS))
+
+    def copy(self) -> State:
+        return State(**{name: getattr(self, name).copy() for name in ("r", "ur", "p", "up", "b")})
+
+
+def instructions(text: str) -> tuple[Instruction, ...]:
+    """SASS as nvdisasm prints it, each instruction ending in `;` or in a line's end.
+
+    >>> [i.modifiers for i in instructions("@!P0 IADD3.X R0, R2, -R3, RZ, P1, !PT; NOP")]
+    [('X',), ()]
+    """
+    parts = [part.strip() for part in re.split(r"[;\n]", text)]
+    return tuple(_parse(part, index) for index, part in enumerate(filter(None, parts)))
+
+
+def _parse(text: str, index: int) -> Instruction:
+    match = _INSTRUCTION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an instruction")
+    guard, words, operands = match.groups()
+    opcode, *modifiers = words.split(".")
+    return Instruction(
+        address=INSTRUCTION_BYTES * index,
+        opcode=opcode,
+        modifiers=tuple(modifiers),
+        operands=parse_operands(operands),
+        guard=parse_guard(guard) if guard else None,
+        text=text,
+    )
+
+
+def probe(
+    text: str | Sequence[Instruction],
+    state: State,
+    *,
+    architecture: int,
+    constants: Mapping[tuple[int, int], int] | None = None,
+    lanes: int = FULL,
+    grid: tuple[int, int, int] = (1, 1, 1),
+    block: tuple[int, int, int] = (LANES, 1, 1),
+    block_index: int = 0,
+    counts: NDArray[Any] | None = None,
+) -> State:
+    """The state after the instructions and an EXIT, run by the first warp of a block.
+
+    `constants` holds 32-bit words by (bank, offset), zero where there is none; of the warp only
+    `lanes` live. `counts`, one core.COUNT per instruction and one for the EXIT, is added to.
+    Raises UnsupportedError for what cannot be lowered and LaunchError for what stops.
+    """
+    body = instructions(text) if isinstance(text, str) else text
+    program = (*body, _exit(INSTRUCTION_BYTES * len(body)))
+    lowered = lower(program, architecture=architecture)
+    pool = _pool(lowered, constants or {})
+    launch = core.Launch(
+        program=lowered.program.ctypes.data,
+        length=len(program),
+        slots=lowered.slots,
+        pool=pool.ctypes.data,
+        architecture=architecture,
+        grid=grid,
+        block=block,
+        first_ur=lowered.first_uniform,
+    )
+    if counts is None:
+        counts = np.zeros(len(program), dtype=core.COUNT)
+    return _run(launch, lowered, state, counts, lanes, block_index)
+
+
+def _exit(address: int) -> Instruction:
+    return Instruction(
+        address=address, opcode="EXIT", modifiers=(), operands=(), guard=None, text="EXIT"
+    )
+
+
+def _pool(lowered: Lowered, constants: Mapping[tuple[int, int], int]) -> Words:
+    values = [
+        constants.get((entry.bank, entry.offset), 0) if isinstance(entry, ConstantWord) else entry
+        for entry in lowered.pool
+    ]
+    return np.repeat(np.array(values, dtype=np.uint32), LANES)
+
+
+def _run(
+    launch: core.Launch,
+    lowered: Lowered,
+    state: State,
+    counts: NDArray[Any],
+    lanes: int,
+    block_index: int,
+) -> State:
+    after = state.copy()
+    registers = _rows(lowered.first_uniform)
+    uniforms = _rows(lowered.slots - lowered.first_uniform - WIDEST_RANGE)  # less the discard
+    vectors = _zeros(lowered.slots)
+    vectors[registers] = state.r[registers]
+    vectors[lowered.first_uniform :][uniforms] = state.ur[uniforms]
+    predicates = np.zeros(core.PREDICATE_DISCARD + 1, dtype=np.uint32)
+    predicates[: PT + 1], predicates[PT + 1 : UPT + 1] = state.p, state.up
+    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, 1 << 62)
+    if not handle:
+        raise LaunchError("the probe does not fit into this machine's memory")
+    try:
+        kind = core.library().core_probe(
+            handle,
+            block_index,
+            lanes,
+            vectors.ctypes.data,
+            predicates.ctypes.data,
+            after.b.ctypes.data,
+        )
+    finally:
+        core.library().core_free_worker(handle)
+    if kind:
+        raise LaunchError(f"the probe stopped with a fault of kind {kind}")
+    after.r[registers] = vectors[registers]
+    after.ur[uniforms] = vectors[lowered.first_uniform :][uniforms]
+    return replace(after, p=predicates[: PT + 1].copy(), up=predicates[PT + 1 : UPT + 1].copy())
+
+
+def _rows(count: int) -> slice:
+    """The registers that `count` vectors hold; RZ is none of them."""
+    return slice(0, min(count, RZ))
