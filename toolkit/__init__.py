@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit.experiment import profile
     from toolkit.gpu import run
+    from toolkit.simulator import simulate
     from toolkit.store import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "load", "profile", "run", "save"]
+__all__ = ["__version__", "load", "profile", "run", "save", "simulate"]
 
 _HOMES = {
     "profile": "toolkit.experiment",
     "run": "toolkit.gpu",
+    "simulate": "toolkit.simulator",
     "load": "toolkit.store",
     "save": "toolkit.store",
 }

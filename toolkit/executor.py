@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.result import Resources
@@ -47,14 +48,24 @@ class Execution:
     """What came of a launch.
 
     `outputs` are the array arguments, in their order, as the launch left them. `counters` are
-    raw integers under Nsight Compute's names, `samples_s` times of repeated launches; each is
-    empty where it was not collected.
+    raw integers under Nsight Compute's names and `instructions` the same facts for each machine
+    instruction, in order of address; `basis` says how they were obtained. `samples_s` are times
+    of repeated launches. Each is empty where it was not collected. `notes` are for the reader:
+    what was done otherwise than asked, what looks wrong.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
     resources: Resources
     counters: Mapping[str, int] = field(default_factory=dict)
+    instructions: tuple[InstructionCounts, ...] = ()
+    basis: str | None = None
     samples_s: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> dict[tuple[str, int], dict[str, int]]:
+        """The counters of each source line, by (file, line)."""
+        return by_line(self.instructions)
 
 
 class Executor(Protocol):
@@ -63,6 +74,15 @@ class Executor(Protocol):
     def execute(self, launch: Launch) -> Execution:
         """Run `launch` once. Raises CompileError, LaunchError or InputError."""
         ...
+
+
+def three(extent: int | Sequence[int], what: str) -> tuple[int, int, int]:
+    """(x, y, z) of a grid or block given as one to three sizes. Raises InputError for others."""
+    sizes = (extent,) if isinstance(extent, int) else tuple(extent)
+    if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
+        raise InputError(f"{what} = {extent}: give one to three sizes of at least 1")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
 
 
 def read_source(source: str | Path) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from analysis.errors import (
 from analysis.geometry import Geometry
 from analysis.result import Resources
 from toolkit.environment import driver_library
-from toolkit.executor import Argument, Execution, Launch, read_source
+from toolkit.executor import Argument, Execution, Launch, read_source, three
 
 if TYPE_CHECKING:
     from analysis.devices import Device
@@ -321,8 +321,8 @@ def run(
         name=name,
         kernel=kernel,
         geometry=Geometry(
-            grid=_three(grid, "grid"),
-            block=_three(block, "block"),
+            grid=three(grid, "grid"),
+            block=three(block, "block"),
             dynamic_shared_bytes=dynamic_shared_bytes,
         ),
         arguments=arguments,
@@ -398,10 +398,3 @@ def _compile_error(name: str, log: str) -> CompileError:
 def _argument_code(argument: Any) -> str:
     """The struct code of one kernel argument: "P" for a buffer, else its scalar's."""
     return np.dtype(argument.dtype).char if isinstance(argument, np.generic) else "P"
-
-
-def _three(extent: tuple[int, ...], what: str) -> tuple[int, int, int]:
-    if not 1 <= len(extent) <= 3 or any(size < 1 for size in extent):
-        raise InputError(f"{what} = {extent}: give one to three sizes of at least 1")
-    x, y, z = (*extent, 1, 1)[:3]
-    return x, y, z

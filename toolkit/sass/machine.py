@@ -101,9 +101,21 @@ def run_blocks(
     `advance` is told how many blocks are done, now and then. Raises FaultError, and LaunchError
     where there is not enough memory. On KeyboardInterrupt the core stops within milliseconds.
     """
-    count = 1 if bound.in_order else min(workers or available_cores(), max(map(len, blocks)))
+    cores = 1 if bound.in_order else workers or available_cores()
     with _launched(bound) as launch:
-        return [_run_range(launch, bound, chosen, count, max_instructions, advance) for chosen in blocks]
+        if len(blocks) == 1:
+            return [_run_range(launch, bound, blocks[0], cores, max_instructions, advance)]
+        with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
+            try:
+                futures = [
+                    pool.submit(_run_range, launch, bound, chosen, 1, max_instructions, advance)
+                    for chosen in blocks
+                ]
+                return [future.result() for future in futures]
+            except BaseException:
+                launch.cancel = 1
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def available_cores() -> int:
@@ -118,6 +130,7 @@ def _run_range(
     max_instructions: int | None,
     advance: Callable[[int], None],
 ) -> Run:
+    workers = min(workers, len(chosen))
     length = len(bound.lowered.program)
     counts = np.zeros((workers, length), dtype=core.COUNT)
     budget = UNLIMITED if max_instructions is None else max_instructions

@@ -85,16 +85,14 @@ def ldc(i: Instruction, to: Lowering) -> None:
 
 def load(i: Instruction, to: Lowering, space: int) -> None:
     d, address = i.operands[0], i.operands[-1]
-    flags, offset, sources = addressing(to, address)
-    flags |= space << SPACE_SHIFT
+    flags, offset, sources = addressing(i, to, address, space)
     flags |= SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
     to.emit("LOAD", d=[to.out(d)], s=sources, width=width(i), flags=flags, imm=offset)
 
 
 def store(i: Instruction, to: Lowering, space: int) -> None:
     address, data = i.operands
-    flags, offset, sources = addressing(to, address)
-    flags |= space << SPACE_SHIFT
+    flags, offset, sources = addressing(i, to, address, space)
     assert isinstance(data, Register)
     data_slot = Source(to.slot(data))
     to.emit("STORE", s=[*sources, data_slot], width=width(i), flags=flags, imm=offset)
@@ -105,27 +103,34 @@ def width(i: Instruction) -> int:
     return next((WIDTHS[name] for name in i.modifiers if name in WIDTHS), 4)
 
 
-def addressing(to: Lowering, operand: Operand) -> tuple[int, int, list[Source]]:
-    """Flags, offset and the two address sources (a register or pair, a uniform one or pair)."""
+def addressing(
+    i: Instruction, to: Lowering, operand: Operand, space: int
+) -> tuple[int, int, list[Source]]:
+    """Flags, offset and the two address sources: a register or pair, a uniform one or pair.
+
+    In global and generic memory an address has 64 bits. A lane's register is a pair where it says
+    .64, and on sm_75 wherever the instruction has .E; beside a 32-bit one (.U32, .S32) or alone,
+    a uniform register is the pair.
+    """
     assert isinstance(operand, Address)
-    flags = 0
+    wide = space in (GLOBAL, GENERIC)
+    flags = space << SPACE_SHIFT
     lane, uniform = Source(POOL), Source(POOL)
-    for register in operand.registers:
-        if register.file == "UR":
-            uniform = Source(to.slot(register))
-            # beside a 32-bit register, or alone in global memory, it is a pair
-            if "64" in register.suffix or is_wide(operand):
-                flags |= UNIFORM_64
-        else:
-            lane = Source(to.slot(register))
-            if "64" in register.suffix:
-                flags |= ADDRESS_64
-            if "S32" in register.suffix:
-                flags |= ADDRESS_SIGNED
-            for name in register.suffix:
-                flags |= SCALES.get(name, 0) << SCALE_SHIFT
+    lanes = [register for register in operand.registers if register.file == "R"]
+    uniforms = [register for register in operand.registers if register.file == "UR"]
+    if len(lanes) > 1 or len(uniforms) > 1:
+        to.refuse_operand(operand, "at most one register and one uniform register")
+    for register in lanes:
+        lane = Source(to.slot(register))
+        narrow = {"U32", "S32"} & set(register.suffix)
+        if wide and not narrow and ("64" in register.suffix or "E" in i.modifiers):
+            flags |= ADDRESS_64
+        if "S32" in register.suffix:
+            flags |= ADDRESS_SIGNED
+        for name in register.suffix:
+            flags |= SCALES.get(name, 0) << SCALE_SHIFT
+    for register in uniforms:
+        uniform = Source(to.slot(register))
+        if wide and (not flags & ADDRESS_64 or "64" in register.suffix):
+            flags |= UNIFORM_64
     return flags, operand.offset, [lane, uniform]
-
-
-def is_wide(operand: Address) -> bool:
-    return operand.descriptor is not None or any("U32" in r.suffix for r in operand.registers)

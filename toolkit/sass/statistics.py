@@ -1,0 +1,57 @@
+"""From the core's counts per instruction to those that the analysis names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from analysis.counters import InstructionCounts, MemoryAction, MemorySpace
+from toolkit.sass.core import COUNT
+from toolkit.sass.instruction import Instruction
+from toolkit.sass.isa.memory import width
+from toolkit.sass.translate import Translated
+
+_ACCESSES: dict[str, tuple[MemorySpace, MemoryAction]] = {
+    "LDG": ("global", "load"),
+    "STG": ("global", "store"),
+    "LDS": ("shared", "load"),
+    "STS": ("shared", "store"),
+    "LDL": ("local", "load"),
+    "STL": ("local", "store"),
+    "LD": ("generic", "load"),
+    "ST": ("generic", "store"),
+    "ATOMG": ("global", "atomic"),
+    "ATOM": ("generic", "atomic"),
+    "ATOMS": ("shared", "atomic"),
+    "RED": ("global", "reduction"),
+    "REDG": ("global", "reduction"),
+    "REDS": ("shared", "reduction"),
+    "LDGSTS": ("global", "copy"),
+}
+
+
+def instruction_counts(
+    translated: Translated, counts: NDArray[Any]
+) -> tuple[InstructionCounts, ...]:
+    """The counts of each instruction beside its text and source line."""
+    columns = {name: counts[name].tolist() for name in COUNT.names or ()}
+    return tuple(
+        InstructionCounts(
+            address=instruction.address,
+            opcode=instruction.opcode,
+            text=instruction.text,
+            file=instruction.source.file if instruction.source else None,
+            line=instruction.source.line if instruction.source else None,
+            **_access(instruction),
+            **{name: column[k] for name, column in columns.items()},
+        )
+        for k, instruction in enumerate(translated.program.instructions)
+    )
+
+
+def _access(instruction: Instruction) -> dict[str, Any]:
+    access = _ACCESSES.get(instruction.opcode)
+    if access is None:
+        return {}
+    return {"space": access[0], "action": access[1], "bytes_per_lane": width(instruction)}

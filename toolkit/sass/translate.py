@@ -1,0 +1,118 @@
+"""From a compiled kernel to a program of the core, and from that to a launch of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.geometry import Geometry
+from toolkit.compile import Cubin
+from toolkit.executor import Argument
+from toolkit.sass.isa import lower
+from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.machine import Bound
+from toolkit.sass.program import Program, load_program
+from toolkit.sass.space import launch_bank, pack_parameters, place
+
+RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
+LOCAL_ALIGNMENT = 16
+STACK_BYTES = 1024  # cudaLimitStackSize: calls and recursion beyond the frame that is known
+
+# Opcodes whose effect depends on what other blocks did before: such blocks run in order.
+_ORDERED = {"ATOM", "ATOMG", "RED", "REDG"}
+
+_KEPT = 64  # translated kernels in memory
+_translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
+_lock = Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translated:
+    """A kernel whose every instruction the simulator knows."""
+
+    cubin: Cubin
+    program: Program
+    lowered: Lowered
+
+    @property
+    def architecture(self) -> int:
+        return self.program.architecture
+
+
+def translate(cubin: Cubin) -> Translated:
+    """Decode and lower a kernel; the last ones are kept.
+
+    Raises UnsupportedError for an instruction that the simulator does not know.
+    """
+    key = cubin.image, cubin.symbol
+    with _lock:
+        if key in _translated:
+            _translated.move_to_end(key)
+            return _translated[key]
+    program = load_program(cubin)
+    translated = Translated(
+        cubin=cubin,
+        program=program,
+        lowered=lower(program.instructions, architecture=program.architecture),
+    )
+    with _lock:
+        _translated[key] = translated
+        while len(_translated) > _KEPT:
+            _translated.popitem(last=False)
+    return translated
+
+
+def bind(
+    translated: Translated, geometry: Geometry, arguments: Sequence[Argument]
+) -> tuple[Bound, tuple[NDArray[np.generic], ...]]:
+    """A launch, and the copies of the array arguments that it will write.
+
+    Raises InputError where the arguments do not fit the kernel's parameters.
+    """
+    program, kernel = translated.program, translated.cubin.kernel
+    arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+    copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
+    buffers = place(
+        [
+            (f"argument {k}", copy.reshape(-1).view(np.uint8), True)
+            for k, copy in copies.items()
+        ]
+    )
+    addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
+    packed = pack_parameters(kernel, program.parameters, arguments, addresses)
+    local = program.local_bytes + STACK_BYTES if _uses_stack(program) else 0
+    bank = launch_bank(
+        program.constant_banks.get(0, b""),
+        packed,
+        architecture=program.architecture,
+        parameter_base=program.parameter_base,
+        geometry=geometry,
+        stack_bytes=local,
+    )
+    banks = {0: bank} | {
+        number: np.frombuffer(content, dtype=np.uint8)
+        for number, content in program.constant_banks.items()
+        if number
+    }
+    reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
+    bound = Bound(
+        lowered=translated.lowered,
+        architecture=program.architecture,
+        geometry=geometry,
+        banks=banks,
+        buffers=buffers,
+        shared_base=reserved,
+        shared_bytes=reserved + program.static_shared_bytes + geometry.dynamic_shared_bytes,
+        local_bytes=local,
+        in_order=any(i.opcode in _ORDERED for i in program.instructions),
+    )
+    return bound, tuple(copies.values())
+
+
+def _uses_stack(program: Program) -> bool:
+    return program.local_bytes > 0 or any(i.opcode in ("LDL", "STL") for i in program.instructions)
