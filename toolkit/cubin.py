@@ -6,17 +6,23 @@ only by name (`cuobjdump -elf`). A test compares the numbers read here with thos
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from toolkit.sass.instruction import SourceLine
+from toolkit.sass.lines import line_table
+
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: bytes of local memory per thread, spills included
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
+_PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
+_PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, bytes << 18 and flags
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
@@ -32,6 +38,15 @@ class KernelSizes:
     registers_per_thread: int
     static_shared_bytes: int
     local_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A kernel parameter: where it stands among the parameters, and its size in bytes."""
+
+    ordinal: int
+    offset: int
+    size: int
 
 
 def kernel_symbols(image: bytes) -> list[str]:
@@ -53,6 +68,60 @@ def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
         static_shared_bytes=_static_shared_bytes(elf, symbol, capability),
         local_bytes=attributes[_FRAME_SIZE, symbol],
     )
+
+
+def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
+    """Where in constant bank 0 the parameters of a kernel begin, and the parameters in order."""
+    section: Any = _elf(image).get_section_by_name(f".nv.info.{symbol}")
+    base, found = 0, []
+    for code, payload in _records(section.data()):
+        if code == _PARAMETER_BANK:
+            _, base, _ = struct.unpack("<IHH", payload)
+        elif code == _PARAMETER:
+            _, ordinal, offset, packed = struct.unpack("<IHHI", payload)
+            found.append(Parameter(ordinal=ordinal, offset=offset, size=packed >> 18))
+    return base, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
+
+
+def constant_banks(image: bytes, symbol: str) -> dict[int, bytes]:
+    """The content of the constant banks that a kernel sees, before a launch adds to it."""
+    banks = {}
+    for section in _elf(image).iter_sections():
+        match = re.fullmatch(r"\.nv\.constant(\d+)(?:\.(.+))?", section.name)
+        if match and match[2] in (None, symbol):
+            banks[int(match[1])] = section.data()
+    return banks
+
+
+def source_lines(image: bytes, symbol: str) -> dict[int, SourceLine]:
+    """The source line of each instruction of a kernel, by address; empty without -lineinfo."""
+    elf: Any = _elf(image)
+    section, relocations = (
+        elf.get_section_by_name(name) for name in (".debug_line", ".rela.debug_line")
+    )
+    relocations = relocations or elf.get_section_by_name(".rel.debug_line")
+    if section is None or relocations is None:
+        return {}
+    symbols: Any = elf.get_section_by_name(".symtab")
+    targets = {
+        entry["r_offset"]: symbols.get_symbol(entry["r_info_sym"]).name
+        for entry in relocations.iter_relocations()
+    }
+    size = elf.get_section_by_name(f".text.{symbol}")["sh_size"]
+    return line_table(section.data(), targets, symbol, size)
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(attribute, payload) of a section of attributes."""
+    offset = 0
+    while offset < len(data):
+        form, code, value = struct.unpack_from("<BBH", data, offset)
+        offset += 4
+        if form == _SIZED_VALUE:
+            yield code, data[offset : offset + value]
+            offset += value
+        else:
+            yield code, struct.pack("<H", value)
 
 
 def _static_shared_bytes(elf: ELFFile, symbol: str, capability: int) -> int:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from analysis.errors import ToolkitError, UnsupportedError
@@ -23,7 +23,6 @@ from toolkit.sass.instruction import (
     Operand,
     Register,
     RegisterFile,
-    SourceLine,
     Special,
 )
 
@@ -83,15 +82,21 @@ def _instructions(function: Mapping[str, Any]) -> tuple[Instruction, ...]:
 
 
 def _instruction(record: Mapping[str, Any], address: int, function: str) -> Instruction:
-    guard = record.get("predicate", "")
-    words, operand_text = record["opcode"], record.get("operands", "")
+    words, guard, operand_text = (
+        record["opcode"],
+        record.get("predicate", ""),
+        record.get("operands", ""),
+    )
+    if guard == "PR":
+        guard, operand_text = _with_predicates(words, operand_text)
     text = " ".join(filter(None, (guard, words, operand_text.replace(",", ", "))))
     try:
         operands = parse_operands(operand_text)
         predicate = parse_guard(guard) if guard else None
     except OperandError as error:
         raise UnsupportedError(
-            f"{text} at {address:#06x} of {function}: the simulator does not know the operand {error}"
+            f"{text} at {address:#06x} of {function}: the simulator does not know the operand "
+            f"{error}"
         ) from error
     opcode, *modifiers = words.split(".")
     return Instruction(
@@ -104,7 +109,20 @@ def _instruction(record: Mapping[str, Any], address: int, function: str) -> Inst
     )
 
 
-@lru_cache(maxsize=None)
+def _with_predicates(words: str, operands: str) -> tuple[str, str]:
+    """Guard and operands of P2R and R2P, in whose JSON all the predicates, PR, have a wrong place.
+
+    `P2R R3,PR,RZ,0x1` has the "predicate" PR and the operands R3,RZ,0x1; with the guard @P0 it
+    has R3,@P0,RZ,0x1.
+    """
+    parts = split_operands(operands)
+    place = 1 if words.startswith("P2R") else 0
+    guard = parts.pop(place) if len(parts) > place and parts[place].startswith("@") else ""
+    parts.insert(place, "PR")
+    return guard, ",".join(parts)
+
+
+@cache
 def parse_guard(text: str) -> Register:
     register = parse_operand(text.removeprefix("@"))
     if not isinstance(register, Register):
