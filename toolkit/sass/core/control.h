@@ -156,7 +156,7 @@ static void leave(Worker *c, Warp *w, u32 m) {
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */
 #define CONTROL_OPS(OP)                                                                       \
-    OP(BRANCH) OP(BRANCH_INDIRECT) OP(BRANCH_IF_SPLIT) OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK)  \
+    OP(BRANCH) OP(BRANCH_INDIRECT) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE) OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK)  \
     OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)
 
 /* What YIELD and a long run do: let another group of the warp go on. */

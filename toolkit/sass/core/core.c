@@ -2,6 +2,7 @@
 #include "integer.h"
 #include "floating.h"
 #include "memory.h"
+#include "atomics.h"
 #include "control.h"
 
 #ifdef _WIN32
@@ -10,7 +11,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-#define DATA_OPS(OP) INTEGER_OPS(OP) FLOATING_OPS(OP) MEMORY_OPS(OP)
+#define DATA_OPS(OP) INTEGER_OPS(OP) FLOATING_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP)
 
 enum {
     OP_NOP,
@@ -46,6 +47,11 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     case OP_BRANCH_IF_SPLIT: { /* taken unless the lanes of s[0] that live are all here */
         const u32 wanted = vector(w, i->s[0])[__builtin_ctz(g->mask)] & w->alive;
         go(c, w, (wanted & ~g->mask) ? m : 0, i->imm);
+        return;
+    }
+    case OP_BRANCH_IF_WHOLE: {
+        const u32 wanted = vector(w, i->s[0])[__builtin_ctz(g->mask)] & w->alive;
+        go(c, w, (wanted & ~g->mask) ? 0 : m, i->imm);
         return;
     }
     case OP_BRANCH_INDIRECT:

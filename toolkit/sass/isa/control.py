@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from toolkit.sass.core import PT
-from toolkit.sass.instruction import Immediate, Instruction, Operand, Register
+from toolkit.sass.instruction import Immediate, Instruction, Operand, Register, Special
 from toolkit.sass.isa.integer import is_predicate
-from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE = 1, 2  # BARRIER_* of control.h
-BRANCH_HINTS = "U INC DEC NODEC NOINC REL ABS DIV CONV WARP DEFER COLLECTIVE ALL"
+ALL_LANES = 0xFFFFFFFF
+INSTRUCTION_BYTES = 16
 
 
 @opcode("EXIT", modifiers="KEEPREFCOUNT PREEMPTED")
@@ -21,13 +22,18 @@ def bra(i: Instruction, to: Lowering) -> None:
     """[predicate,] target; .DIV and .CONV: a mask of lanes, target."""
     *conditions, target = i.operands
     if "DIV" in i.modifiers:
-        (lanes,) = conditions
-        to.emit("BRANCH_IF_SPLIT", s=[to.u32(lanes)], imm=to.target(target))
+        to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
         return
     if "CONV" in i.modifiers:
+        to.emit("BRANCH_IF_WHOLE", s=lane_mask(to, conditions), imm=to.target(target))
         return
     ps = [to.predicate(condition) for condition in conditions] or [PT]
     to.emit("BRANCH", ps=ps, imm=to.target(target))
+
+
+def lane_mask(to: Lowering, operands: list[Operand]) -> list[Source]:
+    """The lanes that a convergence test asks for: all, where it names none."""
+    return [to.u32(x) for x in operands] or [Source(to.word(ALL_LANES))]
 
 
 @opcode("JMP")
@@ -37,30 +43,35 @@ def jmp(i: Instruction, to: Lowering) -> None:
 
 @opcode("CALL", modifiers="REL ABS NOINC")
 def call(i: Instruction, to: Lowering) -> None:
-    """A jump: where to return to is in registers already."""
-    *_, target = i.operands
-    if isinstance(target, Immediate):
+    """[register,] target: a jump; where to return to is in registers already."""
+    *registers, target = i.operands
+    if registers:
+        to.emit("BRANCH_INDIRECT", s=[to.u32(x) for x in registers], imm=base_address(to, target))
+    elif isinstance(target, Immediate):
         to.emit("BRANCH", ps=[PT], imm=to.target(target))
 
 
 @opcode("RET", modifiers="REL ABS NODEC")
 def ret(i: Instruction, to: Lowering) -> None:
     """register, base of what it is relative to"""
-    register, *base = i.operands
-    if isinstance(register, Register):
-        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+    register, base = i.operands
+    to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
 
 
-@opcode("BRX", "BRXU", "JMX", "JMXU")
+@opcode("BRX", "BRXU")
 def brx(i: Instruction, to: Lowering) -> None:
-    """register, base; with an operand more in between where it may be uniform"""
-    register, *base = i.operands
-    if isinstance(register, Register):
-        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+    """register, offset: relative to the next instruction"""
+    register, offset, *_ = i.operands
+    if isinstance(offset, Immediate):
+        base = i.address + INSTRUCTION_BYTES + offset.integer
+        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base)
 
 
-def base_address(to: Lowering, operands: list[Operand]) -> int:
-    return 16 * to.target(operands[-1]) if operands else 0
+def base_address(to: Lowering, operand: Operand) -> int:
+    """Where an indirect jump counts from: the start of the code, which a symbol names."""
+    if isinstance(operand, Special):
+        return 0
+    return INSTRUCTION_BYTES * to.target(operand)
 
 
 @opcode("BSSY", modifiers="RELIABLE RECONVERGENT")
@@ -96,7 +107,9 @@ def warpsync(i: Instruction, to: Lowering) -> None:
 
 
 @opcode("YIELD")
+@opcode("NANOSLEEP", modifiers="SYNCALL WARP")
 def yield_(i: Instruction, to: Lowering) -> None:
+    """Another group of the warp may go on: those who spin wait for it."""
     to.emit("YIELD")
 
 
@@ -118,8 +131,7 @@ def bpt(i: Instruction, to: Lowering) -> None:
 @opcode("MEMBAR", modifiers="SC ALL CTA GPU SYS VC")
 @opcode("ERRBAR")
 @opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I")
-@opcode("NANOSLEEP", modifiers="SYNCALL WARP")
-@opcode("WARPSYNC_NOP")
+@opcode("CGAERRBAR")
 @opcode("DEPBAR", modifiers="LE")
 @opcode("LDGDEPBAR")
 @opcode("ACQBULK", "PREEXIT", "FENCE", "ENDCOLLECTIVE", "PMTRIG")

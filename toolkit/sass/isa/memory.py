@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.sass.core import POOL
+from collections.abc import Sequence
+
+from toolkit.sass.core import POOL, PT
 from toolkit.sass.instruction import Address, Constant, Instruction, Operand, Register
+from toolkit.sass.isa.integer import is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 # Ins.flags of memory.h
@@ -72,6 +75,8 @@ def ldc(i: Instruction, to: Lowering) -> None:
         to.emit("MOV", d=[to.out(d)], s=[to.u32(constant)])
         return
     base = Source(to.slot(constant.base)) if constant.base else Source(POOL)
+    if constant.bank_register is not None:
+        to.refuse_operand(constant, "a numbered bank")
     to.emit(
         "LOAD_CONSTANT",
         d=[to.out(d)],
@@ -80,6 +85,141 @@ def ldc(i: Instruction, to: Lowering) -> None:
         aux=constant.bank,
         imm=constant.offset,
         flags=flags,
+    )
+
+
+ATOMICS = {
+    name: number
+    for number, name in enumerate(
+        ("ADD", "MIN", "MAX", "AND", "OR", "XOR", "INC", "DEC", "EXCH", "CAS", "CAST")
+    )
+}
+U32, S32, U64, S64, F32, F64, F16X2, BF16X2 = range(8)
+ATOMIC_TYPES = {
+    "U32": U32,
+    "S32": S32,
+    "64": U64,
+    "U64": U64,
+    "S64": S64,
+    "F32": F32,
+    "F64": F64,
+    "F16x2": F16X2,
+    "BF16x2": BF16X2,
+    "BF16_V2": BF16X2,
+}
+TYPE_SHIFT, ATOMIC_FTZ = 8, 1 << 16  # of atomics.h
+ATOMIC_MODIFIERS = f"{CACHING} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)} FTZ RN SPIN"
+
+
+@opcode("ATOMG", modifiers=ATOMIC_MODIFIERS)
+def atomg(i: Instruction, to: Lowering) -> None:
+    """predicate, register, address, data [, new data]"""
+    predicate, d, address, *data = i.operands
+    atomic(i, to, GLOBAL, predicate, d, address, data)
+
+
+@opcode("ATOM", modifiers=ATOMIC_MODIFIERS)
+def atom(i: Instruction, to: Lowering) -> None:
+    """As ATOMG; the predicate says whether the address is one that it can work on."""
+    predicate, d, address, *data = i.operands
+    atomic(i, to, GENERIC, predicate, d, address, data)
+
+
+@opcode("ATOMS", modifiers=f"{ATOMIC_MODIFIERS} POPC 32")
+def atoms(i: Instruction, to: Lowering) -> None:
+    """register or predicate, address, data [, new data]; .POPC.INC adds one for each lane"""
+    d, address, *data = i.operands
+    if "POPC" in i.modifiers:
+        atomic(i, to, SHARED, None, d, address, [], constant=1)
+    elif is_predicate(d):
+        atomic(i, to, SHARED, d, None, address, data)
+    else:
+        atomic(i, to, SHARED, None, d, address, data)
+
+
+@opcode("RED", modifiers=ATOMIC_MODIFIERS)
+def red(i: Instruction, to: Lowering) -> None:
+    address, *data = i.operands
+    atomic(i, to, GENERIC, None, None, address, data)
+
+
+@opcode("REDG", modifiers=ATOMIC_MODIFIERS)
+def redg(i: Instruction, to: Lowering) -> None:
+    address, *data = i.operands
+    atomic(i, to, GLOBAL, None, None, address, data)
+
+
+def atomic(
+    i: Instruction,
+    to: Lowering,
+    space: int,
+    predicate: Operand | None,
+    d: Operand | None,
+    address: Operand,
+    data: Sequence[Operand],
+    constant: int | None = None,
+) -> None:
+    what = "ADD" if constant else next(name for name in i.modifiers if name in ATOMICS)
+    kind = next((ATOMIC_TYPES[name] for name in i.modifiers if name in ATOMIC_TYPES), U32)
+    if "64" in i.modifiers and "S64" in i.modifiers:
+        kind = S64
+    flags, offset, sources = addressing(i, to, address, space)
+    values = [Source(to.slot(x)) for x in data if isinstance(x, Register)]
+    if constant is not None:
+        values = [Source(to.word(constant))]
+    to.emit(
+        "ATOMIC",
+        d=[to.out(d)] if d is not None else [],
+        pd=[to.predicate_out(predicate)] if predicate is not None else [],
+        s=[*sources, *values],
+        width=8 if kind in (U64, S64, F64) else 4,
+        flags=flags,
+        imm=offset,
+        aux=ATOMICS[what] | kind << TYPE_SHIFT | (ATOMIC_FTZ if "FTZ" in i.modifiers else 0),
+    )
+
+
+@opcode("QSPC", modifiers="E S L D G")
+def qspc(i: Instruction, to: Lowering) -> None:
+    """predicate, RZ, address: whether it is in shared (.S), local (.L) or another memory"""
+    predicate, _, address = i.operands
+    _, offset, sources = addressing(i, to, address, GENERIC)
+    space = next((s for name, s in QUERIES.items() if name in i.modifiers), None)
+    if space is not None:
+        to.emit(
+            "IN_SPACE",
+            pd=[to.predicate_out(predicate)],
+            s=sources,
+            flags=ADDRESS_64,
+            imm=offset,
+            aux=space,
+        )
+
+
+# No block is in another's cluster here: no address is in distributed shared memory (.D).
+QUERIES = {"S": SHARED, "L": LOCAL, "G": GLOBAL, "D": CONSTANT}
+
+COPY_PARTIAL = 1 << 17  # of atomics.h
+
+
+@opcode("LDGSTS", modifiers=f"{CACHING} 64 128 BYPASS ACCESS ZFILL", since=80)
+def ldgsts(i: Instruction, to: Lowering) -> None:
+    """shared address, global address [, predicate: false copies zeros]
+
+    With .ZFILL the low bits of the global address say how many bytes are copied, 0 for all; the
+    rest becomes zero.
+    """
+    shared, source, *predicates = i.operands
+    flags, shared_offset, shared_sources = addressing(i, to, shared, SHARED)
+    wide, offset, sources = addressing(i, to, source, GLOBAL)
+    to.emit(
+        "COPY_ASYNC",
+        s=[*shared_sources, *sources],
+        ps=[to.predicate(x) for x in predicates] or [PT],
+        width=width(i),
+        flags=flags | wide | (COPY_PARTIAL if "ZFILL" in i.modifiers else 0),
+        imm=offset,
+        aux=shared_offset & 0xFFFFFFFF,
     )
 
 
@@ -109,8 +249,7 @@ def addressing(
     """Flags, offset and the two address sources: a register or pair, a uniform one or pair.
 
     In global and generic memory an address has 64 bits. A lane's register is a pair where it says
-    .64, and on sm_75 wherever the instruction has .E; beside a 32-bit one (.U32, .S32) or alone,
-    a uniform register is the pair.
+    .64, and on sm_75 wherever the instruction has .E; a uniform register is always one.
     """
     assert isinstance(operand, Address)
     wide = space in (GLOBAL, GENERIC)
@@ -131,6 +270,5 @@ def addressing(
             flags |= SCALES.get(name, 0) << SCALE_SHIFT
     for register in uniforms:
         uniform = Source(to.slot(register))
-        if wide and (not flags & ADDRESS_64 or "64" in register.suffix):
-            flags |= UNIFORM_64
+        flags |= UNIFORM_64 if wide else 0
     return flags, operand.offset, [lane, uniform]
