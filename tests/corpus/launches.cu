@@ -1,0 +1,108 @@
+// Launches: structures by value, templates, dynamic shared memory, grids and blocks in 3D.
+
+struct Affine {
+    float a, b;
+    int n;
+    short step;
+    double scale;
+};
+
+extern "C" __global__ void by_value(float* out, Affine f, const float* in)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < f.n) out[i] = (float)(f.scale * (f.a * in[i * f.step] + f.b));
+}
+
+struct Small {
+    char a;
+    short b;
+    int c[5];
+};
+
+extern "C" __global__ void small_arguments(
+    int* out, char a, unsigned char b, short c, long long d, double e, bool f, Small s, unsigned short g)
+{
+    const int values[10] = {
+        a, b, c, (int)(d >> 32), (int)d, (int)(e * 4), f, s.a + s.b, s.c[threadIdx.x % 5], g};
+    if (threadIdx.x < 10) out[threadIdx.x] = values[threadIdx.x];
+}
+
+template <typename T, int N>
+__global__ void scale(T* out, const T* in, T factor, int n)
+{
+    const int start = (blockIdx.x * blockDim.x + threadIdx.x) * N;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+        if (start + k < n) out[start + k] = in[start + k] * factor;
+}
+template __global__ void scale<float, 4>(float*, const float*, float, int);
+template __global__ void scale<double, 1>(double*, const double*, double, int);
+
+namespace inner {
+template <bool UP>
+__global__ void rotate(int* out, const int* in, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[(i + (UP ? 1 : n - 1)) % n];
+}
+template __global__ void rotate<true>(int*, const int*, int);
+}  // namespace inner
+
+// Two arrays in one dynamic allocation, of a size that only the launch knows.
+extern "C" __global__ void dynamic_shared(float* out, const float* in, int n)
+{
+    extern __shared__ float room[];
+    double* wide = (double*)(room + 2 * ((n + 1) / 2));
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        room[i] = in[blockIdx.x * n + i], wide[i] = in[blockIdx.x * n + i] * 2.0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        out[blockIdx.x * n + i] = room[n - 1 - i] + (float)wide[(i * 7) % n];
+}
+
+extern "C" __global__ void indices_3d(unsigned* out)
+{
+    const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned* mine = out + 4 * (block * blockDim.x * blockDim.y * blockDim.z + thread);
+    mine[0] = threadIdx.x | threadIdx.y << 8 | threadIdx.z << 16;
+    mine[1] = blockIdx.x | blockIdx.y << 8 | blockIdx.z << 16;
+    mine[2] = blockDim.x | blockDim.y << 8 | blockDim.z << 16;
+    mine[3] = gridDim.x | gridDim.y << 8 | gridDim.z << 16;
+}
+
+// A block that is no multiple of 32: neighbours through shared memory and a barrier.
+extern "C" __global__ void ragged_block(int* out, const int* in)
+{
+    __shared__ int staged[1024];
+    const int n = blockDim.x * blockDim.y, t = threadIdx.y * blockDim.x + threadIdx.x;
+    staged[t] = in[blockIdx.x * n + t];
+    __syncthreads();
+    out[blockIdx.x * n + t] = staged[n - 1 - t] * 3 + staged[(t + 1) % n];
+}
+
+extern "C" __global__ void saxpy_grid_stride(float* y, const float* x, float a, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = a * x[i] + y[i];
+}
+
+extern "C" __global__ void nothing() {}
+
+extern "C" __global__ void clocks(long long* out)
+{
+    const long long start = clock64();
+    unsigned long long before, after;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(before));
+    __nanosleep(100);
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(after));
+    const int low = clock();
+    out[threadIdx.x] = (clock64() >= start) + 2 * (after >= before) + 4 * (low == low);
+}
+
+extern "C" __global__ void float_loop_counts(float* out, float step, int n)
+{
+    float x = 0;
+    for (int i = 0; i <= (int)(blockIdx.x * blockDim.x + threadIdx.x) % n; ++i) x = fmaf(x, 0.5f, step);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}

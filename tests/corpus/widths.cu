@@ -1,0 +1,112 @@
+// Accesses of 8, 16, 32, 64 and 128 bits, signed and unsigned, aligned and not to sectors.
+
+extern "C" __global__ void bytes(
+    signed char* s, unsigned char* u, const signed char* a, const unsigned char* b, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    s[i] = (a[i] + 3 * b[i]) >> 1;
+    u[i] = b[i] > 100 ? a[i] : b[i] + 1;
+}
+
+extern "C" __global__ void shorts(short* s, unsigned short* u, const short* a, const unsigned short* b, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    s[i] = a[i] * b[i];
+    u[i] = (a[i] < 0 ? -a[i] : a[i]) + (b[i] >> 3);
+}
+
+// Packed in shared memory, then summed with other neighbours.
+extern "C" __global__ void bytes_in_shared(int* out, const unsigned char* in)
+{
+    __shared__ unsigned char u[256];
+    __shared__ signed char s[256];
+    __shared__ short h[256];
+    __shared__ unsigned short v[256];
+    const int t = threadIdx.x;
+    u[t] = in[t], s[255 - t] = in[t], h[t] = in[t] * -97, v[t ^ 1] = in[t] * 255;
+    __syncthreads();
+    out[t] = u[(t + 1) % 256] + s[t] * 3 + h[(t * 5) % 256] - v[t];
+}
+
+extern "C" __global__ void pixels_to_grey(unsigned char* out, const uchar4* in, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const uchar4 p = in[i];
+    out[i] = (77 * p.x + 150 * p.y + 29 * p.z + 128) >> 8;
+}
+
+extern "C" __global__ void vectors(
+    float2* f2, float4* f4, double2* d2, short2* s2, char4* c4, longlong2* l2, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float2 a = f2[i];
+    float4 b = f4[i];
+    double2 c = d2[i];
+    short2 d = s2[i];
+    char4 e = c4[i];
+    longlong2 f = l2[i];
+    f2[i] = make_float2(a.y, a.x + b.w);
+    f4[i] = make_float4(b.w, b.z, b.y, b.x + a.x);
+    d2[i] = make_double2(c.x + c.y, c.x - c.y);
+    s2[i] = make_short2(d.y, d.x + e.w);
+    c4[i] = make_char4(e.w, e.z, e.y, e.x + 1);
+    l2[i] = make_longlong2(f.y, f.x ^ f.y);
+}
+
+// `shift` floats off the start of a line; vectors stay aligned to 16 bytes.
+extern "C" __global__ void copy_float4(float4* out, const float4* in, int n, int shift)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        out[i + shift] = in[i + shift];
+}
+
+extern "C" __global__ void copy_strided(float* out, const float* in, int n, int stride)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i * stride];
+}
+
+struct Particle {
+    float x, y, z;
+    float mass;
+    double energy;
+    short kind;
+    unsigned char flags[3];
+};
+
+// Array of structures: 32 bytes apart, fields of four sizes.
+extern "C" __global__ void particles(Particle* p, float dt, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    Particle q = p[i];
+    p[i].x = q.x + dt * q.mass;
+    p[i].energy = q.energy * 2 + q.kind;
+    p[i].flags[1] = q.flags[0] ^ q.flags[2];
+    if (q.kind < 0) p[i].kind = -q.kind;
+}
+
+extern "C" __global__ void gather_scatter(int* out, const int* in, const int* from, const int* to, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[to[i]] = in[from[i]];
+}
+
+extern "C" __global__ void shared_vectors(float4* out, const float4* in)
+{
+    __shared__ float4 tile[128];
+    __shared__ double pairs[128];
+    const int t = threadIdx.x;
+    tile[t] = in[t];
+    pairs[(t * 3) % 128] = in[t].x;
+    __syncthreads();
+    float4 v = tile[127 - t];
+    v.x += ((float*)tile)[(t * 17) % 512];
+    v.y += (float)pairs[t ^ 5];
+    v.z += ((float2*)tile)[(t * 2) % 256].y;
+    out[t] = v;
+}
