@@ -83,6 +83,9 @@ def _operation(*opcodes: str) -> Callable[[InstructionCounts], int]:
     return count
 
 
+_CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
+
+
 def _counters() -> Iterable[Counter]:
     def exact(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
         return Counter(name=f"{name}.sum", grade="exact", meaning=meaning, of=of)
@@ -112,17 +115,17 @@ def _counters() -> Iterable[Counter]:
         )
     sides: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
     for short, action in sides:
-        for space in ("global", "local"):
+        for space in _CACHED_SPACES:
             what = f"{space} {action}s"
             yield exact(
                 f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{short}",
                 f"requests of {what}",
-                _memory(space, (action,), "requests"),  # type: ignore[arg-type]
+                _memory(space, (action,), "requests"),
             )
             yield exact(
                 f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}",
                 f"32-byte sectors of {what}",
-                _memory(space, (action,), "sectors"),  # type: ignore[arg-type]
+                _memory(space, (action,), "sectors"),
             )
     for short, action in sides:
         yield exact(
@@ -168,4 +171,3 @@ def by_line(
         if instruction.file is not None and instruction.line is not None:
             lines.setdefault((instruction.file, instruction.line), []).append(instruction)
     return {place: totals(listed) for place, listed in sorted(lines.items())}
-

@@ -77,7 +77,9 @@ def bank_layout(architecture: int) -> BankLayout:
     return _SM_90 if architecture >= 90 else _BEFORE_100
 
 
-def place(named: Sequence[tuple[str, NDArray[np.uint8], bool]], first: int = FIRST_ADDRESS) -> list[Buffer]:
+def place(
+    named: Sequence[tuple[str, NDArray[np.uint8], bool]], first: int = FIRST_ADDRESS
+) -> list[Buffer]:
     """Give each (name, bytes, writable) an address, in order, apart from each other."""
     buffers = []
     for name, data, writable in named:

@@ -78,10 +78,7 @@ def bind(
     arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
     copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
-        [
-            (f"argument {k}", copy.reshape(-1).view(np.uint8), True)
-            for k, copy in copies.items()
-        ]
+        [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
     )
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
     packed = pack_parameters(kernel, program.parameters, arguments, addresses)

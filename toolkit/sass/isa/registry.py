@@ -101,7 +101,11 @@ def opcode(
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
     """Raise UnsupportedError: what, where, and the source line where it is known."""
-    where = f" ({instruction.source.file}, line {instruction.source.line})" if instruction.source else ""
+    where = (
+        f" ({instruction.source.file}, line {instruction.source.line})"
+        if instruction.source
+        else ""
+    )
     raise UnsupportedError(
         f"{instruction.text.strip()} at {instruction.address:#06x}{where}: {reason}"
     )
@@ -111,14 +115,13 @@ def lower(
     instructions: Sequence[Instruction],
     *,
     architecture: int,
-    relocated: dict[int, Any] | None = None,
 ) -> Lowered:
     """The core's program for the instructions of one text section, in order of address.
 
     Raises UnsupportedError at the first that the registry does not know.
     """
     lowering = Lowering(instructions, architecture=architecture)
-    for index, instruction in enumerate(instructions):
+    for instruction in instructions:
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
             refuse(instruction, f"the simulator does not know the opcode {instruction.opcode}")
@@ -128,7 +131,7 @@ def lower(
                 instruction,
                 f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}",
             )
-        lowering.begin(index, instruction)
+        lowering.begin(instruction)
         meaning.lower(instruction, lowering)
         lowering.end()
     return lowering.result()
@@ -154,17 +157,15 @@ class Lowering:
 
     instructions: Sequence[Instruction]
     architecture: int
-    program: NDArray[Any] = field(init=False)
     first_uniform: int = field(init=False)
     _discard: int = field(init=False)
     _slots: int = field(init=False)
     _pool: list[PoolEntry] = field(default_factory=lambda: [0] * WIDEST_RANGE)
     _places: dict[tuple[PoolEntry, ...], int] = field(default_factory=dict)
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _emitted: bool = False
-    _index: int = 0
 
     def __post_init__(self) -> None:
-        self.program = np.zeros(len(self.instructions), dtype=INSTRUCTION)
         registers = 1 + max(_indices(self.instructions, "R"), default=0)
         uniforms = 1 + max(_indices(self.instructions, "UR"), default=0)
         self.first_uniform = registers + WIDEST_RANGE - 1
@@ -174,8 +175,8 @@ class Lowering:
 
     # One instruction.
 
-    def begin(self, index: int, instruction: Instruction) -> None:
-        self._index, self._emitted = index, False
+    def begin(self, instruction: Instruction) -> None:
+        self._emitted = False
         self.instruction = instruction
 
     def end(self) -> None:
@@ -201,17 +202,24 @@ class Lowering:
         """
         assert not self._emitted, f"{self.instruction.text} is two operations"
         self._emitted = True
-        row = self.program[self._index]
-        row["op"] = operations()[operation]
-        row["guard"] = self._guard()
-        row["uniform"] = self.instruction.opcode.startswith("U")
-        row["flags"], row["width"], row["aux"], row["imm"] = flags, width, aux, imm
-        row["d"] = _filled(list(d), 2, self._discard)
         sources = [x if isinstance(x, Source) else Source(x) for x in s]
-        row["s"] = _filled([x.slot for x in sources], SOURCES, POOL)
-        row["mod"] = _filled([x.mod for x in sources], SOURCES, 0)
-        row["pd"] = _filled(list(pd), 2, PREDICATE_DISCARD)
-        row["ps"] = _filled(list(ps), 4, PT | PREDICATE_NOT)
+        self._rows.append(
+            (
+                operations()[operation],
+                self._guard(),
+                self.instruction.opcode.startswith("U"),
+                flags,
+                _filled(d, 2, self._discard),
+                _filled((x.slot for x in sources), SOURCES, POOL),
+                _filled((x.mod for x in sources), SOURCES, 0),
+                _filled(pd, 2, PREDICATE_DISCARD),
+                _filled(ps, 4, PT | PREDICATE_NOT),
+                width,
+                aux,
+                0,
+                imm,
+            )
+        )
 
     def _guard(self) -> int:
         guard = self.instruction.guard
@@ -332,7 +340,7 @@ class Lowering:
 
     def result(self) -> Lowered:
         return Lowered(
-            program=self.program,
+            program=np.array(self._rows, dtype=INSTRUCTION),
             pool=tuple(self._pool),
             slots=self._slots,
             first_uniform=self.first_uniform,
@@ -364,6 +372,7 @@ def _registers(operand: Operand) -> Iterable[Register]:
             return
 
 
-def _filled(values: list[int], length: int, fill: int) -> list[int]:
-    assert len(values) <= length
-    return values + [fill] * (length - len(values))
+def _filled(values: Iterable[int], length: int, fill: int) -> list[int]:
+    given = list(values)
+    assert len(given) <= length
+    return given + [fill] * (length - len(given))
