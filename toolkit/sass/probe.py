@@ -17,6 +17,7 @@ from toolkit.sass.core import LANES, PT, UPT
 from toolkit.sass.decode import INSTRUCTION_BYTES, parse_guard, parse_operands
 from toolkit.sass.instruction import RZ, Instruction
 from toolkit.sass.isa.registry import WIDEST_RANGE, ConstantWord, Lowered, lower
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 
 FULL = 0xFFFFFFFF
 REGISTERS, PREDICATES, CONVERGENCE_BARRIERS = 256, 8, 16
@@ -90,18 +91,22 @@ def probe(
     grid: tuple[int, int, int] = (1, 1, 1),
     block: tuple[int, int, int] = (LANES, 1, 1),
     block_index: int = 0,
+    buffers: Sequence[Buffer] = (),
+    shared_bytes: int = 0,
+    local_bytes: int = 0,
     counts: NDArray[Any] | None = None,
 ) -> State:
     """The state after the instructions and an EXIT, run by the first warp of a block.
 
     `constants` holds 32-bit words by (bank, offset), zero where there is none; of the warp only
-    `lanes` live. `counts`, one core.COUNT per instruction and one for the EXIT, is added to.
+    `lanes` live. Memory is that of `buffers`, and zero-based shared and local memory. `counts`, one core.COUNT per instruction and one for the EXIT, is added to.
     Raises UnsupportedError for what cannot be lowered and LaunchError for what stops.
     """
     body = instructions(text) if isinstance(text, str) else text
     program = (*body, _exit(INSTRUCTION_BYTES * len(body)))
     lowered = lower(program, architecture=architecture)
     pool = _pool(lowered, constants or {})
+    table = allocation_table(buffers)
     launch = core.Launch(
         program=lowered.program.ctypes.data,
         length=len(program),
@@ -111,6 +116,12 @@ def probe(
         grid=grid,
         block=block,
         first_ur=lowered.first_uniform,
+        allocations=table.ctypes.data,
+        allocation_count=len(buffers),
+        shared_bytes=shared_bytes,
+        local_bytes=local_bytes,
+        shared_window=SHARED_WINDOW,
+        local_window=LOCAL_WINDOW,
     )
     if counts is None:
         counts = np.zeros(len(program), dtype=core.COUNT)

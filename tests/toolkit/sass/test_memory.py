@@ -1,0 +1,371 @@
+"""Loads, stores and atomics, one instruction at a time, and what they count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analysis import coalescing
+from analysis.errors import LaunchError, UnsupportedError
+from toolkit.sass.core import COUNT
+from toolkit.sass.probe import FULL, State, probe
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, place
+
+LANES = np.arange(32)
+ARCHITECTURES = (75, 80, 90, 120)
+
+
+def filled(count: int = 4096) -> Buffer:
+    rng = np.random.default_rng()
+    (buffer,) = place([("data", rng.integers(0, 256, count, dtype=np.uint8), True)])
+    return buffer
+
+
+def with_pair(state: State, register: int, values: NDArray[np.int64]) -> State:
+    wide = np.asarray(values).astype(np.uint64)
+    state.r[register] = (wide & FULL).astype(np.uint32)
+    state.r[register + 1] = (wide >> np.uint64(32)).astype(np.uint32)
+    return state
+
+
+def count_of(text: str, state: State, **options: object) -> np.void:
+    counts = np.zeros(2, dtype=COUNT)
+    probe(text, state, architecture=90, counts=counts, **options)  # type: ignore[arg-type]
+    return counts[0]
+
+
+def random_addresses(rng: np.random.Generator, width: int, reach: int) -> NDArray[np.int64]:
+    """Of all kinds: strided, repeated, permuted, random."""
+    kind = rng.integers(5)
+    if kind == 0:
+        offsets = LANES * rng.integers(0, 9)
+    elif kind == 1:
+        offsets = LANES // (1 << rng.integers(0, 5)) * rng.integers(1, 9)
+    elif kind == 2:
+        offsets = rng.permutation(32)
+    elif kind == 3:
+        offsets = (LANES ^ rng.integers(0, 32)) * rng.integers(0, 5)
+    else:
+        offsets = rng.integers(0, reach // width, 32)
+    start = rng.integers(0, 8)
+    return (offsets + start) * width % reach
+
+
+def active_lanes(rng: np.random.Generator) -> int:
+    return int(rng.choice([FULL, 1, 0x80000000, 0xFFFF, rng.integers(1, FULL)]))
+
+
+def as_mask(lanes: int) -> list[bool]:
+    return [bool(lanes >> lane & 1) for lane in range(32)]
+
+
+# What is loaded and stored.
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("modifier", "dtype"),
+    [
+        (".U8", np.uint8),
+        (".S8", np.int8),
+        (".U16", np.uint16),
+        (".S16", np.int16),
+        ("", np.uint32),
+        (".64", np.uint64),
+        (".128", None),
+    ],
+)
+def test_a_load_gives_each_lane_its_bytes(
+    architecture: int, modifier: str, dtype: type | None
+) -> None:
+    rng = np.random.default_rng()
+    buffer = filled()
+    width = np.dtype(dtype).itemsize if dtype else 16
+    at = rng.integers(0, 4096 // width, 32) * width
+    state = with_pair(State(), 2, buffer.address + at)
+    after = probe(
+        f"LDG.E{modifier} R4, [R2.64]", state, architecture=architecture, buffers=[buffer]
+    )
+    for lane in range(32):
+        content = buffer.data[at[lane] : at[lane] + width].tobytes()
+        if dtype in (np.uint8, np.int8, np.uint16, np.int16):
+            extended = int(np.frombuffer(content, dtype=dtype)[0]) & FULL
+            assert after.r[4, lane] == extended
+        else:
+            assert after.r[4 : 4 + width // 4, lane].tobytes() == content
+
+
+@pytest.mark.parametrize(("modifier", "width"), [(".U8", 1), (".U16", 2), ("", 4), (".64", 8)])
+def test_a_store_writes_active_lanes_only(modifier: str, width: int) -> None:
+    rng = np.random.default_rng()
+    buffer = filled()
+    before = buffer.data.copy()
+    state = with_pair(State(), 2, buffer.address + LANES * width)
+    state.r[4:6] = rng.integers(0, FULL, (2, 32))
+    lanes = 0x0F0F00F1
+    probe(f"STG.E{modifier} [R2.64], R4", state, architecture=80, lanes=lanes, buffers=[buffer])
+    for lane in range(32):
+        piece = slice(lane * width, (lane + 1) * width)
+        wanted = state.r[4:6, lane].tobytes()[:width] if lanes >> lane & 1 else before[piece]
+        assert buffer.data[piece].tobytes() == bytes(wanted)
+    assert np.array_equal(buffer.data[32 * width :], before[32 * width :])
+
+
+def test_stores_of_rz_write_zeros() -> None:
+    buffer = filled()
+    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    probe("STG.E.128 [R2.64], RZ", state, architecture=80, buffers=[buffer])
+    assert not buffer.data[:512].any()
+
+
+def test_the_address_is_a_sum_of_register_uniform_register_and_offset() -> None:
+    buffer = filled()
+    state = State()
+    state.r[2] = LANES * 4
+    state.ur[4], state.ur[5] = (buffer.address + 64) & FULL, buffer.address >> 32
+    after = probe("LDG.E R8, [R2.U32+UR4+-0x40]", state, architecture=90, buffers=[buffer])
+    assert np.array_equal(after.r[8], buffer.data[:128].view(np.uint32))
+
+
+def test_a_scaled_shared_address() -> None:
+    state = State()
+    state.r[2], state.r[3] = LANES, LANES + 100
+    text = "STS [R2.X4+0x80], R3\nLDS R5, [R2.X4+0x80]"
+    after = probe(text, state, architecture=75, shared_bytes=512)
+    assert np.array_equal(after.r[5], LANES + 100)
+
+
+def test_generic_addresses_reach_all_three_memories_in_one_request() -> None:
+    buffer = filled()
+    state = State()
+    state.r[2], state.r[6] = LANES * 4, LANES + 7
+    probe_text = "STS [R2], R6\nSTL [R2], R6\nLD.E R8, [R4.64]"
+    window = np.where(LANES % 3 == 0, SHARED_WINDOW, LOCAL_WINDOW)
+    addresses = np.where(LANES % 3 == 2, buffer.address, window) + LANES * 4
+    state = with_pair(state, 4, addresses)
+    after = probe(
+        probe_text, state, architecture=80, buffers=[buffer], shared_bytes=128, local_bytes=128
+    )
+    words = buffer.data[:128].view(np.uint32)
+    assert np.array_equal(after.r[8], np.where(LANES % 3 == 2, words, LANES + 7))
+
+
+# What is counted.
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_sectors_are_those_of_the_analysis(width: int) -> None:
+    rng = np.random.default_rng()
+    modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
+    (buffer,) = place([("data", np.zeros(1 << 16, dtype=np.uint8), True)])
+    for _ in range(150):
+        at = random_addresses(rng, width, 1 << 14)
+        lanes = active_lanes(rng)
+        state = with_pair(State(), 2, buffer.address + at)
+        for text in (f"LDG.E{modifier} R4, [R2.64]", f"STG.E{modifier} [R2.64], R4"):
+            count = count_of(text, state, lanes=lanes, buffers=[buffer])
+            options = {"width_bytes": width, "active": as_mask(lanes)}
+            assert count["requests"] == 1
+            assert count["sectors"] == coalescing.sectors(at, **options)  # type: ignore[arg-type]
+            assert count["ideal"] == coalescing.ideal_sectors(at, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("operation", ["load", "store"])
+def test_wavefronts_are_those_of_the_analysis(width: int, operation: str) -> None:
+    rng = np.random.default_rng()
+    modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
+    for _ in range(200):
+        at = random_addresses(rng, width, 1 << 13)
+        lanes = active_lanes(rng)
+        state = State()
+        state.r[2] = at
+        text = f"LDS{modifier} R4, [R2]" if operation == "load" else f"STS{modifier} [R2], R4"
+        count = count_of(text, state, lanes=lanes, shared_bytes=1 << 13)
+        wanted = coalescing.shared_wavefronts(
+            at,
+            width_bytes=width,
+            operation=operation,  # type: ignore[arg-type]
+            active=as_mask(lanes),
+        )
+        assert count["wavefronts"] == wanted.wavefronts
+        assert count["conflict_free"] == wanted.groups
+
+
+def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector() -> None:
+    (buffer,) = place([("data", np.zeros(1 << 14, dtype=np.uint8), True)])
+    text = "LDG.E R4, [R2.64]\n" * 9
+    counts = np.zeros(10, dtype=COUNT)
+    for start in range(9):
+        at = LANES * 4 + start * 4
+        probe(
+            text,
+            with_pair(State(), 2, buffer.address + at),
+            architecture=80,
+            buffers=[buffer],
+            counts=counts,
+        )
+    # 128 bytes from a place in a sector: 4 sectors if aligned, else 5; two of nine are aligned
+    assert (counts["sectors"][:9] == 2 * 4 + 7 * 5).all()
+
+
+def test_lanes_whose_guard_is_false_make_no_request() -> None:
+    buffer = filled()
+    state = with_pair(State(), 2, buffer.address + LANES * 4)
+    count = count_of("@P0 LDG.E R4, [R2.64]", state, buffers=[buffer])
+    assert (count["executed"], count["threads"], count["predicated"]) == (1, 32, 0)
+    assert (count["requests"], count["sectors"]) == (0, 0)
+
+
+def test_local_memory_is_interleaved_by_words() -> None:
+    state = State()
+    state.r[2] = 64
+    count = count_of("LDL.128 R4, [R2]", state, local_bytes=128)
+    assert count["sectors"] == 16  # 4 words of 32 lanes: 4 runs of 128 bytes
+
+
+# Atomics.
+
+
+@pytest.mark.parametrize(
+    ("operation", "wanted"),
+    [
+        ("ADD", lambda old, x: old + x),
+        ("MIN", min),
+        ("MAX", max),
+        ("AND", lambda old, x: old & x),
+        ("OR", lambda old, x: old | x),
+        ("XOR", lambda old, x: old ^ x),
+        ("INC", lambda old, x: 0 if old >= x else old + 1),
+        ("DEC", lambda old, x: x if old == 0 or old > x else old - 1),
+        ("EXCH", lambda old, x: x),
+    ],
+)
+def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: object) -> None:
+    rng = np.random.default_rng()
+    for _ in range(20):
+        data = rng.integers(0, FULL, 8, dtype=np.uint32)
+        (buffer,) = place([("data", data.view(np.uint8), True)])
+        which = rng.integers(0, 8, 32)
+        state = with_pair(State(), 2, buffer.address + which * 4)
+        state.r[4] = rng.integers(0, FULL, 32)
+        expected, old = [int(x) for x in data], []
+        for lane in range(32):
+            old.append(expected[which[lane]])
+            new = wanted(old[-1], int(state.r[4, lane]))  # type: ignore[operator]
+            expected[which[lane]] = new & FULL
+        text = f"ATOMG.E.{operation}.STRONG.GPU PT, R6, [R2.64], R4"
+        after = probe(text, state, architecture=80, buffers=[buffer])
+        assert after.r[6].tolist() == old
+        assert data.tolist() == expected
+
+
+def test_compare_and_swap_stores_for_the_first_lane_only() -> None:
+    data = np.array([5], dtype=np.uint32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, np.full(32, buffer.address))
+    state.r[4], state.r[5] = 5, LANES + 100
+    after = probe(
+        "ATOMG.E.CAS.STRONG.GPU PT, R6, [R2], R4, R5", state, architecture=90, buffers=[buffer]
+    )
+    assert data[0] == 100
+    assert after.r[6].tolist() == [5] + [100] * 31
+
+
+def test_the_spinning_form_says_whether_it_stored() -> None:
+    state = State()
+    state.r[4] = LANES
+    text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, R4\nATOMS.CAST.SPIN R6, [RZ], RZ, R4"
+    after = probe(text, state, architecture=100, shared_bytes=16)
+    assert after.p[1] == 0b11  # lane 0 stores 0, lane 1 stores 1, and there 0 no longer stands
+    assert not after.r[6].any()
+
+
+def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
+    data = np.array([1e-40, 1.5], dtype=np.float32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, np.full(32, buffer.address))
+    state.r[4] = np.float32(0).view(np.uint32)
+    probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, architecture=80, buffers=[buffer])
+    assert data.tolist() == [0, 1.5]
+
+
+def test_half_precision_pairs_are_added() -> None:
+    data = np.array([1.5, -2.0], dtype=np.float16)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, np.full(32, buffer.address))
+    state.r[4] = np.array([0.25, 1.0], dtype=np.float16).view(np.uint32)[0]
+    probe("REDG.E.ADD.F16x2.RN.STRONG.GPU [R2.64], R4", state, architecture=90, buffers=[buffer])
+    assert data.tolist() == [1.5 + 32 * 0.25, -2.0 + 32]
+
+
+def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
+    data = np.zeros(1, dtype=np.float32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    addresses = np.where(LANES % 2, SHARED_WINDOW, buffer.address)
+    state = with_pair(State(), 2, addresses)
+    state.r[4] = np.float32(1).view(np.uint32)
+    text = "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P0, RZ, [R2.64], R4\nQSPC.E.S P1, RZ, [R2]"
+    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=64)
+    assert data[0] == 16
+    assert (after.p[0], after.p[1]) == (0x55555555, 0xAAAAAAAA)
+
+
+# Asynchronous copies.
+
+
+def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false() -> None:
+    buffer = filled()
+    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    state.r[4] = LANES * 16
+    state.p[0] = 0x0000FFFF
+    text = "LDGSTS.E.BYPASS.128 [R4], [R2.64], P0\nLDS.128 R8, [R4]"
+    counts = np.zeros(3, dtype=COUNT)
+    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512, counts=counts)
+    wanted = buffer.data[:512].view(np.uint32).reshape(32, 4).copy()
+    wanted[16:] = 0
+    assert np.array_equal(after.r[8:12].T, wanted)
+    assert counts["sectors"][0] == 8  # 16 lanes of 16 bytes
+
+
+def test_a_partial_copy_takes_its_length_from_the_address() -> None:
+    buffer = filled()
+    state = with_pair(State(), 2, buffer.address + LANES * 16 + LANES % 16)
+    state.r[4] = LANES * 16
+    text = "LDGSTS.E.BYPASS.128.ZFILL [R4], [R2.64], PT\nLDS.128 R8, [R4]"
+    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512)
+    for lane in range(32):
+        length = lane % 16 or 16
+        row = after.r[8:12, lane].tobytes()
+        assert row[:length] == buffer.data[lane * 16 : lane * 16 + length].tobytes()
+        assert not any(row[length:])
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [("LDG.E R4, [R2.64]", 4096), ("STG.E [R2.64], R4", -4), ("LDG.E.64 R4, [R2.64]", 4)],
+)
+def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(
+    text: str, offset: int
+) -> None:
+    buffer = filled()
+    state = with_pair(State(), 2, np.full(32, buffer.address + offset))
+    with pytest.raises(LaunchError):
+        probe(text, state, architecture=80, buffers=[buffer])
+
+
+@pytest.mark.parametrize("text", ["LDS R4, [R2]", "STS [R2], R4", "LDL R4, [R2]", "STL [R2], R4"])
+def test_shared_and_local_accesses_outside_stop(text: str) -> None:
+    state = State()
+    state.r[2] = 128
+    with pytest.raises(LaunchError):
+        probe(text, state, architecture=80, shared_bytes=128, local_bytes=128)
+
+
+def test_unknown_modifiers_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match=r"LDG with \.MADEUP"):
+        probe("LDG.E.MADEUP R4, [R2.64]", State(), architecture=80)
