@@ -12,6 +12,11 @@
 
 static Group *current(Warp *w) { return &w->group[w->current]; }
 
+/* Source k as the first lane of m sees it. */
+static u32 lane_value(const Warp *w, const Ins *i, int k, u32 m) {
+    return modified(vector(w, i->s[k])[__builtin_ctz(m)], i->mod[k]);
+}
+
 static void remove_group(Warp *w, u32 index) {
     w->group[index] = w->group[--w->groups]; /* the last one moves here */
     if (w->current == w->groups) w->current = index < w->groups ? index : 0;
@@ -118,13 +123,12 @@ enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2 };
 
 static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
-    const int lane = __builtin_ctz(m);
-    const u32 number = vector(w, i->s[0])[lane] % CTA_BARRIERS;
+    const u32 number = lane_value(w, i, 0, m) % CTA_BARRIERS;
     Barrier *barrier = &c->barrier[number];
     const u32 votes = predicate(w, i->ps[0]) & m;
     /* lanes that were never born fill up the block's last warp */
     const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
-    const u32 count = vector(w, i->s[1])[lane];
+    const u32 count = lane_value(w, i, 1, m);
     if (!barrier->arrived) {
         barrier->red_and = 1;
         barrier->red_or = barrier->red_popc = 0;

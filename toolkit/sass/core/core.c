@@ -45,12 +45,12 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     switch (i->op) {
     case OP_BRANCH: go(c, w, m & predicate(w, i->ps[0]), i->imm); return;
     case OP_BRANCH_IF_SPLIT: { /* taken unless the lanes of s[0] that live are all here */
-        const u32 wanted = vector(w, i->s[0])[__builtin_ctz(g->mask)] & w->alive;
+        const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
         go(c, w, (wanted & ~g->mask) ? m : 0, i->imm);
         return;
     }
     case OP_BRANCH_IF_WHOLE: {
-        const u32 wanted = vector(w, i->s[0])[__builtin_ctz(g->mask)] & w->alive;
+        const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
         go(c, w, (wanted & ~g->mask) ? 0 : m, i->imm);
         return;
     }
@@ -85,7 +85,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     case OP_WARPSYNC:
         if (!m) break;
         if (others) split(w, others, g->pc + 1);
-        wait_for(w, vector(w, i->s[0])[__builtin_ctz(m)], AT_WARPSYNC, 0);
+        wait_for(w, lane_value(w, i, 0, m), AT_WARPSYNC, 0);
         return;
     case OP_YIELD:
         g->pc++;

@@ -1,0 +1,188 @@
+"""Branches, reconvergence, barriers and calls: who goes where, who waits, what is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.errors import LaunchError
+from toolkit.sass.core import COUNT
+from toolkit.sass.probe import FULL, State, probe
+
+LANES = np.arange(32)
+ODD = 0xAAAAAAAA
+
+
+def ran(text: str, state: State, **options: object) -> tuple[State, np.ndarray]:
+    """The state after, and (executed, threads) of each instruction."""
+    length = len([line for line in text.replace("\n", ";").split(";") if line.strip()])
+    counts = np.zeros(length + 1, dtype=COUNT)
+    after = probe(text, state, architecture=80, counts=counts, **options)  # type: ignore[arg-type]
+    return after, counts
+
+
+def with_odd_lanes_in_p0() -> State:
+    state = State()
+    state.p[0] = ODD
+    return state
+
+
+def test_a_branch_that_all_lanes_take_skips() -> None:
+    after, counts = ran("BRA 0x20; MOV R1, 0x1; MOV R2, 0x2", State())
+    assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
+    assert counts["executed"].tolist() == [1, 0, 1, 1]
+    assert (counts["taken"][0], counts["divergent"][0]) == (32, 0)
+
+
+def test_both_sides_of_a_branch_run_and_meet_again() -> None:
+    text = """BSSY B0, 0x50
+        @P0 BRA 0x40
+        MOV R1, 0x1
+        BRA 0x50
+        MOV R1, 0x2
+        BSYNC B0
+        MOV R2, 0x3"""
+    after, counts = ran(text, with_odd_lanes_in_p0())
+    assert after.r[1].tolist() == [1, 2] * 16
+    assert (after.r[2] == 3).all()
+    # after BSYNC, which each side reaches alone, the warp is whole again
+    assert counts["executed"].tolist() == [1, 1, 1, 1, 1, 2, 1, 1]
+    assert counts["threads"].tolist() == [32, 32, 16, 16, 16, 32, 32, 32]
+    assert counts["divergent"].tolist()[1] == 1
+
+
+def test_without_reconvergence_the_sides_stay_apart() -> None:
+    text = """@P0 BRA 0x30
+        MOV R1, 0x1
+        BRA 0x30
+        MOV R2, 0x3"""
+    after, counts = ran(text, with_odd_lanes_in_p0())
+    assert (after.r[2] == 3).all()
+    assert counts["executed"].tolist()[3:] == [2, 2]  # met at an address, not joined
+
+
+def test_lanes_that_left_are_not_waited_for() -> None:
+    text = "BSSY B0, 0x20; @P0 EXIT; BSYNC B0; MOV R1, 0x1"
+    after, _ = ran(text, with_odd_lanes_in_p0())
+    assert after.r[1].tolist() == [1, 0] * 16
+
+
+def test_lanes_that_break_out_are_not_waited_for() -> None:
+    text = """BSSY B0, 0x50
+        @!P0 BRA 0x50
+        BREAK B0
+        MOV R1, 0x7
+        BRA 0x60
+        BSYNC B0
+        MOV R2, 0x3"""
+    after, counts = ran(text, with_odd_lanes_in_p0())
+    assert after.r[1].tolist() == [0, 7] * 16
+    assert (after.r[2] == 3).all()
+    assert counts["threads"].tolist()[5] == 16  # only those who did not break
+
+
+def test_nested_reconvergence_with_the_same_barrier_on_both_sides() -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0xFFFF0000
+    text = """BSSY B0, 0xd0
+        @P0 BRA 0x80
+        BSSY B1, 0x60
+        @P1 BRA 0x50
+        MOV R1, 0x1
+        MOV R2, 0x1
+        BSYNC B1
+        BRA 0xd0
+        BSSY B1, 0xc0
+        @P1 BRA 0xb0
+        MOV R1, 0x2
+        MOV R2, 0x2
+        BSYNC B1
+        BSYNC B0
+        MOV R3, 0x9"""
+    after, counts = ran(text, state)
+    assert after.r[1].tolist() == [1, 2] * 8 + [0, 0] * 8
+    assert after.r[2].tolist() == [1, 2] * 16
+    assert counts["executed"].tolist()[14] == 1
+    assert counts["executed"].tolist()[13] == 2
+
+
+def test_a_saved_and_restored_convergence_barrier_still_joins() -> None:
+    text = """BSSY B0, 0x70
+        BMOV.32.CLEAR R16, B0
+        BSSY B0, 0x30
+        BSYNC B0
+        BMOV.32 B0, R16
+        @P0 BRA 0x70
+        MOV R1, 0x1
+        BSYNC B0
+        MOV R2, 0x2"""
+    _, counts = ran(text, with_odd_lanes_in_p0())
+    assert counts["executed"].tolist()[8] == 1
+
+
+def test_warpsync_waits_for_the_lanes_of_its_mask() -> None:
+    text = """@P0 BRA 0x20
+        MOV R1, 0x1
+        WARPSYNC 0xffffffff
+        MOV R2, 0x2"""
+    after, counts = ran(text, with_odd_lanes_in_p0())
+    assert (after.r[2] == 2).all()
+    assert counts["executed"].tolist()[2:4] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("branch", "jumps_if_whole"), [("BRA.DIV ~URZ, 0x30", False), ("BRA.CONV ~URZ, 0x30", True)]
+)
+def test_convergence_tests_ask_for_the_lanes_that_live(branch: str, jumps_if_whole: bool) -> None:
+    for lanes, divergent in ((FULL, False), (0xFF, False), (FULL, True)):
+        state = State()
+        state.p[0] = ODD if divergent else 0
+        text = f"""@P0 BRA 0x10
+            {branch}
+            MOV R1, 0x1
+            WARPSYNC 0xffffffff
+            MOV R2, 0x2"""
+        after, _ = ran(text, state, lanes=lanes)
+        jumped = jumps_if_whole != divergent
+        alive = [lane for lane in LANES if lanes >> lane & 1]
+        assert (after.r[1, alive] == (0 if jumped else 1)).all()
+
+
+def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
+    state = State()
+    state.r[4] = np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60))
+    text = """RET.REL.NODEC R4 0x0
+        NOP
+        MOV R1, 0x1
+        EXIT
+        MOV R1, 0x2
+        EXIT
+        MOV R1, 0x3"""
+    after, counts = ran(text.replace("R4 0x0", "R4, 0x0"), state)
+    assert after.r[1].tolist() == [1] * 8 + [2] * 12 + [3] * 12
+    assert counts["executed"].tolist()[0] == 1
+
+
+def test_a_jump_table_counts_from_the_next_instruction() -> None:
+    state = State()
+    state.r[4] = 0x30
+    after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", state)
+    assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
+
+
+def test_a_jump_out_of_the_code_stops() -> None:
+    state = State()
+    state.r[4] = 0x7000
+    with pytest.raises(LaunchError):
+        probe("RET.REL.NODEC R4, 0x0", state, architecture=80)
+
+
+def test_a_trap_stops() -> None:
+    with pytest.raises(LaunchError):
+        probe("BPT.TRAP 0x1", State(), architecture=80)
+
+
+def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock() -> None:
+    text = "@P0 BRA 0x20; WARPSYNC 0xffffffff; BAR.SYNC 0x0; NOP"
+    with pytest.raises(LaunchError):
+        probe(text, with_odd_lanes_in_p0(), architecture=80)
