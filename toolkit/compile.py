@@ -27,9 +27,10 @@ from analysis.errors import (
     ToolkitError,
     UnavailableError,
     UnknownNameError,
+    first_line,
 )
 from analysis.result import Resources
-from toolkit.cubin import kernel_sizes, kernel_symbols
+from toolkit.cubin import kernel_sizes, kernel_symbols, origin
 from toolkit.store import write_atomically
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _FRONT_END_ERROR = re.compile(
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
+_TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 _DIGEST_BYTES = sha256().digest_size
 
 
@@ -67,21 +69,47 @@ class Cubin:
     compiler: str
     resources: Resources
 
+    @classmethod
+    def from_image(cls, image: bytes, kernel: str | None = None) -> Cubin:
+        """The kernel `kernel` (its symbol, or its plain name) of machine code compiled elsewhere.
+
+        `kernel` may be left out where there is just one. Raises InputError for bytes that are no
+        cubin, or where the kernel is not in it.
+        """
+        try:
+            found = origin(image)
+            symbol = _chosen(kernel, kernel_symbols(image), "the cubin")
+            architecture = f"sm_{found.capability}"
+            resources = _resources(image, symbol, architecture, found.capability, found.compiler)
+        except ToolkitError:
+            raise
+        except Exception as error:  # whatever a damaged file makes its reader stumble over
+            reason = first_line(error) if isinstance(error, ValueError) else "it is damaged"
+            raise InputError(f"the machine code is no cubin: {reason}") from error
+        return cls(
+            image=image,
+            kernel=kernel or _readable(symbol),
+            symbol=symbol,
+            architecture=architecture,
+            compiler=found.compiler,
+            resources=resources,
+        )
+
 
 def compile_cubin(
     source: str,
     *,
     name: str,
-    kernel: str,
+    kernel: str | None,
     arch: str,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
 ) -> Cubin:
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
-    `name` is the file name in messages, `arch` such as "sm_86". Raises CompileError where the
-    source is wrong, InputError where the kernel, architecture, a define or an option is, and
-    UnavailableError without NVRTC.
+    Without a name it is the only kernel that the source defines. `name` is the file name in
+    messages, `arch` such as "sm_86". Raises CompileError where the source is wrong, InputError
+    where the kernel, architecture, a define or an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
     request = _Request(
@@ -94,7 +122,7 @@ def compile_cubin(
     symbol, image = _cached(request) or _compile_and_cache(request)
     return Cubin(
         image=image,
-        kernel=kernel,
+        kernel=kernel or _readable(symbol),
         symbol=symbol,
         architecture=arch,
         compiler=request.compiler,
@@ -131,7 +159,7 @@ class _Request:
 
     source: str
     name: str
-    kernel: str
+    kernel: str | None
     options: tuple[str, ...]
     compiler: str
 
@@ -214,6 +242,10 @@ def _entry(request: _Request) -> Path:
 
 def _compile(request: _Request) -> tuple[str, bytes]:
     with _program(request) as program:
+        if request.kernel is None:
+            _run_compiler(program, request)
+            image = _image(program)
+            return _chosen(None, kernel_symbols(image), request.name), image
         expression = request.kernel.encode()
         _call(_nvrtc().nvrtcAddNameExpression, program, expression)
         _run_compiler(program, request)
@@ -259,16 +291,34 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     raise CompileError(f"{place}: {found['text']}{more}", log=log)
 
 
+def _chosen(kernel: str | None, symbols: Sequence[str], where: str) -> str:
+    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
+    readable = list(map(_readable, symbols))
+    if kernel is None:
+        if len(symbols) == 1:
+            return symbols[0]
+        raise InputError(
+            f"{where} holds {len(symbols)} kernels: say which one: {', '.join(readable)}"
+            if symbols
+            else f"{where} holds no kernel ({_TEMPLATES})"
+        )
+    if kernel in symbols:
+        return kernel
+    fitting = [symbol for symbol, name in zip(symbols, readable, strict=True) if name == kernel]
+    if len(fitting) == 1:
+        return fitting[0]
+    raise UnknownNameError("kernel", kernel, fitting or readable)
+
+
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     with _program(request) as program:
         _run_compiler(program, request)
         known = [_readable(symbol) for symbol in kernel_symbols(_image(program))]
     if known and reason.endswith("is undefined"):
-        raise UnknownNameError("kernel", request.kernel, known)
+        raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"
     raise InputError(
-        f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} "
-        "(a template needs its arguments: 'gemm<128, 64>')"
+        f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} ({_TEMPLATES})"
     )
 
 

@@ -25,6 +25,8 @@ _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
 _PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, bytes << 18 and flags
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
+_TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
+
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
 _RESERVED_SHARED_BYTES = 0x400
@@ -47,6 +49,29 @@ class Parameter:
     ordinal: int
     offset: int
     size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a cubin was compiled for (90 for sm_90), and by what ("ptxas 13.0.88")."""
+
+    capability: int
+    compiler: str
+
+
+def origin(image: bytes) -> Origin:
+    """Where a cubin comes from. Raises ValueError for bytes that are no cubin."""
+    if image[:4] != b"\x7fELF":
+        raise ValueError("it is no ELF file")
+    header = _elf(image).header
+    if header.e_machine != "EM_CUDA":
+        raise ValueError("it is an ELF file, but holds no code for a GPU")
+    version = _TOOL_VERSION.search(image)
+    return Origin(
+        # the ABI of CUDA 13 made room for the architecture in the second byte
+        capability=header.e_flags >> (8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0) & 0xFF,
+        compiler=f"ptxas {version[1].decode()}" if version else "ptxas",
+    )
 
 
 def kernel_symbols(image: bytes) -> list[str]:

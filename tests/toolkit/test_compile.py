@@ -8,7 +8,10 @@ import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -335,3 +338,79 @@ def test_importing_the_module_loads_no_heavy_package() -> None:
     command = [sys.executable, "-c", program]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+# --- one kernel, and machine code from elsewhere ----------------------------------------------
+
+
+def test_without_a_name_the_only_kernel_is_taken() -> None:
+    cubin = compile_cubin(PLAIN, name="my.cu", kernel=None, arch="sm_86")
+    assert (cubin.kernel, cubin.symbol) == ("plain", "plain")
+    mangled = "__device__ void f() {}\n__global__ void only(int n) {}"
+    cubin = compile_cubin(mangled, name="my.cu", kernel=None, arch="sm_86")
+    assert (cubin.kernel, cubin.symbol) == ("only", "_Z4onlyi")
+
+
+def test_without_a_name_several_kernels_are_listed() -> None:
+    with pytest.raises(InputError) as caught:
+        compile_cubin(PLAIN + "__global__ void b() {}", name="my.cu", kernel=None, arch="sm_86")
+    assert str(caught.value) in (
+        "my.cu holds 2 kernels: say which one: plain, b",
+        "my.cu holds 2 kernels: say which one: b, plain",
+    )
+
+
+def test_without_a_name_a_template_is_no_kernel() -> None:
+    with pytest.raises(InputError, match=r"^my\.cu holds no kernel \(a template needs its argum"):
+        compile_cubin(TEMPLATE, name="my.cu", kernel=None, arch="sm_86")
+
+
+@pytest.mark.parametrize("capability", supported_architectures())
+def test_a_cubin_says_what_it_is_for(capability: int) -> None:
+    arch = f"sm_{capability}"
+    made = compile_cubin(PLAIN, name="my.cu", kernel="plain", arch=arch)
+    taken = Cubin.from_image(made.image, "plain")
+    assert (taken.architecture, taken.symbol, taken.kernel) == (arch, "plain", "plain")
+    assert taken.compiler == "ptxas 13.0.88"
+    assert taken.resources == replace(made.resources, compiler="ptxas 13.0.88")
+
+
+def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte() -> None:
+    image = bytearray(compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86").image)
+    image[8] = 7  # EI_ABIVERSION of CUDA 12
+    image[48:52] = (0x5A055A).to_bytes(4, "little")  # e_flags that nvcc 12 writes for sm_90
+    assert Cubin.from_image(bytes(image), "plain").architecture == "sm_90"
+
+
+def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
+    image = compile_cubin(TEMPLATE, name="my.cu", kernel="gemm<4, 8>", arch="sm_86").image
+    (symbol,) = kernel_symbols(image)
+    for name in (symbol, "gemm<...>", None):
+        assert Cubin.from_image(image, name).symbol == symbol
+    with pytest.raises(UnknownNameError, match=r"did you mean 'gemm<\.\.\.>'"):
+        Cubin.from_image(image, "gemm")
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        (b"", "it is no ELF file"),
+        (PLAIN.encode(), "it is no ELF file"),
+        (b"\x7fELF", "it is damaged"),
+        (Path(sys.executable).resolve().read_bytes()[:100_000], "it is an ELF file, but holds no"),
+    ],
+)
+def test_bytes_that_are_no_cubin_are_refused(image: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=f"^the machine code is no cubin: {reason}"):
+        Cubin.from_image(image)
+
+
+def test_a_damaged_cubin_is_refused_or_read() -> None:
+    image = compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86").image
+    random = Random(1)
+    for _ in range(200):
+        damaged = bytearray(image)
+        for _ in range(10):
+            damaged[random.randrange(len(image))] = random.randrange(256)
+        with suppress(InputError):
+            Cubin.from_image(bytes(damaged), "plain")

@@ -1,0 +1,109 @@
+"""What is read of a kernel's parameters, and what is left open."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels import LADDER
+from toolkit.signature import Declared, kernel_names, signature
+
+
+def declared(parameter: str) -> Declared:
+    (found,) = signature(f"__global__ void k({parameter}) {{}}", "k") or ()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind", "size"),
+    [
+        ("int n", "n", "integer", 4),
+        ("const int n", "n", "integer", 4),
+        ("unsigned n", "n", "integer", 4),
+        ("unsigned int n", "n", "integer", 4),
+        ("long long n", "n", "integer", 8),
+        ("unsigned long n", "n", "integer", 8),
+        ("long double x", "x", None, None),
+        ("short int n", "n", "integer", 2),
+        ("signed char n", "n", "integer", 1),
+        ("bool b", "b", "integer", 1),
+        ("std::uint8_t n", "n", "integer", 1),
+        ("size_t n", "n", "integer", 8),
+        ("float x", "x", "float", 4),
+        ("double x", "x", "float", 8),
+        ("__half x", "x", "float", 2),
+        ("float", None, "float", 4),
+        ("float4 v", "v", None, None),  # a struct
+        ("T x", "x", None, None),
+        ("Pair<int, float> p", "p", None, None),
+        ("const __grid_constant__ Config config", "config", None, None),
+    ],
+)
+def test_values(text: str, name: str | None, kind: str | None, size: int | None) -> None:
+    assert declared(text) == Declared(text=text, name=name, pointer=False, kind=kind, size=size)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind", "size"),
+    [
+        ("float *x", "x", "float", 4),
+        ("const float* __restrict__ x", "x", "float", 4),
+        ("float x[]", "x", "float", 4),
+        ("float x[4][4]", "x", "float", 4),
+        ("float4 *x", "x", "float", 4),  # four floats
+        ("unsigned char *bytes", "bytes", "integer", 1),
+        ("void *p", "p", None, None),
+        ("const T *x", "x", None, None),
+        ("float **rows", "rows", None, None),
+        ("int (*f)(int, float)", None, None, None),
+    ],
+)
+def test_pointers(text: str, name: str | None, kind: str | None, size: int | None) -> None:
+    assert declared(text) == Declared(text=text, name=name, pointer=True, kind=kind, size=size)
+
+
+SOURCE = """
+// __global__ void commented(int n) {}
+const char *text = "__global__ void quoted(int n) {}";
+template <int B, typename T>
+__global__ void __launch_bounds__(B * (2), 1) gemm(const T *a, /* rows, */ int m) {}
+extern "C" __global__ void empty() {}
+static __global__ __launch_bounds__(32) void nothing(void) {}
+__global__ void twice(int a) {}
+__global__ void twice(float a) {}
+__global__ void declared(int n);
+__global__ void declared(int n) {}
+#define KERNEL __global__
+"""
+
+
+def test_a_kernel_is_found_by_its_name_alone() -> None:
+    for name in ("gemm<128, float>", "ns::gemm<2, ns::T>", "gemm"):
+        parameters = signature(SOURCE, name)
+        assert parameters is not None
+        assert [parameter.text for parameter in parameters] == ["const T *a", "int m"]
+
+
+def test_kernels_are_listed_in_order() -> None:
+    assert kernel_names(SOURCE) == ["gemm", "empty", "nothing", "twice", "declared"]
+
+
+def test_what_is_not_clear_is_left_open() -> None:
+    assert signature(SOURCE, "empty") == signature(SOURCE, "nothing") == ()
+    for absent in ("commented", "quoted", "twice", "none"):
+        assert signature(SOURCE, absent) is None
+    assert signature(SOURCE, "declared") is not None
+
+
+@pytest.mark.parametrize("text", ["__global__", "__global__ void k(", "__global__ ; f(x) {}"])
+def test_half_a_declaration_is_none(text: str) -> None:
+    assert kernel_names(text) == []
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_the_ladders_kernels_are_read(variant) -> None:  # type: ignore[no-untyped-def]
+    parameters = signature(variant.source, variant.entry)
+    assert parameters is not None
+    assert [p.pointer for p in parameters] == [True] * 3 + [False] * 5
+    assert [(p.kind, p.size) for p in parameters] == (
+        [("float", 4)] * 3 + [("integer", 4)] * 3 + [("float", 4)] * 2
+    )

@@ -1,0 +1,140 @@
+"""What a kernel's source says of its parameters: their names and, where they are plain, types.
+
+Machine code knows only how many bytes a parameter has. A type that is not plain (a template's, a
+macro, a typedef) is left open: this never guesses, and what it cannot read it does not report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["integer", "float"]
+
+_COMMENT_OR_TEXT = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"(\w*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+)
+_WORD_BEFORE_PARENTHESIS = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_NO_TYPE = re.compile(
+    r"\b(?:const|volatile|register|struct|__restrict__|__restrict|__grid_constant__)\b"
+    r"|__align__\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)"
+)
+
+_INTEGERS = {
+    1: "bool char uchar int8_t uint8_t",
+    2: "short ushort int16_t uint16_t",
+    4: "int uint unsigned signed int32_t uint32_t",
+    8: "size_t ptrdiff_t int64_t uint64_t intptr_t uintptr_t",
+}
+_FLOATS = {2: "half __half", 4: "float", 8: "double"}
+_PLAIN: dict[str, tuple[Kind, int]] = {
+    name: ("integer", size) for size, names in _INTEGERS.items() for name in names.split()
+} | {name: ("float", size) for size, names in _FLOATS.items() for name in names.split()}
+# float4 and its like: arrays of their elements
+_VECTORS: dict[str, tuple[Kind, int]] = {
+    f"{name}{count}": _PLAIN[name]
+    for name in ("char", "uchar", "short", "ushort", "int", "uint", "float", "double", "half")
+    for count in (1, 2, 3, 4)
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """A parameter as it is declared.
+
+    `kind` and `size` (bytes) are those of the value or, of a pointer, of what it points to; None
+    where the type is not a plain one. `text` is the declaration, `name` None where it has none.
+    """
+
+    text: str
+    name: str | None
+    pointer: bool
+    kind: Kind | None = None
+    size: int | None = None
+
+
+def signature(source: str, kernel: str) -> tuple[Declared, ...] | None:
+    """The parameters of `kernel` ("scale" or "ns::gemm<128, 64>") as `source` declares them.
+
+    None where the source does not hold it, or holds different ones of that name.
+    """
+    name = kernel.partition("<")[0].rpartition("::")[2].strip()
+    found = {parameters for found_name, parameters in _kernels(source) if found_name == name}
+    return found.pop() if len(found) == 1 else None
+
+
+def kernel_names(source: str) -> list[str]:
+    """The names of the kernels that `source` defines or declares, in order, each once."""
+    return list(dict.fromkeys(name for name, _ in _kernels(source)))
+
+
+def _kernels(source: str) -> Iterator[tuple[str, tuple[Declared, ...]]]:
+    plain = _COMMENT_OR_TEXT.sub(lambda match: '""' if match[0][0] in "R\"'" else " ", source)
+    for start in re.finditer(r"\b__global__\b", plain):
+        found = _name_and_parameters(plain, start.end())
+        if found is not None:
+            name, parameters = found
+            yield name, tuple(map(_declared, _split(parameters)))
+
+
+def _name_and_parameters(text: str, start: int) -> tuple[str, str] | None:
+    """The first name with a parenthesis from `start` on that is no attribute of CUDA's."""
+    while match := _WORD_BEFORE_PARENTHESIS.search(text, start):
+        end = _closing(text, match.end())
+        if end is None or re.search(r"[;{}]", text[start : match.start()]):
+            return None
+        if not match[1].startswith("__"):  # __launch_bounds__(256)
+            return match[1], text[match.end() : end]
+        start = end + 1
+    return None
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the parenthesis that was opened before `start` closes."""
+    depth = 1
+    for match in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if match[0] == "(" else -1
+        if depth == 0:
+            return match.start()
+    return None
+
+
+def _split(parameters: str) -> list[str]:
+    """The declarations between commas that stand in no bracket."""
+    parts, depth = [""], 0
+    for character in parameters:
+        depth += (character in "(<[{") - (character in ")>]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    stripped = [" ".join(part.split()) for part in parts]
+    return [] if stripped in ([""], ["void"]) else stripped
+
+
+def _declared(text: str) -> Declared:
+    bare = _NO_TYPE.sub(" ", text.partition("=")[0])
+    match = re.fullmatch(r"(?P<type>.*?[\s*&>])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(\[.*\])*)", bare)
+    if match is None or match["name"] in _PLAIN:
+        type_text, name, array = bare, None, ""
+    else:
+        type_text, name, array = match["type"], match["name"], match["array"]
+    stars = type_text.count("*") + bool(array)
+    kind, size = _plain_type(type_text.replace("*", " "), pointed_to=bool(stars))
+    if stars > 1:
+        kind = size = None
+    return Declared(text=text, name=name, pointer=bool(stars), kind=kind, size=size)
+
+
+def _plain_type(text: str, *, pointed_to: bool) -> tuple[Kind | None, int | None]:
+    words = text.replace("std::", "").split()
+    if words.count("long"):
+        # Linux: 64 bits like `long long`; `long double` is 64 bits on a device
+        known = set(words) <= {"long", "int", "unsigned", "signed"}
+        return ("integer", 8) if known else (None, None)
+    sized = [word for word in words if word not in ("unsigned", "signed", "int")]
+    name = sized[0] if len(sized) == 1 else "int" if words and not sized else ""
+    known_types = _PLAIN | _VECTORS if pointed_to else _PLAIN
+    return known_types.get(name, (None, None))
