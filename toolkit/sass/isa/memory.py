@@ -64,7 +64,7 @@ def st(i: Instruction, to: Lowering) -> None:
     store(i, to, GENERIC)
 
 
-@opcode("LDC", "ULDC", "LDCU", modifiers="64 128 U8 S8 U16 S16 IL IS ISL")
+@opcode("LDC", "ULDC", "LDCU", modifiers="64 128 U8 S8 U16 S16")
 def ldc(i: Instruction, to: Lowering) -> None:
     """register, constant: at a fixed offset it is a move, else a load."""
     d, constant = i.operands
