@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import import_module, metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from analysis.errors import (
@@ -30,8 +29,8 @@ from analysis.errors import (
     first_line,
 )
 from analysis.result import Resources
+from toolkit.cache import cached, keep
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
-from toolkit.store import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +50,6 @@ _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MUL
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
 _TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
-_DIGEST_BYTES = sha256().digest_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,14 +143,6 @@ def compiler_version() -> str:
     return f"NVRTC {major}.{minor}"
 
 
-def cache_directory() -> Path:
-    """Where compiled kernels are kept: $GEMM_LADDER_CACHE, or a folder in the user's cache."""
-    if chosen := os.environ.get("GEMM_LADDER_CACHE"):
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(base) / "gemm-ladder"
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Request:
     """Everything that decides the machine code."""
@@ -170,10 +160,11 @@ class _Request:
         return not any(_READS_OTHER_FILES.search(text) or "-include" in text for text in texts)
 
     @property
-    def key(self) -> str:
+    def entry(self) -> str:
+        """The name of its entry in the cache."""
         appended = os.environ.get("NVRTC_APPEND_FLAGS", "")  # NVRTC adds these to every call
         parts = [self.source, self.name, self.kernel, self.options, self.compiler, appended]
-        return sha256(json.dumps(parts).encode()).hexdigest()
+        return f"{sha256(json.dumps(parts).encode()).hexdigest()}.cubin"
 
 
 def _capability(arch: str) -> int:
@@ -206,17 +197,13 @@ def _resources(image: bytes, symbol: str, arch: str, capability: int, compiler: 
     )
 
 
-# The cache: an entry is a checksum, the symbol, a zero byte and the image.
+# The cache: an entry is the symbol, a zero byte and the image.
 
 
 def _cached(request: _Request) -> tuple[str, bytes] | None:
     """Symbol and image of an earlier compilation, None where there is no intact one."""
-    try:
-        entry = _entry(request).read_bytes() if request.cacheable else b""
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
-        return None
-    digest, content = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
-    if sha256(content).digest() != digest:
+    content = cached(request.entry) if request.cacheable else None
+    if content is None:
         return None
     symbol, _, image = content.partition(b"\0")
     return symbol.decode(), image
@@ -225,16 +212,8 @@ def _cached(request: _Request) -> tuple[str, bytes] | None:
 def _compile_and_cache(request: _Request) -> tuple[str, bytes]:
     symbol, image = _compile(request)
     if request.cacheable:
-        content = symbol.encode() + b"\0" + image
-        with suppress(ToolkitError, OSError, RuntimeError):  # a cache is a convenience
-            entry = _entry(request)
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(entry, sha256(content).digest() + content)
+        keep(request.entry, symbol.encode() + b"\0" + image)
     return symbol, image
-
-
-def _entry(request: _Request) -> Path:
-    return cache_directory() / f"{request.key}.cubin"
 
 
 # The compiler.

@@ -302,15 +302,6 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, compilations: l
     assert len(compilations) == 2
 
 
-def test_the_cache_is_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GEMM_LADDER_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert compilation.cache_directory() == Path("/caches/gemm-ladder")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/u")
-    assert compilation.cache_directory() == Path("/home/u/.cache/gemm-ladder")
-
-
 def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
     program = (
         "from toolkit.compile import compile_cubin\n"

@@ -1,0 +1,70 @@
+"""The user's cache, on folders that can and cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.cache import cache_directory, cached, keep
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def test_what_is_kept_is_found(directory: Path) -> None:
+    assert cached("a.json") is None
+    keep("a.json", b"first")
+    keep("a.json", b"second")
+    keep("b.json", b"")
+    assert cached("a.json") == b"second"
+    assert cached("b.json") == b""
+    assert sorted(path.name for path in directory.iterdir()) == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize("damage", [flipped, lambda entry: entry[:-1], lambda entry: b""])
+def test_a_damaged_entry_counts_as_absent(
+    damage: Callable[[bytes], bytes], directory: Path
+) -> None:
+    keep("a.json", b"content")
+    entry = directory / "a.json"
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert cached("a.json") is None
+    keep("a.json", b"content")
+    assert cached("a.json") == b"content"
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(directory: Path) -> None:
+    directory.write_text("a file where the folder should be")
+    keep("a.json", b"content")
+    assert cached("a.json") is None
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMM_LADDER_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def no_home(self: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    keep("a.json", b"content")
+    assert cached("a.json") is None
+
+
+def test_the_cache_is_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMM_LADDER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert cache_directory() == Path("/caches/gemm-ladder")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/u")
+    assert cache_directory() == Path("/home/u/.cache/gemm-ladder")
