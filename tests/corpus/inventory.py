@@ -13,19 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 from kernels import LADDER
 from toolkit.compile import compile_cubin
 from toolkit.cubin import kernel_symbols
+from toolkit.sass.disassemble import disassemble
 
 CORPUS = Path(__file__).parent
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -111,26 +109,6 @@ def sources() -> Iterator[Source]:
             )
 
 
-def disassemble(image: bytes) -> list:
-    """The JSON document that nvdisasm makes of a cubin: [what it is of, its functions]."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(image)
-        file.flush()
-        done = subprocess.run(
-            [nvdisasm(), "-json", file.name], capture_output=True, text=True, check=True
-        )
-    return json.loads(done.stdout)
-
-
-def nvdisasm() -> str:
-    spec = find_spec("nvidia.cu13")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    for folder in folders:
-        if (program := Path(folder) / "bin" / "nvdisasm").exists():
-            return str(program)
-    return "nvdisasm"
-
-
 def form(operands: str) -> str:
     """`R2,-R5,0x4,c[0x0][0x160]` -> `R,-R,i,c[0][k]`."""
     for pattern, replacement in FORM:
@@ -189,7 +167,7 @@ def main(arguments: list[str]) -> None:
 def compiled(task: tuple[Source, str]) -> tuple[bytes, list]:
     source, arch = task
     image = source.image(arch)
-    return image, disassemble(image)
+    return image, json.loads(disassemble(image))
 
 
 def keep(folder: Path, label: str, image: bytes, document: list) -> None:

@@ -1,0 +1,187 @@
+"""A launch of a corpus kernel with random input, and what it must leave in memory.
+
+References are NumPy in float64 or integers, written down without a look at the machine code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Argument = NDArray | np.generic
+
+CORPUS = Path(__file__).parent
+BLANK = 0xA5  # what fills outputs before the launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Near:
+    """Numbers that are right within `error`, an array or one number; infinities and NaN exactly."""
+
+    value: NDArray
+    error: NDArray | float
+
+    def wrong(self, got: NDArray) -> NDArray:
+        value, largest = np.asarray(self.value, np.float64), np.finfo(got.dtype).max
+        got = got.reshape(value.shape).astype(np.float64)
+        with np.errstate(all="ignore"):
+            alike = (got == value) | (np.isnan(got) & np.isnan(value))
+            beyond = np.isinf(got) & (got * value > 0) & (abs(value) + self.error >= largest)
+            return ~(alike | beyond | (abs(got - value) <= self.error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyOrder:
+    """Values that the launch may leave in any order."""
+
+    value: NDArray
+
+    def wrong(self, got: NDArray) -> NDArray:
+        return np.sort(got, axis=None) != np.sort(self.value, axis=None)
+
+
+Outcome = NDArray | Near | AnyOrder | None  # None: whatever
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One launch: `make` gives its arguments, `expected` what their arrays hold afterwards.
+
+    Arrays among the arguments are device buffers, in order; NumPy scalars (structures as
+    `numpy.void` of an aligned dtype) are passed by value. `expected` returns an outcome per
+    array; arrays after the last of them must be unchanged. `kernel` is an extern "C" name or a
+    name expression. All of a launch's randomness is in the generator that `make` is given.
+    """
+
+    name: str
+    file: str
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    make: Callable[[np.random.Generator], list[Argument]]
+    expected: Callable[[list[Argument]], Sequence[Outcome]]
+    dynamic_shared_bytes: int = 0
+    minimum_capability: int = 75
+
+    @property
+    def source(self) -> str:
+        return (CORPUS / self.file).read_text(encoding="utf-8")
+
+    def runs_on(self, arch: str) -> bool:
+        """Whether the kernel compiles for `arch`, such as "sm_86"."""
+        return int(arch.removeprefix("sm_")) >= self.minimum_capability
+
+    def outcomes(self, arguments: list[Argument]) -> list[Outcome]:
+        """What is expected of every array among `arguments`, which must be those of before."""
+        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        with np.errstate(all="ignore"):
+            known = list(self.expected(arguments))
+        return known + arrays[len(known) :]
+
+    def check(self, outputs: Sequence[NDArray], arguments: list[Argument]) -> None:
+        """Raise AssertionError where `outputs` are not what `arguments` must lead to."""
+        outcomes = self.outcomes(arguments)
+        assert len(outputs) == len(outcomes), f"{self.name}: {len(outputs)} arrays came back"
+        for index, (got, outcome) in enumerate(zip(outputs, outcomes, strict=True)):
+            if outcome is not None:
+                self._check_array(index, np.asarray(got), outcome)
+
+    def _check_array(self, index: int, got: NDArray, outcome: NDArray | Near | AnyOrder) -> None:
+        exact = isinstance(outcome, np.ndarray)
+        wrong = _unequal(got, outcome) if exact else outcome.wrong(got)
+        if not wrong.any():
+            return
+        expected = outcome if exact else outcome.value
+        where = int(np.flatnonzero(wrong)[0])
+        raise AssertionError(
+            f"{self.name}: array {index}: {np.count_nonzero(wrong)} of {wrong.size} elements are "
+            f"wrong, first element {where}: {got.ravel()[where]!r} instead of "
+            f"{np.asarray(expected).ravel()[where]!r}"
+        )
+
+
+def _unequal(got: NDArray, expected: NDArray) -> NDArray:
+    """Where bits differ; one NaN is as good as another."""
+    assert got.dtype == expected.dtype, f"{got.dtype} instead of {expected.dtype}"
+    got, expected = got.ravel(), expected.ravel()
+    assert got.size == expected.size, f"{got.size} elements instead of {expected.size}"
+    if got.dtype.kind != "f":
+        return got != expected
+    bits = f"u{got.itemsize}"
+    same = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(expected).view(bits)
+    return ~(same | (np.isnan(got) & np.isnan(expected)))
+
+
+# How launches are written down.
+
+
+def flat(n: int, block: int = 128) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Grid and block of one thread per element."""
+    return (-(-n // block), 1, 1), (block, 1, 1)
+
+
+def tiles(
+    width: int, height: int, tile: tuple[int, int], block: tuple[int, int] | None = None
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Grid and block of tiles over a plane; a block has the tile's shape unless it is given."""
+    return (-(-width // tile[0]), -(-height // tile[1]), 1), (*(block or tile), 1)
+
+
+def blank(shape: int | tuple[int, ...], dtype: type) -> NDArray:
+    """An output: bytes that no kernel writes by accident."""
+    empty = np.empty(shape, dtype)
+    empty.view(np.uint8)[...] = BLANK
+    return empty
+
+
+def words(rng: np.random.Generator, n: int, dtype: type = np.uint32) -> NDArray:
+    """Integers of every magnitude, with the ends of the range among them."""
+    bits = 8 * np.dtype(dtype).itemsize
+    unsigned = np.dtype(f"u{bits // 8}")
+    drawn = rng.integers(0, 2**bits - 1, n, unsigned, endpoint=True)
+    drawn >>= rng.integers(0, bits, n).astype(unsigned)
+    negative = rng.random(n) < 0.4
+    drawn[negative] = ~drawn[negative]
+    ends = np.array([0, 1, 2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 1) - 1], unsigned)
+    places = rng.permutation(n)[: len(ends)]
+    drawn[places] = ends[: len(places)]
+    return drawn.view(dtype)
+
+
+def floats(
+    rng: np.random.Generator,
+    n: int,
+    exponents: tuple[int, int] = (-30, 30),
+    dtype: type = np.float32,
+    special: Sequence[float] = (),
+) -> NDArray:
+    """Numbers of both signs and of magnitudes 2^low to 2^high, with special ones among them."""
+    magnitude = np.exp2(rng.uniform(*exponents, n))
+    numbers = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
+    places = rng.permutation(n)[: len(special)]
+    numbers[places] = np.asarray(special, dtype)[: len(places)]
+    return numbers
+
+
+def small(
+    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: type = np.float32
+) -> NDArray:
+    """Integers from -9 to 9: sums and products of a few are exact in any order."""
+    return rng.integers(-9, 10, shape).astype(dtype)
+
+
+def real(
+    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: type = np.float32
+) -> NDArray:
+    return rng.uniform(-1, 1, shape).astype(dtype)
+
+
+def threads(case_grid: Sequence[int], case_block: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(block, thread) for every thread of a launch, both counted along x first."""
+    for block in range(int(np.prod(case_grid))):
+        for thread in range(int(np.prod(case_block))):
+            yield block, thread

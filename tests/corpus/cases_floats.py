@@ -1,0 +1,618 @@
+"""Cases of floating point: operators, functions, rounding, conversions, halves.
+
+Errors of functions are those of the CUDA C++ Programming Guide, "Mathematical Functions", with
+one unit in the last place for the rounding of the reference and of what the result is made from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from case import Case, Near, blank, flat, floats, words
+from exact import (
+    DOWN,
+    NEAREST,
+    UP,
+    ZERO,
+    add,
+    fma,
+    integer,
+    larger,
+    multiply,
+    narrow,
+    smaller,
+    ulps,
+)
+from numpy.typing import NDArray
+
+N = 160
+ENDS = (0.0, -0.0, math.inf, -math.inf, math.nan)
+DENORMALS = (1e-45, -1e-45, 1e-40, -3e-39, 1.1754942e-38, 1.1754944e-38)
+
+Error = Callable[[NDArray, NDArray], NDArray | float]  # of input and exact value
+
+
+def within(count: float) -> Error:
+    return lambda x, value: ulps(value, count)
+
+
+def unary(
+    kernel: str,
+    function: Callable[[NDArray], NDArray],
+    inputs: Callable[[np.random.Generator, int], NDArray],
+    error: Error,
+    n: int = N,
+) -> Case:
+    def expected(args: list) -> list:
+        x = args[1].astype(np.float64)
+        value = function(x)
+        return [Near(value=value, error=error(x, value))]
+
+    grid, block = flat(n, 64)
+    return Case(
+        name=kernel if n == N else f"{kernel}_{n}",
+        file="float_math.cu",
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        make=lambda rng: [blank(n, np.float32), inputs(rng, n), np.int32(n)],
+        expected=expected,
+    )
+
+
+def between(low: float, high: float, *special: float) -> Callable:
+    def draw(rng: np.random.Generator, n: int) -> NDArray:
+        x = rng.uniform(low, high, n)
+        places = rng.permutation(n)[: len(special)]
+        x[places] = special
+        return x.astype(np.float32)
+
+    return draw
+
+
+def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Callable:
+    def draw(rng: np.random.Generator, n: int) -> NDArray:
+        x = floats(rng, n, (low, high), special=special)
+        return np.where(x < 0, -x, x) if positive else x
+
+    return draw
+
+
+def error_function(x: NDArray) -> NDArray:
+    return np.array([math.erf(value) for value in x.tolist()])
+
+
+SINGLE = 2.0**-21.19  # the absolute error of the hardware's sine and cosine on [-π, π]
+
+UNARY = (
+    unary("unary_sinf", np.sin, between(-50, 50, *ENDS, 1e5, -3e6, 1e20, 1e-20), within(3)),
+    unary("unary_cosf", np.cos, between(-50, 50, *ENDS, 1e5, -3e6, 1e20, 1e-20), within(3)),
+    unary("unary_expf", np.exp, between(-100, 85, *ENDS, 1e30, -1e30), within(3)),
+    unary("unary_exp2f", np.exp2, between(-145, 127, *ENDS, 1e30, -1e30), within(3)),
+    unary("unary_logf", np.log, magnitudes(-120, 120, *ENDS, *DENORMALS), within(2)),
+    unary("unary_log2f", np.log2, magnitudes(-120, 120, *ENDS, *DENORMALS), within(2)),
+    unary("unary_tanhf", np.tanh, between(-4, 4, *ENDS, 1e-5, 30, -30), within(3)),
+    unary("unary_sqrtf", np.sqrt, magnitudes(-120, 120, *ENDS, *DENORMALS), within(0.5)),
+    unary("unary_rsqrtf", lambda x: 1 / np.sqrt(x), magnitudes(-120, 120, *ENDS), within(3)),
+    unary("unary_reciprocal", lambda x: 1 / x, magnitudes(-120, 120, *ENDS), within(0.5)),
+    unary("unary_erff", error_function, between(-4, 4, *ENDS, 1e-5), within(3)),
+    unary("unary_atanf", np.arctan, magnitudes(-10, 10, *ENDS), within(3)),
+    unary("unary_cbrtf", np.cbrt, magnitudes(-100, 100, *ENDS, *DENORMALS), within(2)),
+    unary("fast_sin", np.sin, between(-math.pi, math.pi, 0.0), lambda x, _: SINGLE),
+    unary("fast_cos", np.cos, between(-math.pi, math.pi, 0.0), lambda x, _: SINGLE),
+    unary(
+        "fast_exp",
+        np.exp,
+        between(-80, 80, 0.0, math.inf, -math.inf, math.nan),
+        lambda x, value: ulps(value, 3 + 1.173 * abs(np.nan_to_num(x, posinf=0, neginf=0))),
+    ),
+    unary(
+        "fast_log",
+        np.log,
+        magnitudes(-100, 100, math.inf, positive=True),
+        lambda x, value: np.maximum(ulps(value, 4), 2.0**-21.41),
+    ),
+)
+
+
+def pairs(
+    rng: np.random.Generator, special: tuple[float, ...], dtype: type = np.float32, reach: int = 40
+) -> list[NDArray]:
+    """Two columns of numbers, with every pair of special ones."""
+    a, b = (floats(rng, N, (-reach, reach), dtype) for _ in range(2))
+    a[: len(special) ** 2] = np.repeat(special, len(special))
+    b[: len(special) ** 2] = np.tile(special, len(special))
+    close = slice(-N // 4, None)  # of like magnitude: cancellation, ties
+    b[close] = a[close] * rng.uniform(-1.1, 1.1, N // 4).astype(dtype)
+    return [a, b]
+
+
+def columns(
+    kernel: str,
+    file: str,
+    inputs: Callable[[np.random.Generator], list[NDArray]],
+    width: int,
+    dtype: type,
+    function: Callable[..., list[NDArray]],
+    error: Callable[[NDArray], NDArray] | None = None,
+) -> Case:
+    """One output row per thread; `function` maps the input arrays to its columns."""
+
+    def expected(args: list) -> list:
+        value = np.stack(function(*args[1:-1]), 1)
+        if error is None:
+            return [value.astype(dtype)]
+        return [Near(value=value, error=error(value))]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name=kernel,
+        file=file,
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        make=lambda rng: [blank((N, width), dtype), *inputs(rng), np.int32(N)],
+        expected=expected,
+    )
+
+
+def float_binary(x: NDArray, y: NDArray) -> list[NDArray]:
+    one = np.float32(1)
+    doubled = abs(x).astype(np.float64) - 2 * y.astype(np.float64)  # rounded once
+    difference = np.where(x <= y, np.float32(0), x - y)
+    return [
+        x + y, x - y, x * y, x / y, smaller(x, y), larger(x, y), fma(x, y, np.full(N, 1.5 * one)),
+        doubled.astype(np.float32), np.copysign(x, y), np.where(x < y, x, -y), difference,
+        np.where(np.isnan(x), 0 * one, np.clip(x, 0, 1)),
+    ]  # fmt: skip
+
+
+def in_directions(x: NDArray, y: NDArray) -> list[NDArray]:
+    modes = (NEAREST, ZERO, UP, DOWN)
+    return [
+        *(add(x, y, mode) for mode in modes),
+        *(multiply(x, y, mode) for mode in modes),
+        *(fma(x, y, x, mode) for mode in modes),
+    ]
+
+
+def flushed(x: NDArray) -> NDArray:
+    return np.where(abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)
+
+
+def flush_to_zero(a: NDArray, b: NDArray) -> list[NDArray]:
+    x, y = flushed(a), flushed(b)
+    return [flushed(add(x, y)), flushed(multiply(x, y)), flushed(fma(x, y, x)), smaller(x, y)]
+
+
+def compared(x: NDArray, y: NDArray, v: NDArray, w: NDArray) -> list[NDArray]:
+    bits = (
+        x < y, x <= y, x > y, x >= y, x == y, x != y, ~(x < y), ~(x >= y), np.isnan(x), np.isinf(x),
+        np.isfinite(y), np.signbit(x), v < w, v <= w, v == w, v != w, ~(v > w), np.isnan(w),
+    )  # fmt: skip
+    return [sum(bit.astype(np.uint32) << np.uint32(k) for k, bit in enumerate(bits))]
+
+
+def powers(rng: np.random.Generator) -> list[NDArray]:
+    return [abs(floats(rng, N, (-6, 6))), floats(rng, N, (-4, 3))]
+
+
+def float_functions(a: NDArray, b: NDArray) -> list[NDArray]:
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    return [x**y, np.fmod(x, y), np.arctan2(x, y), np.hypot(x, y)]
+
+
+def fast_functions(a: NDArray, b: NDArray) -> list[NDArray]:
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    return [x / y, x**y, 1 / np.sqrt(x), np.log2(x), 10**y]
+
+
+SINGLES = (
+    columns(
+        "float_binary",
+        "float_math.cu",
+        lambda rng: pairs(rng, (0.0, math.inf, -math.inf, math.nan, 1e-42, -1e-38, 1.0, -2.5)),
+        12,
+        np.float32,
+        float_binary,
+    ),
+    columns(
+        "float_functions",
+        "float_math.cu",
+        powers,
+        4,
+        np.float32,
+        float_functions,
+        lambda value: ulps(value, 1) * np.array([9, 0, 4, 4]),
+    ),
+    columns(
+        "fast_functions",
+        "float_math.cu",
+        powers,
+        5,
+        np.float32,
+        fast_functions,
+        # of a power: that of log2, times the exponent, as an argument of exp2
+        lambda value: (
+            ulps(value, 1) * np.array([3, 400, 0.5, 3, 40]) + np.array([0, 0, 0, 2e-7, 0])
+        ),
+    ),
+    columns(
+        "directed_rounding",
+        "float_math.cu",
+        lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 1e-45, 3.4028235e38, 1.0)),
+        12,
+        np.float32,
+        in_directions,
+    ),
+    columns(
+        "flush_to_zero",
+        "float_math.cu",
+        lambda rng: [
+            floats(rng, N, (-130, -120), special=(*ENDS[:4], *DENORMALS)),
+            floats(rng, N, (-130, 2), special=(*ENDS[:4], *DENORMALS)),
+        ],
+        4,
+        np.float32,
+        flush_to_zero,
+    ),
+    columns(
+        "comparisons",
+        "float_math.cu",
+        lambda rng: [*pairs(rng, (*ENDS, 1.0)), *pairs(rng, (*ENDS, 1.0), np.float64)],
+        1,
+        np.uint32,
+        compared,
+    ),
+)
+
+
+# Double precision.
+
+
+def double_binary(x: NDArray, y: NDArray) -> list[NDArray]:
+    return [
+        x + y, x - y, x * y, x / y, fma(x, y, -x), smaller(x, y), larger(x, y),
+        np.sqrt(abs(x)), 1 / y, np.where(x < 0, -y, y),
+    ]  # fmt: skip
+
+
+def double_functions(x: NDArray) -> list[NDArray]:
+    magnitude = abs(x)
+    return [
+        np.exp(x), np.log(magnitude), np.sin(x), 1 / np.sqrt(magnitude), np.floor(x), np.rint(x),
+    ]  # fmt: skip
+
+
+def double_directed(x: NDArray, y: NDArray) -> list[NDArray]:
+    tenth = np.full(N, 0.1)
+    return [
+        add(x, y, ZERO), add(x, y, UP), add(x, y, DOWN),
+        multiply(x, y, ZERO), multiply(x, y, UP), multiply(x, y, DOWN),
+        fma(x, y, tenth, ZERO), fma(x, y, tenth, UP),
+    ]  # fmt: skip
+
+
+def horner() -> Case:
+    def expected(args: list) -> list:
+        x, coefficients = args[1:3]
+        value, magnitude = np.zeros(N), np.zeros(N)
+        for c in coefficients[::-1]:
+            value, magnitude = value * x + c, magnitude * abs(x) + abs(c)
+        return [Near(value=value, error=1e-14 * magnitude)]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name="horner",
+        file="double_math.cu",
+        kernel="horner",
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank(N, np.float64),
+            rng.uniform(-2, 2, N),
+            rng.uniform(-1, 1, 8),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+DOUBLES = (
+    columns(
+        "double_binary",
+        "double_math.cu",
+        lambda rng: pairs(rng, (*ENDS, 5e-324, -1e-310, 1.0, -2.5), np.float64, 300),
+        10,
+        np.float64,
+        double_binary,
+    ),
+    columns(
+        "double_functions",
+        "double_math.cu",
+        lambda rng: [floats(rng, N, (-20, 9), np.float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
+        6,
+        np.float64,
+        double_functions,
+        lambda value: ulps(value, 1, np.float64) * np.array([4, 4, 4, 4, 0, 0]),
+    ),
+    columns(
+        "double_directed",
+        "double_math.cu",
+        lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 5e-324, 1.0), np.float64),
+        8,
+        np.float64,
+        double_directed,
+    ),
+    horner(),
+)
+
+
+# Conversions.
+
+
+def conversion(
+    kernel: str,
+    inputs: Callable[[np.random.Generator], list[NDArray]],
+    outputs: list[tuple[int, type]],
+    function: Callable[..., list[list[NDArray]]],
+) -> Case:
+    """Several output arrays; `function` maps the input arrays to the columns of each."""
+
+    def expected(args: list) -> list:
+        found = function(*args[len(outputs) : -1])
+        return [
+            np.stack(list(columns_), 1).astype(dtype)
+            for columns_, (_, dtype) in zip(found, outputs, strict=True)
+        ]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name=kernel,
+        file="conversions.cu",
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            *(blank((N, width), dtype) for width, dtype in outputs),
+            *inputs(rng),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+HALVES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609.0)
+EDGES = (2147483648.0, -2147483648.0, 4294967296.0, 9.3e18, -9.3e18, 1.9e19, 3e38, -3e38)
+SIGN_32, SIGN_64 = 2**31, 2**63  # what NaN becomes where a type of 64 bits takes part
+
+
+def float_to_integers(x: NDArray) -> list[list[NDArray]]:
+    modes = (ZERO, NEAREST, UP, DOWN)
+    return [
+        [integer(x, np.int32, mode, if_nan=0) for mode in modes],
+        [integer(x, np.uint32, mode, if_nan=0) for mode in modes],
+        [integer(x, np.int64, mode, if_nan=-SIGN_64) for mode in (ZERO, NEAREST)],
+        [integer(x, np.uint64, mode, if_nan=SIGN_64) for mode in (ZERO, UP)],
+    ]
+
+
+def double_to_others(x: NDArray) -> list[list[NDArray]]:
+    return [
+        [integer(x, np.int32, mode, if_nan=-SIGN_32) for mode in (ZERO, NEAREST)],
+        [integer(x, np.uint32, mode, if_nan=SIGN_32) for mode in (ZERO, DOWN)],
+        [integer(x, np.int64, mode, if_nan=-SIGN_64) for mode in (ZERO, UP)],
+        [narrow(x, np.float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)],
+    ]
+
+
+def integers_to_float(s: NDArray, u: NDArray, wide: NDArray, v: NDArray) -> list[list[NDArray]]:
+    return [
+        [
+            *(narrow(s, np.float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)),
+            *(narrow(u, np.float32, mode) for mode in (NEAREST, ZERO)),
+            narrow(wide, np.float32),
+            narrow(v, np.float32),
+        ],
+        [narrow(x, np.float64) for x in (s, u, wide, v)],
+    ]
+
+
+def small_integers(x: NDArray, s: NDArray) -> list[list[NDArray]]:
+    return [
+        [np.clip(s, -128, 127)],
+        [integer(x, np.uint8, NEAREST, if_nan=0)],
+        [integer(x, np.int16, ZERO, if_nan=0)],
+        [s.astype(np.int8), (s >> 8).astype(np.uint8), s.astype(np.uint16)],
+    ]
+
+
+def round_functions(x: NDArray) -> list[NDArray]:
+    whole = np.trunc(x)
+    away = whole + np.where(abs(x - whole) >= 0.5, np.copysign(np.float32(1), x), np.float32(0))
+    nearest = np.rint(x)
+    return [
+        np.floor(x), np.ceil(x), whole, nearest, np.copysign(away, x), nearest + np.float32(0),
+    ]  # fmt: skip
+
+
+def half_conversions(x: NDArray, halves: NDArray) -> list[list[NDArray]]:
+    h, whole = halves.view(np.float16), integer(x, np.int32, ZERO, if_nan=0)
+    as_halves = [narrow(x, np.float16), narrow(x, np.float16, ZERO), narrow(whole, np.float16)]
+    return [
+        as_halves,
+        [h.astype(np.float32)],
+        [integer(h, np.int32, NEAREST, if_nan=0)],
+    ]
+
+
+def packed_halves(a: NDArray, b: NDArray) -> list[list[NDArray]]:
+    return [[narrow(b, np.float16), narrow(a, np.float16)]]
+
+
+CONVERSIONS = (
+    conversion(
+        "float_to_integers",
+        lambda rng: [floats(rng, N, (-3, 70), special=(*ENDS, *HALVES, *EDGES))],
+        [(4, np.int32), (4, np.uint32), (2, np.int64), (2, np.uint64)],
+        float_to_integers,
+    ),
+    conversion(
+        "double_to_others",
+        lambda rng: [
+            floats(rng, N, (-160, 150), np.float64, (*ENDS, *HALVES, *EDGES, 1e-45, 2147483647.5))
+        ],
+        [(2, np.int32), (2, np.uint32), (2, np.int64), (4, np.float32)],
+        double_to_others,
+    ),
+    conversion(
+        "integers_to_float",
+        lambda rng: [words(rng, N, t) for t in (np.int32, np.uint32, np.int64, np.uint64)],
+        [(8, np.float32), (4, np.float64)],
+        integers_to_float,
+    ),
+    conversion(
+        "small_integers",
+        lambda rng: [
+            floats(rng, N, (-3, 20), special=(*ENDS, *HALVES)),
+            words(rng, N, np.int32),
+        ],
+        [(1, np.int8), (1, np.uint8), (1, np.int16), (3, np.float32)],
+        small_integers,
+    ),
+    columns(
+        "round_functions",
+        "conversions.cu",
+        lambda rng: [floats(rng, N, (-3, 26), special=(0.0, -0.0, *HALVES))],
+        6,
+        np.float32,
+        round_functions,
+    ),
+    conversion(
+        "half_conversions",
+        lambda rng: [
+            floats(rng, N, (-28, 18), special=(0.0, -0.0, math.inf, -math.inf, *HALVES)),
+            rng.integers(0, 2**16, N).astype(np.uint16),
+        ],
+        [(3, np.float16), (1, np.float32), (1, np.int32)],
+        half_conversions,
+    ),
+    conversion(
+        "packed_halves",
+        lambda rng: [floats(rng, N, (-28, 18), special=ENDS) for _ in range(2)],
+        [(2, np.float16)],
+        packed_halves,
+    ),
+)
+
+
+# Halves, two to a word.
+
+
+def halves(rng: np.random.Generator, count: int) -> NDArray:
+    """Bits of halves: most of them ordinary, some of any kind."""
+    ordinary = floats(rng, count, (-8, 6), np.float16).view(np.uint16)
+    return np.where(rng.random(count) < 0.2, rng.integers(0, 2**16, count), ordinary).astype("u2")
+
+
+def half2(
+    kernel: str,
+    width: int,
+    function: Callable[[NDArray, NDArray], list[NDArray]],
+    dtype: type = np.float16,
+) -> Case:
+    """Words in, `width` words out per thread; `function` works on halves as (N, 2)."""
+
+    def expected(args: list) -> list:
+        a, b = (x.view(np.float16).reshape(N, 2) for x in args[1:3])
+        return [np.stack(function(a, b), 1).astype(dtype)]
+
+    shape = (N, width, 2) if dtype is np.float16 else (N, width)
+    grid, block = flat(N, 64)
+    return Case(
+        name=kernel,
+        file="half.cu",
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank(shape, dtype),
+            halves(rng, 2 * N).view(np.uint32),
+            halves(rng, 2 * N).view(np.uint32),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+def half2_arithmetic(a: NDArray, b: NDArray) -> list[NDArray]:
+    one = np.ones_like(a)
+    return [add(a, b), multiply(a, b), fma(a, b, a), add(a, -b), fma(-a, abs(b), one)]
+
+
+def half2_compare(a: NDArray, b: NDArray) -> list[NDArray]:
+    less, ones = a < b, np.where(a >= b, 0x3C00, 0)
+    return [less[:, 0] + 2 * less[:, 1], ones[:, 0] | ones[:, 1] << 16]
+
+
+def half2_saxpy() -> Case:
+    def expected(args: list) -> list:
+        y, x = (v.view(np.float16).reshape(N, 2) for v in args[:2])
+        a = np.broadcast_to(np.array([args[2]], np.uint32).view(np.float16), (N, 2))
+        return [fma(a, x, y).view(np.uint32).ravel()]
+
+    def make(rng: np.random.Generator) -> list:
+        y, x = (floats(rng, 2 * N, (-8, 6), np.float16).view(np.uint32) for _ in range(2))
+        return [y, x, floats(rng, 2, (-2, 2), np.float16).view(np.uint32)[0], np.int32(N)]
+
+    return Case(
+        name="half2_saxpy",
+        file="half.cu",
+        kernel="half2_saxpy",
+        grid=(1, 1, 1),
+        block=(64, 1, 1),
+        make=make,
+        expected=expected,
+    )
+
+
+def half_scalars() -> Case:
+    def expected(args: list) -> list:
+        a, b = (x.view(np.float16) for x in args[1:3])
+        return [np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name="half_scalars",
+        file="half.cu",
+        kernel="half_scalars",
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank((N, 3), np.float16),
+            halves(rng, N),
+            halves(rng, N),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+HALF = (
+    half2("half2_arithmetic", 5, half2_arithmetic),
+    half2("half2_compare", 2, half2_compare, np.uint32),
+    half2("half2_extremes", 2, lambda a, b: [smaller(a, b), larger(a, b)]),
+    half2_saxpy(),
+    half_scalars(),
+)
+
+CASES = (*UNARY, *SINGLES, *DOUBLES, *CONVERSIONS, *HALF)
+
+COUNTED = (
+    unary("unary_sinf", np.sin, between(-50, 50, 1e5, 1e20), within(3), 5_000),
+    unary("unary_reciprocal", lambda x: 1 / x, magnitudes(-149, 120), within(0.5), 5_000),
+    *DOUBLES,
+    *HALF,
+)

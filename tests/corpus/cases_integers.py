@@ -1,0 +1,427 @@
+"""Cases of integer arithmetic: division, products, carries, and the bits of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from case import Argument, Case, blank, flat, words
+from cases_control import quotient, remainder
+from numpy.typing import NDArray
+
+LOW = 2**32 - 1
+WIDE = 2**64 - 1
+
+
+def rows(
+    name: str,
+    file: str,
+    n: int,
+    outputs: list[tuple[int, type]],
+    inputs: Callable[[np.random.Generator], list[NDArray]],
+    one: Callable[..., list],
+) -> Case:
+    """One thread per row: `one` maps the inputs of a thread to its outputs, as Python integers.
+
+    `outputs` are columns and type of each output array, `one` returns one list per array.
+    """
+
+    def make(rng: np.random.Generator) -> list[Argument]:
+        return [*(blank((n, k), dtype) for k, dtype in outputs), *inputs(rng), np.int32(n)]
+
+    def expected(args: list[Argument]) -> list:
+        arrays = (x.reshape(n, -1).tolist() for x in args[len(outputs) : -1])
+        results = [one(*(row[0] if len(row) == 1 else row for row in x)) for x in zip(*arrays)]  # noqa: B905
+        return [
+            modular([result[k] for result in results], dtype)
+            for k, (_, dtype) in enumerate(outputs)
+        ]
+
+    grid, block = flat(n)
+    return Case(
+        name=name,
+        file=file,
+        kernel=name,
+        grid=grid,
+        block=block,
+        make=make,
+        expected=expected,
+    )
+
+
+def modular(values: list[list[int]], dtype: type) -> NDArray:
+    """Python integers of any size, cut to the bits of `dtype`."""
+    unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    mask = 2 ** (8 * unsigned.itemsize) - 1
+    return np.array([[value & mask for value in row] for row in values], unsigned).view(dtype)
+
+
+def signed(value: int, bits: int = 32) -> int:
+    value &= 2**bits - 1
+    return value - (value >> (bits - 1) << bits)
+
+
+def nonzero(x: NDArray) -> NDArray:
+    return np.where(x == 0, np.ones_like(x), x)
+
+
+def divisors(rng: np.random.Generator, n: int, dtype: type) -> NDArray:
+    """No 0, and no -1: the quotient of the least integer by it does not exist."""
+    drawn = nonzero(words(rng, n, dtype))
+    return np.where(drawn == dtype(-1), dtype(3), drawn) if np.dtype(dtype).kind == "i" else drawn
+
+
+N = 200
+
+
+def divide_signed(a: int, b: int) -> list:
+    by_constants = [quotient(a, 7), remainder(a, 10), quotient(a, -16), remainder(a, 32)]
+    return [[quotient(a, b), remainder(a, b), *by_constants]]
+
+
+DIVISION = (
+    rows(
+        "divide_signed",
+        "integers.cu",
+        N,
+        [(6, np.int32)],
+        lambda rng: [words(rng, N, np.int32), divisors(rng, N, np.int32)],
+        divide_signed,
+    ),
+    rows(
+        "divide_unsigned",
+        "integers.cu",
+        N,
+        [(4, np.uint32)],
+        lambda rng: [words(rng, N), divisors(rng, N, np.uint32)],
+        lambda a, b: [[a // b, a % b, a // 1000, a % 641]],
+    ),
+    rows(
+        "divide_wide",
+        "integers.cu",
+        N,
+        [(2, np.int64), (3, np.uint64)],
+        lambda rng: [words(rng, N, np.int64), divisors(rng, N, np.int64)],
+        lambda a, b: [
+            [quotient(a, b), remainder(a, b)],
+            [(a & WIDE) // (b & WIDE), (a & WIDE) % (b & WIDE), (a & WIDE) // 1_000_000_007],
+        ],
+    ),
+)
+
+
+def high_products(a: int, b: int, c: int, d: int) -> list:
+    a24, b24 = signed(a, 24), signed(b, 24)
+    return [
+        [a * b >> 32, a24 * b24, a * b + 5],
+        [(a & LOW) * (b & LOW) >> 32, (a & 0xFFFFFF) * (b & 0xFFFFFF)],
+        [c * d >> 64, c * d, a * b + c],
+        [(c & WIDE) * (d & WIDE) >> 64, (a & LOW) * (b & LOW) + d],
+    ]
+
+
+def wide_integers(x: int, y: int, k: int) -> list:
+    u, v = x & WIDE, y & WIDE
+    compared = (x < y) + 2 * (x <= y) + 4 * (x == y) + 8 * (u >= v)
+    return [
+        [
+            x + y, x - y, x << k, x >> k, u >> k, x ^ (y & ~x),
+            min(x, y), max(u, v), compared, -x, abs(x), x * 10 + 7,
+        ]
+    ]  # fmt: skip
+
+
+def wide_bits(x: int) -> list:
+    reversed_bits = int(f"{x:064b}"[::-1], 2)
+    first = (x & -x).bit_length()
+    return [[64 - x.bit_length(), first, x.bit_count(), reversed_bits, reversed_bits >> 32]]
+
+
+def limbs(words_: list[int]) -> int:
+    return sum(word << 32 * k for k, word in enumerate(words_))
+
+
+def split(number: int, count: int) -> list[int]:
+    return [number >> 32 * k & LOW for k in range(count)]
+
+
+def hashes(x: int) -> list:
+    value, shifted = 2166136261, x | 1
+    for k in range(4):
+        value = (value ^ (x >> 8 * k & 255)) * 16777619 & LOW
+    for _ in range(3):
+        shifted ^= shifted << 13 & LOW
+        shifted ^= shifted >> 17
+        shifted ^= shifted << 5 & LOW
+    return [[value, (shifted << 7 | shifted >> 25) + value]]
+
+
+ARITHMETIC = (
+    rows(
+        "high_products",
+        "integers.cu",
+        N,
+        [(3, np.int32), (2, np.uint32), (3, np.int64), (2, np.uint64)],
+        lambda rng: [words(rng, N, t) for t in (np.int32, np.int32, np.int64, np.int64)],
+        high_products,
+    ),
+    rows(
+        "wide_integers",
+        "integers.cu",
+        N,
+        [(12, np.int64)],
+        lambda rng: [
+            words(rng, N, np.int64),
+            words(rng, N, np.int64),
+            rng.integers(0, 64, N).astype(np.int32),
+        ],
+        wide_integers,
+    ),
+    rows(
+        "wide_bits",
+        "integers.cu",
+        N,
+        [(5, np.int32)],
+        lambda rng: [words(rng, N, np.uint64)],
+        wide_bits,
+    ),
+    rows(
+        "carries",
+        "integers.cu",
+        N,
+        [(8, np.uint32)],
+        lambda rng: [words(rng, 4 * N).reshape(N, 4), words(rng, 4 * N).reshape(N, 4)],
+        lambda x, y: [split(limbs(x) + limbs(y), 4) + split(limbs(x) - limbs(y), 4)],
+    ),
+    rows(
+        "wide_products",
+        "integers.cu",
+        N,
+        [(4, np.uint32)],
+        lambda rng: [words(rng, 2 * N).reshape(N, 2), words(rng, 2 * N).reshape(N, 2)],
+        lambda x, y: [split(limbs(x) * limbs(y), 4)],
+    ),
+    rows("hashes", "integers.cu", N, [(2, np.uint32)], lambda rng: [words(rng, N)], hashes),
+)
+
+
+# Bits. The rules of bfind, bfe, bfi, bmsk, szext and prmt are those of the PTX ISA.
+
+
+def bit_counts(x: int) -> list:
+    first, top = (x & -x).bit_length(), x.bit_length() - 1
+    magnitude = signed(x) if signed(x) >= 0 else ~signed(x)
+    shift = 32 - magnitude.bit_length() if magnitude else -1
+    return [[32 - x.bit_length(), first, x.bit_count(), int(f"{x:032b}"[::-1], 2), top, shift]]
+
+
+def shifts(x: int, y: int, k: int) -> list:
+    both, wrap, clamp = y << 32 | x, k & 31, min(k, 32)
+    return [
+        [
+            both << wrap >> 32, both >> wrap, both << clamp >> 32, both >> clamp,
+            x << clamp, x >> clamp, signed(x) >> clamp,
+            both << 9 >> 32, signed(x) >> 5, (x << 32 | x) >> 11,
+        ]
+    ]  # fmt: skip
+
+
+def extracted(a: int, start: int, length: int, *, is_signed: bool) -> int:
+    sign = a >> min(start + length - 1, 31) & 1 if is_signed and length else 0
+    bits = (a >> (start + i) & 1 if i < length and start + i <= 31 else sign for i in range(32))
+    return sum(bit << i for i, bit in enumerate(bits))
+
+
+def inserted(a: int, into: int, start: int, length: int) -> int:
+    for i in range(min(length, 32 - start)):
+        into = into & ~(1 << start + i) | (a >> i & 1) << start + i
+    return into
+
+
+def fields(a: int, b: int, start: int, length: int) -> list:
+    a, b = a & LOW, b & LOW
+    above = 0 if start >= 32 else LOW << start & LOW
+    end = (start & 31) + (length & 31)
+    beyond = 0 if end >= 32 or start >= 32 or length >= 32 else LOW << end & LOW
+    width = length & 31
+    return [
+        [
+            extracted(a, start, length, is_signed=False),
+            extracted(a, start, length, is_signed=True),
+            inserted(a, b, start, length),
+            extracted(a, 5, 11, is_signed=True),
+            above & ~beyond,
+            signed(a & (1 << width) - 1, width) if width else 0,
+        ]
+    ]
+
+
+def permuted(a: int, b: int, selector: int) -> int:
+    out = 0
+    for k in range(4):
+        nibble = selector >> 4 * k & 15
+        byte = (b << 32 | a) >> 8 * (nibble & 7) & 255
+        out |= (255 * (byte >> 7) if nibble & 8 else byte) << 8 * k
+    return out
+
+
+def permutes(a: int, b: int, selector: int) -> list:
+    pick = selector & 3
+    twice = (0x1010, 0x1010, 0x3232, 0x3232)[pick]
+    return [
+        [
+            permuted(a, b, selector),
+            permuted(a, b, 0x1537),
+            permuted(a, b, 0xB8A9),
+            (b << 32 | a) >> 8 * pick,
+            permuted(a, b, twice),
+        ]
+    ]
+
+
+def looked_up(x: int, y: int, z: int, table: int) -> int:
+    return sum(
+        (table >> ((x >> i & 1) << 2 | (y >> i & 1) << 1 | z >> i & 1) & 1) << i for i in range(32)
+    )
+
+
+def logic(x: int, y: int, z: int) -> list:
+    return [
+        [
+            (x & y) | (~x & z), (x & y) ^ (x & z) ^ (y & z), x ^ y ^ z, ~(x | y) & z,
+            looked_up(x, y, z, 0x6B), looked_up(x, y, 0xF0F0A5A5, 0x1D),
+            (x & 0xFF00FF) | (y & 0xFF00FF00),
+        ]
+    ]  # fmt: skip
+
+
+def predicate_logic(a: int, b: int, c: int) -> list:
+    p, q, r = a < b, b < c, (a & LOW) > (c & LOW)
+    value = ((p and not q) or r) + 2 * (p ^ q ^ r)
+    value += 4 * ((p or q) and not (p and r)) + 8 * (p == (q != r))
+    return [[value + (a if p else c)]]
+
+
+def extremes(x: int, y: int, z: int) -> list:
+    u, v, w = x & LOW, y & LOW, z & LOW
+    return [
+        [
+            min(x, y), max(x, y), min(u, v), max(u, v), abs(x),
+            max(x, y, z), min(u, v, w), max(x + y, z), max(min(x, y), 0), min(max(x, -100), 100),
+        ]
+    ]  # fmt: skip
+
+
+def parts(x: int, bits: int, *, is_signed: bool) -> list[int]:
+    """The 8- or 16-bit parts of a word, lowest first."""
+    cut = [x >> shift & 2**bits - 1 for shift in range(0, 32, bits)]
+    return [signed(part, bits) for part in cut] if is_signed else cut
+
+
+def joined(values: list[int], bits: int) -> int:
+    return sum((value & 2**bits - 1) << bits * k for k, value in enumerate(values))
+
+
+def dotted(x: list[int], y: list[int]) -> int:
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def dot_products(a: int, b: int, c: int) -> list:
+    u, v, w = a & LOW, b & LOW, c & LOW
+    return [
+        [
+            dotted(parts(u, 8, is_signed=True), parts(v, 8, is_signed=True)) + c,
+            dotted(parts(u, 8, is_signed=False), parts(v, 8, is_signed=False)) + w,
+            dotted(parts(u, 16, is_signed=True), parts(v, 8, is_signed=True)[:2]) + c,
+            dotted(parts(u, 16, is_signed=False), parts(v, 8, is_signed=False)[2:]) + w,
+            abs(a - b) + w, abs(u - v) + w, a + b >> 1, u + v + 1 >> 1,
+        ]
+    ]  # fmt: skip
+
+
+def lanewise(
+    a: int, b: int, bits: int, function: Callable[[int, int], int], *, is_signed: bool
+) -> int:
+    pairs = zip(
+        parts(a, bits, is_signed=is_signed), parts(b, bits, is_signed=is_signed), strict=True
+    )
+    return joined([function(x, y) for x, y in pairs], bits)
+
+
+def packed_bytes(a: int, b: int) -> list:
+    def unsigned(bits: int, function: Callable[[int, int], int]) -> int:
+        return lanewise(a, b, bits, function, is_signed=False)
+
+    def with_sign(bits: int, function: Callable[[int, int], int]) -> int:
+        return lanewise(a, b, bits, function, is_signed=True)
+
+    return [
+        [
+            unsigned(8, lambda x, y: x + y), unsigned(8, lambda x, y: x - y),
+            with_sign(8, max), unsigned(16, min), with_sign(8, lambda x, y: -(x > y)),
+            unsigned(8, lambda x, y: abs(x - y)), unsigned(16, lambda x, y: x + y),
+            unsigned(8, lambda x, y: x + y + 1 >> 1),
+        ]
+    ]  # fmt: skip
+
+
+def three_words(rng: np.random.Generator) -> list[NDArray]:
+    return [words(rng, N) for _ in range(3)]
+
+
+def three_ints(rng: np.random.Generator) -> list[NDArray]:
+    """Small enough for a sum of two."""
+    return [words(rng, N, np.int32) >> 1 for _ in range(3)]
+
+
+def near_zero(rng: np.random.Generator) -> list[NDArray]:
+    return [rng.integers(-9, 10, N).astype(np.int32) for _ in range(3)]
+
+
+BITS = (
+    rows("bit_counts", "bits.cu", N, [(6, np.int32)], lambda rng: [words(rng, N)], bit_counts),
+    rows(
+        "shifts",
+        "bits.cu",
+        N,
+        [(10, np.uint32)],
+        lambda rng: [words(rng, N), words(rng, N), rng.integers(0, 80, N).astype(np.uint32)],
+        shifts,
+    ),
+    rows(
+        "fields",
+        "bits.cu",
+        N,
+        [(6, np.int32)],
+        lambda rng: [
+            words(rng, N, np.int32),
+            words(rng, N, np.int32),
+            rng.integers(0, 40, N).astype(np.uint32),
+            rng.integers(0, 40, N).astype(np.uint32),
+        ],
+        fields,
+    ),
+    rows(
+        "permutes",
+        "bits.cu",
+        N,
+        [(5, np.uint32)],
+        lambda rng: [words(rng, N), words(rng, N), words(rng, N) & np.uint32(0x7777)],
+        permutes,
+    ),
+    rows("logic", "bits.cu", N, [(7, np.uint32)], three_words, logic),
+    rows("predicate_logic", "bits.cu", N, [(1, np.int32)], near_zero, predicate_logic),
+    rows("extremes", "bits.cu", N, [(10, np.int32)], three_ints, extremes),
+    rows("dot_products", "bits.cu", N, [(8, np.int32)], three_ints, dot_products),
+    rows(
+        "packed_bytes",
+        "bits.cu",
+        N,
+        [(8, np.uint32)],
+        lambda rng: [words(rng, N), words(rng, N)],
+        packed_bytes,
+    ),
+)
+
+CASES = (*DIVISION, *ARITHMETIC, *BITS)
+COUNTED = (*DIVISION, *BITS)

@@ -1,0 +1,78 @@
+"""Every case of the corpus compiles where it says, to a kernel that takes its arguments."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolkit.compile import Cubin
+from toolkit.cubin import kernel_symbols, parameters
+
+sys.path.append(str(Path(__file__).parent))
+from case import CORPUS, Case, Near
+from cases import CASES, COUNTED
+from compiled import compiled, of_file
+from inventory import ARCHITECTURES
+
+FILES = sorted(path.name for path in CORPUS.glob("*.cu"))
+
+
+def cases_of(file: str) -> list[Case]:
+    return [case for case in (*CASES, *COUNTED) if case.file == file]
+
+
+def test_names_are_unique() -> None:
+    for cases in (CASES, COUNTED):
+        assert len({case.name for case in cases}) == len(cases)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_kernel_has_a_case_and_takes_its_arguments(file: str) -> None:
+    archs = [arch for arch in ARCHITECTURES if all(case.runs_on(arch) for case in cases_of(file))]
+    assert archs
+    with ThreadPoolExecutor() as pool:  # the compiler runs outside of Python's lock
+        cubins = dict(zip(archs, pool.map(lambda arch: of_file(file, arch), archs), strict=True))
+    kernels = {case.kernel: case for case in cases_of(file)}
+    for arch in (archs[0], archs[-1]):
+        chosen = {kernel: compiled(case, arch) for kernel, case in kernels.items()}
+        assert {cubin.symbol for cubin in chosen.values()} == set(
+            kernel_symbols(cubins[arch].image)
+        )
+        for kernel, case in kernels.items():
+            assert sizes(case) == parameter_sizes(chosen[kernel]), f"{kernel} on {arch}"
+
+
+def parameter_sizes(cubin: Cubin) -> list[int]:
+    _, found = parameters(cubin.image, cubin.symbol)
+    return [parameter.size for parameter in found]
+
+
+def sizes(case: Case) -> list[int]:
+    arguments = case.make(np.random.default_rng(0))
+    return [8 if isinstance(x, np.ndarray) else x.dtype.itemsize for x in arguments]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_references_fit_the_arrays_and_notice_blank_ones(case: Case) -> None:
+    arguments = case.make(np.random.default_rng())
+    arrays = [x for x in arguments if isinstance(x, np.ndarray)]
+    right = [
+        array if outcome is None else outcome if isinstance(outcome, np.ndarray) else outcome.value
+        for array, outcome in zip(arrays, case.outcomes(arguments), strict=True)
+    ]
+    with np.errstate(all="ignore"):  # to infinities, where a reference in double has none
+        case.check([x.astype(y.dtype) for x, y in zip(right, arrays, strict=True)], arguments)
+    if any(x is not y for x, y in zip(right, arrays, strict=True)):
+        with pytest.raises(AssertionError, match="elements are wrong, first element"):
+            case.check(arrays, arguments)
+
+
+def test_near_takes_no_nan_and_no_wrong_infinity() -> None:
+    near = Near(value=np.array([1.0, np.inf, np.nan, 1e39]), error=0.5)
+    got = np.array([1.4, np.inf, np.nan, np.inf], np.float32)
+    assert not near.wrong(got).any()
+    assert near.wrong(np.array([np.nan, -np.inf, 0, -np.inf], np.float32)).all()
