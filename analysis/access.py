@@ -19,6 +19,10 @@ cover C; P = ceil(K / BK) phases cover K.
 
 and likewise for B. Without shared memory BK, P and the shared rows vanish, and every thread
 loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
+
+A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
+zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at
+once: M·N·K.
 """
 
 from __future__ import annotations
@@ -89,11 +93,29 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class AccessCounts:
-    """All accesses of one launch; `threads` is what was launched, idle threads included."""
+    """All accesses of one launch; `threads` is what was launched, idle threads included.
+
+    `multiply_adds` are those that the threads make for the products, on zeros outside the
+    matrices too. It and `tiling` are None in records of earlier versions.
+    """
 
     problem: Gemm
     threads: int
     accesses: tuple[Access, ...]
+    tiling: Tiling | None = None
+    multiply_adds: int | None = None
+
+    @property
+    def has_edges(self) -> bool | None:
+        """Whether some tiles reach beyond the matrices, so that guards exclude lanes."""
+        if self.tiling is None:
+            return None
+        extents = (
+            (self.problem.m, self.tiling.block_m),
+            (self.problem.n, self.tiling.block_n),
+            (self.problem.k, self.tiling.block_k or 1),
+        )
+        return any(extent % tile for extent, tile in extents)
 
     def select(
         self,
@@ -182,6 +204,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
         )
 
     width = tiling.global_width
+    multiply_adds = problem.m * problem.n * problem.k
     accesses = [
         access("global", "load", "A", problem.a_elements * reuse_n, width),
         access("global", "load", "B", problem.b_elements * reuse_m, width),
@@ -192,6 +215,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     if tiling.block_k:
         phases = ceil_div(problem.k, tiling.block_k)
         depth = phases * tiling.block_k
+        multiply_adds = threads * tiling.thread_m * tiling.thread_n * depth
         accesses += [
             access(
                 "shared", "store", "A", blocks * depth * tiling.block_m, tiling.shared_store_a_width
@@ -206,7 +230,13 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
                 "shared", "load", "B", threads * depth * tiling.thread_n, tiling.shared_load_b_width
             ),
         ]
-    return AccessCounts(problem=problem, threads=threads, accesses=tuple(accesses))
+    return AccessCounts(
+        problem=problem,
+        threads=threads,
+        accesses=tuple(accesses),
+        tiling=tiling,
+        multiply_adds=multiply_adds,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

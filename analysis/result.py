@@ -4,7 +4,7 @@ One `Record` per (variant, shape). Each carries up to four grades of number, abs
 they were not obtained:
 
 - theory     closed forms: access counts, intensity, ceilings (this library, no execution)
-- simulated  counters of the machine code executed on a CPU
+- simulated  counters of the machine code, executed on a CPU
 - predicted  a model's time
 - measured   samples of a clock, and the statistics of them
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.access import AccessCounts, Operand, Operation, Space
+from analysis.counters import MemoryAction, MemorySpace
 from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
@@ -24,6 +25,7 @@ from analysis.problem import Gemm
 SCHEMA_VERSION = 1
 
 Status = Literal["ok", "skipped", "failed"]
+ExecutorName = Literal["gpu", "simulate", "theory"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +125,59 @@ class Theory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MachineAccess:
+    """All machine instructions that access one space in one way, with one width per lane.
+
+    `executed` counts warps that issued one of them, `requests` those of which at least one lane's
+    guard was true, `lanes` the lanes that took part: a lane moves `instruction_bytes`. `sectors`
+    are 32-byte pieces (global, local), `wavefronts` those of shared memory, `conflict_free` their
+    part without bank conflicts; `ideal` is the fewest of either for the bytes that differ.
+    """
+
+    space: MemorySpace
+    action: MemoryAction
+    instruction_bytes: int
+    executed: int
+    requests: int
+    lanes: int
+    sectors: int
+    wavefronts: int
+    conflict_free: int
+    ideal: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineCounters:
+    """What the machine code of one source line counted; zeros are left out.
+
+    `text` is the line itself, empty where the source is not at hand.
+    """
+
+    file: str
+    line: int
+    text: str
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """The counters of a launch whose machine code was executed on the CPU, block by block.
+
+    They are of the whole launch under Nsight Compute's names; `basis` says how many blocks were
+    executed for them and what stands for the others. `architecture` and `compiler` are of the
+    machine code; `blocks_executed` of the grid's blocks wrote the results that were checked.
+    """
+
+    architecture: str
+    compiler: str
+    counters: dict[str, int]
+    accesses: tuple[MachineAccess, ...]
+    lines: tuple[LineCounters, ...]
+    basis: str
+    blocks_executed: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """The comparison of a launch's output with a float64 reference.
 
@@ -205,6 +260,7 @@ class Record:
     occupancy: Occupancy | None = None
     waves: float | None = None
     theory: Theory | None = None
+    simulated: Simulated | None = None
     measured: Measured | None = None
     check: Check | None = None
 
@@ -223,7 +279,8 @@ class Environment:
 class Profile:
     """One run of `profile`, complete in itself: it can be rendered elsewhere and later.
 
-    `executor` is what ran the launches: "gpu", or "theory" where nothing was launched.
+    `executor` is what ran the launches: "gpu", "simulate" for machine code executed on the CPU, or
+    "theory" where nothing was launched.
     `created` is ISO 8601 in UTC; `seed` reproduces the random inputs.
     """
 
@@ -231,7 +288,7 @@ class Profile:
     created: str
     command: str
     status: Literal["complete", "interrupted"]
-    executor: Literal["gpu", "theory"]
+    executor: ExecutorName
     seed: int
     device: Device
     environment: Environment

@@ -1,0 +1,322 @@
+"""Closed forms beside what the machine code did: each quantity twice, and why where they differ.
+
+A closed form counts what the source asks for; the compiler merges and widens accesses, guards
+switch lanes off, alpha and beta cost arithmetic. So elements and instructions are compared apart,
+and a difference counts as explained only where the counts themselves prove the reason:
+
+| quantity          | closed form                      | may differ because                      |
+|-------------------|----------------------------------|-----------------------------------------|
+| elements          | floats moved                     | nothing: a difference is a mistake      |
+| instructions      | elements over the stated width   | other widths, shown by their histogram  |
+| requests          | full warps                       | the same; lanes that guards exclude     |
+| sectors           | the first warp's, for every warp | the same; rows off a sector's boundary  |
+| wavefronts        | the first warp's, for every warp | other widths; lanes that guards exclude |
+| multiply-adds     | over whole tiles                 | beta · C: one more per element of C     |
+| FLOP              | 2·M·N·K                          | zeros outside the matrices; alpha · C   |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from analysis.access import AccessCounts, Operation, Space
+from analysis.counters import InstructionCounts
+from analysis.geometry import WARP_SIZE
+from analysis.metrics import FADD, FFMA, FMUL, fp32_flop, total
+from analysis.problem import FLOAT_BYTES
+from analysis.result import MachineAccess, Pattern, Record, Simulated, Theory
+
+SECTOR_FLOATS = 8  # 32 bytes
+
+_ACCESSES: tuple[tuple[Space, Operation], ...] = (
+    ("global", "load"),
+    ("global", "store"),
+    ("shared", "load"),
+    ("shared", "store"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One quantity of a launch by closed form and by simulation.
+
+    `subject` is what is counted of ("global loads", "arithmetic"), `quantity` in which unit.
+    `reason` says why they differ, None where they are equal; `is_explained` whether the counts
+    prove it.
+    """
+
+    subject: str
+    quantity: str
+    closed_form: int
+    simulated: int
+    reason: str | None = None
+    is_explained: bool = True
+
+    @property
+    def is_equal(self) -> bool:
+        return self.closed_form == self.simulated
+
+    @property
+    def ratio(self) -> float | None:
+        """Simulation over closed form, None where the closed form is 0."""
+        return self.simulated / self.closed_form if self.closed_form else None
+
+
+def machine_accesses(instructions: Iterable[InstructionCounts]) -> tuple[MachineAccess, ...]:
+    """The instructions that access memory, summed by space, action and width."""
+    kinds: dict[tuple[str, str, int], list[InstructionCounts]] = {}
+    for one in instructions:
+        if one.space is not None and one.action is not None and one.executed:
+            kinds.setdefault((one.space, one.action, one.bytes_per_lane), []).append(one)
+    return tuple(_summed(kinds[kind]) for kind in sorted(kinds))
+
+
+def _summed(same: list[InstructionCounts]) -> MachineAccess:
+    first = same[0]
+    assert first.space is not None
+    assert first.action is not None
+    return MachineAccess(
+        space=first.space,
+        action=first.action,
+        instruction_bytes=first.bytes_per_lane,
+        executed=sum(one.executed for one in same),
+        requests=sum(one.requests for one in same),
+        lanes=sum(one.predicated for one in same),
+        sectors=sum(one.sectors for one in same),
+        wavefronts=sum(one.wavefronts for one in same),
+        conflict_free=sum(one.conflict_free for one in same),
+        ideal=sum(one.ideal for one in same),
+    )
+
+
+def comparisons(record: Record) -> tuple[Comparison, ...]:
+    """Every quantity that both grades have of a record, in a fixed order; empty without both."""
+    theory, simulated = record.theory, record.simulated
+    if theory is None or simulated is None:
+        return ()
+    return (
+        *_arithmetic(theory.accesses, simulated),
+        *(
+            comparison
+            for space, operation in _ACCESSES
+            for comparison in _Side(theory, simulated, space, operation).comparisons()
+        ),
+        *_unforeseen(simulated),
+    )
+
+
+def unexplained(record: Record) -> tuple[Comparison, ...]:
+    """The comparisons of a record that differ for a reason that is not known."""
+    return tuple(one for one in comparisons(record) if not one.is_explained)
+
+
+# Arithmetic.
+
+
+def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparison]:
+    of_c = counts.problem.c_elements
+    fused = total(simulated.counters, FFMA)
+    extra = 0
+    if counts.multiply_adds is not None:
+        extra = fused - counts.multiply_adds
+        yield _compared(
+            "arithmetic",
+            "multiply-adds",
+            counts.multiply_adds,
+            fused,
+            f"beta · C is {_per_element(extra, of_c)}",
+            is_explained=_is_scaling(extra, of_c),
+        )
+    products = fused - extra  # those of the matrices, zeros outside of them included
+    padding = 2 * products - counts.problem.flop
+    scaling = 2 * extra + total(simulated.counters, FADD, FMUL)
+    causes = []
+    if padding:
+        share = 100 * padding / counts.problem.flop
+        causes.append(f"multiply-adds on zeros outside the matrices, {share:.3g} % more")
+    if scaling:
+        causes.append(f"alpha and beta, {_per_element(scaling, of_c)}")
+    yield _compared(
+        "arithmetic",
+        "FLOP",
+        counts.problem.flop,
+        fp32_flop(simulated.counters),
+        " and ".join(causes),
+        is_explained=_is_scaling(scaling, of_c) and (not padding or counts.has_edges is True),
+    )
+
+
+def _is_scaling(operations: int, c_elements: int) -> bool:
+    """Whether so many operations can be those of alpha and beta: a few for each element of C."""
+    return 0 <= operations <= 4 * c_elements and operations % c_elements == 0
+
+
+def _per_element(operations: int, c_elements: int) -> str:
+    return f"{operations / c_elements:.4g} per element of C"
+
+
+# Accesses.
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The accesses of one space and direction, by both grades."""
+
+    theory: Theory
+    simulated: Simulated
+    space: Space
+    operation: Operation
+
+    @property
+    def counts(self) -> AccessCounts:
+        return self.theory.accesses
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        return tuple(
+            p
+            for p in self.theory.patterns
+            if (p.space, p.operation) == (self.space, self.operation)
+        )
+
+    @property
+    def machine(self) -> tuple[MachineAccess, ...]:
+        return tuple(
+            a
+            for a in self.simulated.accesses
+            if (a.space, a.action) == (self.space, self.operation)
+        )
+
+    @property
+    def subject(self) -> str:
+        return f"{self.space} {self.operation}s"
+
+    def comparisons(self) -> Iterator[Comparison]:
+        elements = self.counts.elements(self.space, self.operation)
+        moved = sum(a.lanes * a.instruction_bytes for a in self.machine) // FLOAT_BYTES
+        if not elements and not moved:
+            return
+        yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
+        of_widths = elements == moved
+        instructions = self.counts.instructions(self.space, self.operation)
+        lanes = sum(a.lanes for a in self.machine)
+        widths = self._widths() if instructions != lanes else ""
+        yield _compared(
+            self.subject, "instructions", instructions, lanes, widths, is_explained=of_widths
+        )
+        if not self.patterns:
+            return
+        requests = sum(p.requests for p in self.patterns)
+        issued = sum(a.requests if self.space == "global" else a.executed for a in self.machine)
+        idle = self._idle(issued)
+        causes = [cause for cause in (widths, idle) if cause]
+        is_known = of_widths and self._may_be_idle(issued)
+        yield _compared(
+            self.subject,
+            "requests" if self.space == "global" else "warp instructions",
+            requests,
+            issued,
+            "; ".join(causes),
+            is_explained=is_known and bool(causes),
+        )
+        if self.space == "shared":
+            wavefronts = sum(p.requests * (p.wavefronts or 0) for p in self.patterns)
+            passed = sum(a.wavefronts for a in self.machine)
+            yield _compared(
+                self.subject,
+                "wavefronts",
+                wavefronts,
+                passed,
+                "; ".join(causes),
+                is_explained=is_known and bool(causes),
+            )
+            return
+        causes += [cause for cause in (self._misaligned(),) if cause]
+        yield _compared(
+            self.subject,
+            "sectors",
+            sum(p.requests * (p.sectors or 0) for p in self.patterns),
+            sum(a.sectors for a in self.machine),
+            "; ".join(causes),
+            is_explained=is_known and bool(causes),
+        )
+
+    def _widths(self) -> str:
+        """How the compiler cut the elements into instructions, against the stated widths."""
+        moved = sum(a.lanes * a.instruction_bytes for a in self.machine)
+        parts = [
+            f"{100 * a.lanes * a.instruction_bytes / moved:.3g} % in {a.instruction_bytes} bytes"
+            for a in self.machine
+            if a.lanes
+        ]
+        stated = sorted({p.instruction_bytes for p in self.patterns})
+        expected = " and ".join(map(str, stated)) or str(FLOAT_BYTES)
+        return (
+            f"the compiler moves {', '.join(parts)} per lane, the closed form says {expected}"
+            if parts
+            else ""
+        )
+
+    def _idle(self, issued: int) -> str:
+        """How full the warps are, where they are not."""
+        lanes = sum(a.lanes for a in self.machine)
+        if not issued or lanes == WARP_SIZE * issued:
+            return ""
+        off = sum(a.executed - a.requests for a in self.machine)
+        switched_off = f", none in {off:,}" if off and self.space == "shared" else ""
+        return f"guards leave {lanes / issued:.4g} of 32 lanes on average{switched_off}"
+
+    def _may_be_idle(self, issued: int) -> bool:
+        """Whether idle lanes are no riddle: there are none, or tiles reach beyond a matrix."""
+        lanes = sum(a.lanes for a in self.machine)
+        return lanes == WARP_SIZE * issued or self.counts.has_edges is not False
+
+    def _misaligned(self) -> str:
+        """The rows that begin off a sector's boundary, so that a warp touches one sector more."""
+        p = self.counts.problem
+        rows = {"A": p.k, "B": p.n, "C": p.n}
+        off = {q.operand: rows[q.operand] for q in self.patterns if rows[q.operand] % SECTOR_FLOATS}
+        if not off:
+            return ""
+        pitches = " and ".join(f"{operand} of {floats} floats" for operand, floats in off.items())
+        return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
+
+
+def _unforeseen(simulated: Simulated) -> Iterator[Comparison]:
+    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
+    known = {(space, operation) for space, operation in _ACCESSES}
+    for access in simulated.accesses:
+        if (access.space, access.action) not in known and access.requests:
+            spilled = access.space == "local"
+            yield _compared(
+                f"{access.space} {access.action}s",
+                "requests",
+                0,
+                access.requests,
+                "registers that did not suffice are kept in local memory" if spilled else "",
+                is_explained=spilled,
+            )
+
+
+def _compared(
+    subject: str,
+    quantity: str,
+    closed_form: int,
+    simulated: int,
+    reason: str,
+    *,
+    is_explained: bool,
+) -> Comparison:
+    if closed_form == simulated:
+        reason, is_explained = "", True
+    elif not reason or not is_explained:
+        reason, is_explained = f"not explained{': ' if reason else ''}{reason}", False
+    return Comparison(
+        subject=subject,
+        quantity=quantity,
+        closed_form=closed_form,
+        simulated=simulated,
+        reason=reason or None,
+        is_explained=is_explained,
+    )
