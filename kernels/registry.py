@@ -145,6 +145,19 @@ class Variant:
             block=(tiling.threads_per_block, 1, 1) if self.flat_block else block,
         )
 
+    def tile_of_c(self, parameters: Parameters, problem: Gemm, block: int) -> tuple[range, range]:
+        """The rows and columns of C that a block computes, empty for one beyond C.
+
+        `block` is its linear index in the grid, x fastest.
+        """
+        tiling = self.tiling(parameters)
+        y, x = divmod(block, self.geometry(parameters, problem).grid[0])  # z carries y on
+        row, column = (x, y) if self.rows_along_x else (y, x)
+        return (
+            _part(row, tiling.block_m, problem.m),
+            _part(column, tiling.block_n, problem.n),
+        )
+
     def access_counts(
         self, parameters: Parameters, problem: Gemm, *, reads_c: bool = False
     ) -> AccessCounts:
@@ -165,6 +178,11 @@ class Variant:
             if value != self.parameters[name].default
         ]
         return f"{self.name}:{','.join(changed)}" if changed else self.name
+
+
+def _part(index: int, extent: int, end: int) -> range:
+    """Piece number `index` of so many elements, as far as there are any."""
+    return range(min(index * extent, end), min((index + 1) * extent, end))
 
 
 @dataclass(frozen=True, kw_only=True)

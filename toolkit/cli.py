@@ -43,6 +43,7 @@ INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
 class ExecutorChoice(StrEnum):
     auto = "auto"
     gpu = "gpu"
+    simulate = "simulate"
     theory = "theory"
 
 
@@ -94,7 +95,8 @@ def profile(
         ),
     ] = None,
     executor: Annotated[
-        ExecutorChoice, typer.Option(help="What runs the kernels; auto takes a GPU if it can.")
+        ExecutorChoice,
+        typer.Option(help="What runs the kernels: auto takes a GPU if it can, theory runs none."),
     ] = ExecutorChoice.auto,
     html: Html = Path("profile.html"),
     record: Annotated[Path, typer.Option("--record", help="Where the record goes.")] = Path(
@@ -121,8 +123,8 @@ def profile(
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
 
-    With a GPU every rung is compiled, checked and timed beside cuBLAS; without one the report
-    holds theory for the chosen device.
+    With a GPU every rung is compiled, checked and timed beside cuBLAS; without one its machine code
+    for the chosen device is executed on the CPU, checked and counted.
     """
     with _one_line_errors():
         from reports import render
@@ -145,9 +147,9 @@ def profile(
                 seed=seed,
                 progress=progress,
             )
-        if result.status == "interrupted" and not _measurements(result):
+        if result.status == "interrupted" and not _results(result):
             _fail("interrupted before anything was measured; nothing was written")
-        recorded = recorded_run(result.device.key) if result.executor == "theory" else None
+        recorded = recorded_run(result.device.key) if result.executor != "gpu" else None
         texts = {html: render(result, recorded=recorded), record: dumps(result)}
         shown = _shown(result, recorded, as_json)
         _write(texts)
@@ -173,7 +175,7 @@ def report(
         _check_output(html, others=[record, *filter(None, [recorded])])
         result = load(record)
         beside = load(recorded) if recorded else None
-        if beside is None and result.executor == "theory":
+        if beside is None and result.executor != "gpu":
             beside = recorded_run(result.device.key)
         with _damage_of(*filter(None, [record, recorded])):
             text = render(result, recorded=beside)
@@ -327,15 +329,15 @@ def _write(texts: Mapping[Path, str]) -> None:
             err.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
-def _measurements(result: Profile) -> int:
-    return sum(record.measured is not None for record in result.records)
+def _results(result: Profile) -> int:
+    return sum(bool(record.measured or record.simulated) for record in result.records)
 
 
 def _finish_profile(result: Profile) -> None:
     """Fail where the run was cut short or a kernel failed."""
     if result.status == "interrupted":
-        kept = _measurements(result)
-        _fail(f"interrupted: measurements kept: {kept}; repeat with: {result.command}")
+        kept = _results(result)
+        _fail(f"interrupted: results kept: {kept}; repeat with: {result.command}")
     failed = [record.label for record in result.records if record.status == "failed"]
     if failed:
         _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")

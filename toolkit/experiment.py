@@ -1,8 +1,9 @@
 """The one workflow: plan, compile, execute, check, time, analyse -> Profile.
 
 On a GPU every selected rung is compiled by PyCUDA, checked against float64 at every shape and
-timed together with cuBLAS. Without one the same rungs are compiled by NVRTC for the chosen
-device and their records carry theory; the CPU reference is measured either way.
+timed together with cuBLAS. Without one the same rungs are compiled by NVRTC for the chosen device
+and their machine code is executed on the CPU, checked too and counted; or, if so wished, their
+records carry theory alone. The CPU reference is measured either way.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
@@ -23,9 +24,11 @@ from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
 from toolkit.records import skipped
 from toolkit.sampling import Sampling
+from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
 
-ExecutorName = Literal["auto", "gpu", "theory"]
+Choice = Literal["auto", "gpu", "simulate", "theory"]
+Bench = GpuBench | TheoryBench
 
 DEFAULT_DEVICE = "rtx-3090"  # the worked example of the source texts
 
@@ -35,7 +38,7 @@ def profile(
     variants: Sequence[str] | None = None,
     *,
     device: str | None = None,
-    executor: ExecutorName = "auto",
+    executor: Choice = "auto",
     sampling: Sampling | None = None,
     warm_l2: bool = False,
     seed: int | None = None,
@@ -44,27 +47,28 @@ def profile(
     """Profile `variants` (default: the whole ladder and its references) at every shape.
 
     Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
-    `executor` "auto" uses the GPU where there is one and `device` does not name another. `seed`
-    makes the random inputs repeatable; the profile holds it. On Ctrl-C what was measured is
-    returned with status "interrupted"; with nothing done, KeyboardInterrupt is raised. Raises
-    InputError or UnavailableError before anything runs; a variant that fails to compile, launch
-    or compute becomes a failed record.
+    `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
+    simulator; "theory" executes nothing. `seed` makes the random inputs repeatable; the profile
+    holds it. On Ctrl-C what was done is returned with status "interrupted"; with nothing done,
+    KeyboardInterrupt is raised. Raises InputError or UnavailableError before anything runs; a
+    variant that fails to compile, launch or compute becomes a failed record.
     """
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
     gpu = _gpu_to_use(asked, executor, progress)
     if gpu is None:
-        return _run(plan, TheoryBench(asked or find_device(DEFAULT_DEVICE)), progress)
-    with gpu, GpuBench(gpu) as bench:
-        return _run(plan, bench, progress)
+        bench = TheoryBench if executor == "theory" else SimulatorBench
+        return _run(plan, bench(asked or find_device(DEFAULT_DEVICE)), progress)
+    with gpu, GpuBench(gpu) as on_gpu:
+        return _run(plan, on_gpu, progress)
 
 
-def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress) -> Gpu | None:
-    """The GPU to measure on, or None for theory; raises where one is demanded in vain."""
-    if executor not in ("auto", "gpu", "theory"):
-        raise InputError(f"unknown executor {executor!r}: choose auto, gpu or theory")
-    if executor == "theory":
+def _gpu_to_use(asked: Device | None, executor: Choice, progress: Progress) -> Gpu | None:
+    """The GPU to measure on, or None for none; raises where one is demanded in vain."""
+    if executor not in get_args(Choice):
+        raise InputError(f"unknown executor {executor!r}: choose auto, gpu, simulate or theory")
+    if executor in ("simulate", "theory"):
         return None
     try:
         gpu = Gpu()
@@ -73,20 +77,20 @@ def _gpu_to_use(asked: Device | None, executor: ExecutorName, progress: Progress
     except ToolkitError as error:
         if executor == "gpu":
             raise
-        progress.notice(f"theory only, no GPU is used: {error}")
+        progress.notice(f"simulated, no GPU is used: {error}")
         return None
     if asked is None or asked.key == found.key:
         return gpu
     if executor == "gpu":
         raise InputError(
             f"executor gpu measures on the GPU that is here, {found.name}, not on "
-            f"{asked.name}: leave the device out, or take executor theory"
+            f"{asked.name}: leave the device out, or take executor simulate"
         )
-    progress.notice(f"theory for {asked.name}: the GPU here is another, {found.name}")
+    progress.notice(f"simulated for {asked.name}: the GPU here is another, {found.name}")
     return None
 
 
-def _run(plan: Plan, bench: TheoryBench | GpuBench, progress: Progress) -> Profile:
+def _run(plan: Plan, bench: Bench, progress: Progress) -> Profile:
     plan.check_fits(bench.device)
     records: dict[tuple[Gemm, str], Record] = {}
     status: Literal["complete", "interrupted"] = "complete"
@@ -114,26 +118,26 @@ def _run(plan: Plan, bench: TheoryBench | GpuBench, progress: Progress) -> Profi
     )
 
 
-def _closed(record: Record, bench: TheoryBench | GpuBench) -> Record:
+def _closed(record: Record, bench: Bench) -> Record:
     """The record as an interrupted run leaves it: what was to be measured says that it was not."""
     if bench.executor == "gpu" and record.status == "ok" and record.measured is None:
         return skipped(record, "interrupted before it was timed")
     return record
 
 
-def _environment(bench: TheoryBench | GpuBench) -> Environment:
+def _environment(bench: Bench) -> Environment:
     found = environment(bench.monitor)
     return replace(found, software=found.software | bench.software())
 
 
-def _command(plan: Plan, bench: TheoryBench | GpuBench) -> str:
+def _command(plan: Plan, bench: Bench) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
     if plan.explicit:
         words += [f"--variant {selection.label}" for selection in plan.selections]
     words.append(f"--executor {bench.executor}")
-    if bench.executor == "theory":
+    if bench.executor != "gpu":
         words.append(f"--device {bench.device.key}")
     defaults = Sampling()
     if plan.sampling.time_limit_s != defaults.time_limit_s:

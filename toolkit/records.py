@@ -11,7 +11,7 @@ from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.occupancy import occupancy, waves
 from analysis.problem import Gemm
-from analysis.result import Check, GpuState, Measured, Ratio, Record, Resources
+from analysis.result import Check, GpuState, Measured, Ratio, Record, Resources, Simulated
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, Reference, Selection
@@ -103,6 +103,11 @@ def with_check(record: Record, check: Check) -> Record:
     return failed(
         record, f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
     )
+
+
+def with_simulation(record: Record, simulated: Simulated, check: Check) -> Record:
+    """The record with the counters of its machine code, and the verdict on what it computed."""
+    return with_check(replace(record, simulated=simulated), check)
 
 
 def with_measurement(

@@ -8,9 +8,9 @@ from typing import Literal
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Record, Resources
+from analysis.result import Record
 from kernels.registry import CPU, Selection, Variant
-from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.host import measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
@@ -21,7 +21,7 @@ from toolkit.workload import Workload
 class TheoryBench:
     """Fills the records of a plan for any device of the database."""
 
-    executor: Literal["theory"] = "theory"
+    executor: Literal["simulate", "theory"] = "theory"
     monitor = None
 
     def __init__(self, device: Device) -> None:
@@ -38,33 +38,54 @@ class TheoryBench:
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection; what is done stays when Ctrl-C ends it."""
+        workload = Workload(problem, plan.seed)
         for selection in plan.selections:
             progress.step(selection.label)
             record = planned(selection, problem, self.device)
             interrupted = False
             if record.status == "ok":
                 if isinstance(selection.variant, Variant):
-                    record = self._compiled(record, selection)
+                    record = self._rung(record, selection, workload, progress)
                 elif selection.variant is CPU:
-                    record, interrupted = measure_cpu(record, Workload(problem, plan.seed), plan)
+                    record, interrupted = measure_cpu(record, workload, plan)
                 else:
                     record = skipped(record, "runs on a GPU; this profile used none")
             records[problem, selection.label] = record
             if interrupted:
                 raise KeyboardInterrupt
 
-    def _compiled(self, record: Record, selection: Selection) -> Record:
+    def _rung(
+        self, record: Record, selection: Selection, workload: Workload, progress: Progress
+    ) -> Record:
+        """The record of one rung, with what can be known of it here."""
         try:
-            resources = compile_for(self.device, selection)
+            cubin = compile_for(self.device, selection)
         except UnavailableError as error:
             return replace(record, notes=(*record.notes, f"no registers, no occupancy: {error}"))
         except ToolkitError as error:
             return failed(record, str(error))
-        return with_resources(record, resources, self.device)
+        record = with_resources(record, cubin.resources, self.device)
+        if record.status != "ok":
+            return record
+        return self._executed(record, selection, cubin, workload, progress)
+
+    def _executed(
+        self,
+        record: Record,
+        selection: Selection,
+        cubin: Cubin,
+        workload: Workload,
+        progress: Progress,
+    ) -> Record:
+        """The record with what executing the machine code adds: in theory, nothing."""
+        return record
 
 
-def compile_for(device: Device, selection: Selection) -> Resources:
-    """What NVRTC gives the selected rung on `device`, or on the nearest it can compile for."""
+def compile_for(device: Device, selection: Selection) -> Cubin:
+    """The selected rung's machine code for `device`, or for the nearest that NVRTC knows.
+
+    Its resources say when it is not the device's own.
+    """
     variant = selection.variant
     assert isinstance(variant, Variant)
     architecture, note = nearest_compilable(device.compute_capability, supported_architectures())
@@ -75,4 +96,4 @@ def compile_for(device: Device, selection: Selection) -> Resources:
         arch=architecture,
         defines=variant.macros(selection.parameters),
     )
-    return replace(cubin.resources, note=note)
+    return replace(cubin, resources=replace(cubin.resources, note=note))

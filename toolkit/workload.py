@@ -36,6 +36,26 @@ class Reference:
         return f"{GEMM_BOUND}; on {len(self.rows)} of {self.of_rows} rows, chosen at random"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TileReference:
+    """C = A·B in float64 and how far float32 may be from it, on a rectangle of C."""
+
+    exact: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    rows: range
+    columns: range
+
+    def check(self, result: Matrix) -> Check:
+        """The verdict on the rectangle's elements of `result` (m×n, float32)."""
+        tile = result[_slice(self.rows), _slice(self.columns)]
+        verdict = compare(tile, self.exact, self.bound)
+        return replace(
+            verdict,
+            worst_row=self.rows[verdict.worst_row],
+            worst_column=self.columns[verdict.worst_column],
+        )
+
+
 @dataclass(frozen=True)
 class Workload:
     """A (m×k) and B (k×n), float32, uniform in [-1, 1): no zeros, no pattern to hide a bug."""
@@ -66,6 +86,19 @@ class Workload:
             of_rows=self.problem.m,
         )
 
+    def tile_reference(self, rows: range, columns: range) -> TileReference:
+        """The float64 product on some neighbouring rows and columns of C."""
+        a = self.a[_slice(rows)].astype(np.float64)
+        b = self.b[:, _slice(columns)].astype(np.float64)
+        exact = a @ b
+        magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
+        return TileReference(
+            exact=exact,
+            bound=gemm_error_bound(self.problem.k, magnitude),
+            rows=rows,
+            columns=columns,
+        )
+
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape."""
         return (
@@ -80,6 +113,10 @@ class Workload:
     def _generator(self, stream: int) -> np.random.Generator:
         p = self.problem
         return np.random.default_rng([self.seed, stream, p.m, p.n, p.k])
+
+
+def _slice(part: range) -> slice:
+    return slice(part.start, part.stop)
 
 
 def _padded(matrix: Matrix, rows: int, columns: int) -> Matrix:

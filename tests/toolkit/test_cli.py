@@ -97,7 +97,7 @@ def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
     result = invoke("profile", "--shape", "32", "--variant", "tiled")
     assert result.exit_code == 0
     assert result.stderr.startswith(
-        "note: theory only, no GPU is used: this machine has no NVIDIA driver"
+        "note: simulated, no GPU is used: this machine has no NVIDIA driver"
     )
 
 
@@ -310,7 +310,7 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     assert "Traceback" not in stdout + stderr
     *wrote, error = stderr.splitlines()
     assert wrote == ["wrote kept.html", "wrote kept.json"]
-    assert error.startswith("error: interrupted: measurements kept: 1; repeat with: python -m ")
+    assert error.startswith("error: interrupted: results kept: 1; repeat with: python -m ")
     stored = load("kept.json")
     assert stored.status == "interrupted"
     cpu = stored.records[1].measured

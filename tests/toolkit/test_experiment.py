@@ -98,9 +98,9 @@ def test_the_command_repeats_the_run(
 
 def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
     progress = Notices()
-    assert profile([32], ["tiled"], progress=progress).executor == "theory"
+    assert profile([32], ["tiled"], progress=progress).executor == "simulate"
     (notice,) = progress.said
-    assert notice.startswith("theory only, no GPU is used: this machine has no NVIDIA driver")
+    assert notice.startswith("simulated, no GPU is used: this machine has no NVIDIA driver")
     with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver"):
         profile([32], ["tiled"], executor="gpu")
 
@@ -113,12 +113,12 @@ def test_the_gpu_is_used_where_there_is_one(cuda: Any) -> None:
     assert progress.said == []
 
 
-def test_another_device_is_theory_or_an_error(cuda: Any) -> None:
+def test_another_device_is_simulated_or_an_error(cuda: Any) -> None:
     progress = Notices()
     result = profile([32], ["tiled"], device="t4", progress=progress)
-    assert (result.executor, result.device.key) == ("theory", "t4")
+    assert (result.executor, result.device.key) == ("simulate", "t4")
     assert progress.said == [
-        "theory for NVIDIA T4: the GPU here is another, NVIDIA H100 SXM5 80 GB"
+        "simulated for NVIDIA T4: the GPU here is another, NVIDIA H100 SXM5 80 GB"
     ]
     with pytest.raises(InputError, match="measures on the GPU that is here, NVIDIA H100"):
         profile([32], ["tiled"], device="t4", executor="gpu")
@@ -131,7 +131,7 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(
         raise InputError("its DRAM bandwidth is unknown; choose a device of the database instead")
 
     monkeypatch.setattr("toolkit.gpu.device_from_driver", unknown)
-    assert profile([32], ["tiled"], device="t4").executor == "theory"
+    assert profile([32], ["tiled"], device="t4").executor == "simulate"
     with pytest.raises(InputError, match="DRAM bandwidth is unknown"):
         profile([32], ["tiled"], executor="gpu")
 

@@ -64,8 +64,8 @@ def test_an_architecture_that_nvrtc_does_not_know_is_said() -> None:
 
 def test_parameters_reach_the_compiler() -> None:
     device = find_device("rtx-3090")
-    wide = compile_for(device, parse_selection("tiled"))
-    narrow = compile_for(device, parse_selection("tiled:tile=16"))
+    wide = compile_for(device, parse_selection("tiled")).resources
+    narrow = compile_for(device, parse_selection("tiled:tile=16")).resources
     assert wide.static_shared_bytes == 2 * 32 * 32 * 4
     assert narrow.static_shared_bytes == 2 * 16 * 16 * 4
 
