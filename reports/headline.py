@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from analysis.agreement import Comparison, comparisons
+from analysis.metrics import ffma_share
 from analysis.problem import Gemm
 from analysis.result import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
@@ -42,7 +44,13 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     best = ladder.fastest(profile, shape)
     explained = _explanation(profile, best) if best else _limiters(profile, shape)
     lead, *rest = _leads(profile, shape, recorded)
-    points = (*rest, *explained, *_uncached(profile, shape), *_troubles(profile, shape))
+    points = (
+        *rest,
+        *explained,
+        *_simulated(profile, shape),
+        *_uncached(profile, shape),
+        *_troubles(profile, shape),
+    )
     return Answer(lead=lead, points=points)
 
 
@@ -117,7 +125,7 @@ def _theory(profile: Profile, shape: Gemm) -> str:
     if not rungs:
         return f"No rung of the ladder was profiled at {text.shape(shape)}."
     records = [record for record in rungs if record.theory and record.status == "ok"]
-    why = "Nothing was measured" if profile.executor == "gpu" else "Nothing was launched"
+    why = _NOT_MEASURED[profile.executor]
     if not records:
         return f"{why} at {text.shape(shape)}: no rung ran, for the reasons below."
     highest = max(_roof(record) for record in records)
@@ -130,6 +138,13 @@ def _theory(profile: Profile, shape: Gemm) -> str:
         f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak. "
         f"{why}: these are ceilings, not times."
     )
+
+
+_NOT_MEASURED = {
+    "gpu": "Nothing was measured",
+    "simulate": "Nothing was timed",
+    "theory": "Nothing was launched",
+}
 
 
 def _roof(record: Record) -> float:
@@ -146,6 +161,43 @@ def _limiters(profile: Profile, shape: Gemm) -> Iterator[str]:
     for limiter, roofs in limited.items():
         rungs = "; ".join(f"{text.listing(labels)} at {roof}" for roof, labels in roofs.items())
         yield f"Limited by {_the(limiter)}: {rungs}."
+
+
+def _simulated(profile: Profile, shape: Gemm) -> Iterator[str]:
+    """What executing the machine code showed: right results, and the best use of instructions."""
+    records = [r for r in ladder.rungs_at(profile, shape) if r.simulated and r.status == "ok"]
+    shares = {r.label: ffma_share(r.simulated.counters) or 0.0 for r in records if r.simulated}
+    if not shares:
+        return
+    codes = dict.fromkeys(
+        f"{r.simulated.architecture}, {r.simulated.compiler}" for r in records if r.simulated
+    )
+    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    spread = f" against {text.percent(shares[least])} in {least}" if least != most else ""
+    yield (
+        f"Simulated: the machine code of {text.listing(list(shares))} "
+        f"({text.listing(list(codes))}) was executed on the CPU and computed right results; "
+        f"multiply-adds are {text.percent(shares[most])} of the work in {most}{spread}. "
+        f"Against the closed forms, {agreement(comparisons(r) for r in records)}."
+    )
+
+
+def agreement(compared: Iterable[Iterable[Comparison]]) -> str:
+    """How many quantities agree between closed form and machine code, without a full stop."""
+    found = [one for some in compared for one in some]
+    equal = sum(one.is_equal for one in found)
+    riddles = sum(not one.is_explained for one in found)
+    others = len(found) - equal - riddles
+    parts = [f"{equal} of {len(found)} quantities are equal to the last digit"]
+    if others:
+        parts.append(f"{others} {_differ(others)} for a reason that the counts show")
+    if riddles:
+        parts.append(f"{riddles} {_differ(riddles)} without a known reason")
+    return text.listing(parts)
+
+
+def _differ(count: int) -> str:
+    return "differs" if count == 1 else "differ"
 
 
 def _the(limiter: str) -> str:

@@ -19,10 +19,14 @@ from analysis.result import Profile
 from reports import ladder, style, text
 from reports.figures import accesses, patterns, performance, roofline, samples
 from reports.headline import Answer, answer, standing
+from reports.machine_code import MachineCode, machine_code
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
 
 GRADES = {
-    "theory": "Closed forms of the tiling and the device's nominal rates; nothing was executed.",
+    "theory": "Closed forms of the tiling and the device's nominal rates, without execution.",
+    "simulated": "Counted while the machine code was executed on the CPU, under Nsight Compute's "
+    "names; the basis says which blocks of the grid were executed and what stands for the others. "
+    "Nothing was timed.",
     "measured": "Samples of a clock around launches on the device; the median stands for them, "
     "with a 95% interval of the median; sampling stops when it is narrow enough, which makes it "
     "slightly optimistic. A time of a result that failed its check is not shown.",
@@ -30,9 +34,15 @@ GRADES = {
     "beside it.",
     "compiled": "What the compiler reports for the kernel (registers, shared and local memory), "
     "and the occupancy that follows from it and the device's limits: theoretical, not observed.",
-    "checked": "Every element of the result against a float64 reference and an error bound; a "
-    "ratio above 1 fails.",
+    "checked": "The result against a float64 reference and an error bound, on every element or on "
+    "those that stand beside the verdict; a ratio above 1 fails.",
     "nominal": "A data sheet's or a driver's figure, at the boost clock.",
+}
+
+OBTAINED = {
+    "gpu": "Measured on the device",
+    "simulate": "Simulated: the machine code was executed on the CPU, and not timed",
+    "theory": "Theory only: nothing was launched",
 }
 
 
@@ -65,6 +75,7 @@ class Chapter:
     table: Table
     ceilings: Table
     samplings: tuple[Table, ...]
+    machine_code: MachineCode | None
     drawings: dict[str, Drawing]
 
 
@@ -80,6 +91,7 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
         recorded=recorded,
         created=text.moment(profile.created),
         recorded_label=ladder.recorded_label(recorded) if recorded else "",
+        obtained=OBTAINED[profile.executor],
         standing=standing(profile),
         chapters=[_chapter(profile, shape, recorded) for shape in ladder.shapes(profile)],
         device=list(_device_rows(profile.device)),
@@ -110,6 +122,7 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         table=ladder_table(profile, shape, recorded=recorded),
         ceilings=ceilings_table(profile, shape),
         samplings=tuple(_samplings(profile, shape, recorded)),
+        machine_code=machine_code(profile, shape),
         drawings={
             "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
             "accesses": _drawing(accesses, accesses.figure(profile, shape)),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from analysis.metrics import (
+    GLOBAL_LOAD_SECTORS,
+    SHARED_WAVEFRONTS,
+    WARP_INSTRUCTIONS,
+    conflict_share,
+    ffma_share,
+    total,
+)
 from analysis.problem import Gemm
 from analysis.result import Measured, Profile, Record
 from analysis.roofline import share_of_peak
@@ -53,16 +61,16 @@ class Table:
 def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table:
     """One row per record of a shape; columns that say nothing of any record are left out.
 
-    What the rungs have stands first: times where they were measured, else theory, with the times
-    of the references behind it.
+    What the rungs have stands first: times where they were measured, else theory and what the
+    simulator counted, with the times of the references behind it.
     """
     records = ladder.records_at(profile, shape)
     own_times = _times(profile, profile, shape, "measured")
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     groups = (
-        (own_times, earlier, _theory(), _compiled())
+        (own_times, earlier, _theory(), _simulated(), _compiled())
         if profile.executor == "gpu"
-        else (earlier, _theory(), _compiled(), own_times)
+        else (earlier, _theory(), _simulated(), _compiled(), own_times)
     )
     columns = [
         *_names(),
@@ -211,6 +219,30 @@ def _theory() -> Iterator[Column]:
     yield Column(title="limiter", grade="theory", cell=limiter, is_number=False)
 
 
+def _simulated() -> Iterator[Column]:
+    def column(title: str, cell: Callable[[Mapping[str, int]], Cell]) -> Column:
+        def of_record(record: Record) -> Cell:
+            simulated = record.simulated
+            return cell(simulated.counters) if simulated else Cell(text=text.ABSENT)
+
+        return Column(title=title, grade="simulated", cell=of_record)
+
+    def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
+        return lambda counters: Cell(text=text.count(total(counters, *names)))
+
+    def wavefronts(counters: Mapping[str, int]) -> Cell:
+        conflicts = conflict_share(counters)
+        if conflicts is None:
+            return Cell(text=text.ABSENT)
+        share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
+        return _cell(text.count(total(counters, *SHARED_WAVEFRONTS)), share)
+
+    yield column("warp instructions", counted(WARP_INSTRUCTIONS))
+    yield column("FFMA of lanes' work", lambda c: Cell(text=text.percent(ffma_share(c))))
+    yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
+    yield column("shared wavefronts", wavefronts)
+
+
 def _compiled() -> Iterator[Column]:
     yield Column(title="registers per thread", grade="compiled", cell=_registers)
     yield Column(title="shared per block", grade="compiled", cell=_shared)
@@ -248,7 +280,9 @@ def _check(record: Record) -> Cell:
         return _cell(text.ABSENT, "not checked")
     if not check.passed:
         return _cell("failed", check_failure(record))
-    return _cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound")
+    _, _, where = check.bound.rpartition("; on ")  # where not every element was looked at
+    looked_at = f"on {where}" if where != check.bound else ""
+    return _cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound", looked_at)
 
 
 def _outcome(record: Record) -> Cell:

@@ -1,0 +1,159 @@
+"""What the simulator found: closed forms against machine code, and the counters of each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.agreement import Comparison, comparisons
+from analysis.counters import COUNTERS
+from analysis.problem import Gemm
+from analysis.result import LineCounters, Profile, Record
+from reports import ladder, text
+from reports.headline import agreement
+from reports.table import Cell, Column, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineCode:
+    """The section of one shape: a verdict, its table, every number, and the lines of each rung."""
+
+    verdict: str
+    overview: Table
+    everything: Table
+    is_riddled: bool
+    lines: tuple[tuple[str, Table], ...]
+
+
+def machine_code(profile: Profile, shape: Gemm) -> MachineCode | None:
+    """The section for one shape, None where nothing was simulated."""
+    compared = {
+        record.label: comparisons(record)
+        for record in ladder.rungs_at(profile, shape)
+        if record.simulated
+    }
+    if not compared:
+        return None
+    records = [r for r in ladder.rungs_at(profile, shape) if r.simulated]
+    return MachineCode(
+        verdict=f"{agreement(compared.values())}.",
+        overview=_overview(records, compared),
+        everything=_everything(compared),
+        is_riddled=any(not one.is_explained for found in compared.values() for one in found),
+        lines=tuple(
+            (record.label, lines_table(record.simulated.lines))
+            for record in records
+            if record.simulated and record.simulated.lines
+        ),
+    )
+
+
+# Closed form against machine code.
+
+
+def _overview(records: list[Record], compared: dict[str, tuple[Comparison, ...]]) -> Table:
+    """One row per rung, one column per subject: equal, or by how much which quantity differs."""
+    subjects = dict.fromkeys(one.subject for found in compared.values() for one in found)
+
+    def column(subject: str) -> Column:
+        def cell(record: Record) -> Cell:
+            return _agreement([one for one in compared[record.label] if one.subject == subject])
+
+        return Column(title=subject, grade="simulated", cell=cell, is_number=False)
+
+    def basis(record: Record) -> Cell:
+        return Cell(text=record.simulated.basis if record.simulated else text.ABSENT)
+
+    columns = (
+        Column(title="variant", grade="", cell=lambda r: Cell(text=r.label), is_number=False),
+        *(column(subject) for subject in subjects),
+        Column(title="basis", grade="", cell=basis, is_number=False),
+    )
+    return Table(
+        columns=columns,
+        rows=tuple(tuple(one.cell(record) for one in columns) for record in records),
+    )
+
+
+def _agreement(found: list[Comparison]) -> Cell:
+    if not found:
+        return Cell(text=text.ABSENT)
+    apart = [one for one in found if not one.is_equal]
+    if not apart:
+        return Cell(text="equal")
+    word = "explained" if all(one.is_explained for one in apart) else "not explained"
+    return Cell(text=word, details=tuple(f"{one.quantity} {_ratio(one)}" for one in apart))
+
+
+def _ratio(one: Comparison) -> str:
+    """By how much the simulation differs; a ratio that would round to 1 as a difference."""
+    if one.ratio is None:
+        return text.count(one.simulated)
+    written = text.ratio(one.ratio)
+    if written != text.ratio(1.0):
+        return written
+    more = one.simulated - one.closed_form
+    return f"{'+' if more > 0 else '−'}{text.count(abs(more))}"
+
+
+def _everything(compared: dict[str, tuple[Comparison, ...]]) -> Table:
+    """Every quantity of every rung by both grades, with the reason where they differ."""
+    titles = (
+        ("variant", "", False),
+        ("of", "", False),
+        ("quantity", "", False),
+        ("closed form", "theory", True),
+        ("machine code", "simulated", True),
+        ("ratio", "", True),
+        ("why", "", False),
+    )
+    columns = tuple(
+        Column(title=title, grade=grade, cell=_no_cell, is_number=is_number)
+        for title, grade, is_number in titles
+    )
+    rows = tuple(
+        (
+            Cell(text=label),
+            Cell(text=one.subject),
+            Cell(text=one.quantity),
+            Cell(text=f"{one.closed_form:,}"),
+            Cell(text=f"{one.simulated:,}"),
+            Cell(text="=" if one.is_equal else _ratio(one)),
+            Cell(text=one.reason or text.ABSENT),
+        )
+        for label, found in compared.items()
+        for one in found
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _no_cell(record: Record) -> Cell:
+    return Cell(text=text.ABSENT)
+
+
+# Counters per source line.
+
+
+def lines_table(lines: tuple[LineCounters, ...]) -> Table:
+    """One row per source line; counters that are 0 everywhere are left out."""
+    counted = {name for line in lines for name in line.counters}
+    names = [name for name in COUNTERS if name in counted]
+    columns = (
+        Column(title="line", grade="", cell=_no_cell),
+        Column(title="source", grade="", cell=_no_cell, is_number=False),
+        *(Column(title=COUNTERS[name].meaning, grade="simulated", cell=_no_cell) for name in names),
+    )
+    files = {line.file for line in lines}
+    rows = tuple(
+        (
+            Cell(text=str(line.line) if len(files) == 1 else f"{line.file}:{line.line}"),
+            Cell(text=line.text or text.ABSENT),
+            *(_count_of(line, name) for name in names),
+        )
+        for line in lines
+    )
+    return Table(columns=columns, rows=rows)
+
+
+def _count_of(line: LineCounters, name: str) -> Cell:
+    count = line.counters.get(name, 0)
+    return Cell(text=text.count(count) if count else "")
