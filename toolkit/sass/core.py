@@ -109,7 +109,7 @@ class Fault(Structure):
         ("warp", c_uint32),
         ("lane", c_uint32),
         ("is_store", c_uint32),
-        ("reserved", c_uint32),
+        ("waiting", c_uint32),
     )
 
 

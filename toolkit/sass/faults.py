@@ -10,84 +10,106 @@ from toolkit.sass.machine import SPACES, Bound, Fault, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 
+NULL_PAGE_BYTES = 1 << 16  # an address below that was computed from a null pointer
+
+_OF_MEMORY = (machine.OUT_OF_BOUNDS, machine.MISALIGNED, machine.WRITE_TO_CONSTANT)
+_WAITS = {
+    "BAR": "at the barrier",
+    "BSYNC": "for lanes of their warp to come together",
+    "WARPSYNC": "for lanes of their warp (a __syncwarp or warp intrinsic whose mask names others)",
+}
+
 
 def describe(fault: Fault, translated: Translated, bound: Bound) -> str:
     """One line on the fault that stopped a launch."""
-    kernel = translated.cubin.kernel
-    where = _where(fault, translated)
-    who = f"block {_index(fault.block, bound.geometry.grid)}"
-    if fault.kind in (machine.OUT_OF_BOUNDS, machine.MISALIGNED, machine.WRITE_TO_CONSTANT):
-        thread = _index(fault.warp * LANES + fault.lane, bound.geometry.block)
-        return f"{kernel}: {_access(fault, bound)}; {who}, thread {thread}, {where}"
+    kernel, where = translated.cubin.kernel, _where(fault, translated)
+    if fault.kind in _OF_MEMORY:
+        return f"{kernel}: {_access(fault, bound)}; {_who(fault, bound)}, {where}"
+    if fault.kind == machine.DEADLOCK:
+        return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
     reason = {
-        machine.DEADLOCK: "waits forever: a barrier is reached by a part of its threads only",
         machine.LIMIT: (
-            "ran over the limit of instructions: an endless loop? (--max-instructions raises it)"
+            "did not end within the limit of instructions: an endless loop? If it only takes "
+            "long, raise --max-instructions"
         ),
-        machine.BAD_TARGET: "jumped out of its code",
-        machine.TRAP: "trapped (__trap or assert)",
+        machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
+        machine.TRAP: "trapped (__trap, or an assert that failed)",
         machine.UNIMPLEMENTED: "did what the simulator does not know",
         machine.NO_MEMORY: "needs more memory than there is",
     }[fault.kind]
+    of_one_thread = fault.kind in (machine.BAD_TARGET, machine.TRAP)
+    who = _who(fault, bound) if of_one_thread else _block(fault, bound)
     return f"{kernel} {reason}; {who}, {where}"
 
 
-def describe_unwritten(
-    runs: Sequence[Run], translated: Translated, bound: Bound
-) -> Iterator[str]:
+def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound) -> Iterator[str]:
     """A note on reads of shared memory that nobody wrote, if there were any."""
     reads = sum(run.unwritten_reads for run in runs)
     first = next((run.first_unwritten for run in runs if run.first_unwritten), None)
     if first is None:
         return
-    thread = _index(first.warp * LANES + first.lane, bound.geometry.block)
+    times = "once" if reads == 1 else f"{reads:,} times"
     yield (
-        f"{reads:,} thread{'s' * (reads != 1)} read shared memory that nobody wrote, first "
-        f"{first.width_bytes} bytes at {_shared_address(first.address, bound)}: block "
-        f"{_index(first.block, bound.geometry.grid)}, thread {thread}, {_where(first, translated)}"
+        f"shared memory was read {times} where no thread had written, first "
+        f"{_bytes(first.width_bytes)} at {_shared_address(first.address, bound)}; "
+        f"{_who(first, bound)}, {_where(first, translated)}"
     )
 
 
 def _access(fault: Fault, bound: Bound) -> str:
-    what = f"{'write' if fault.is_store else 'read'} of {fault.width_bytes} bytes"
-    space = SPACES[fault.space]
-    address = f"{fault.address:#x}"
-    if space == "shared":
-        address = _shared_address(fault.address, bound)
+    space, width = SPACES[fault.space], fault.width_bytes
+    what = f"{space} {'write' if fault.is_store else 'read'} of {_bytes(width)}"
+    at = _shared_address(fault.address, bound) if space == "shared" else f"{fault.address:#x}"
     if fault.kind == machine.MISALIGNED:
-        return f"misaligned {space} {what} at {address}: not a multiple of {fault.width_bytes}"
+        return f"misaligned {what} at {at}: it is not a multiple of {width}"
     if fault.kind == machine.WRITE_TO_CONSTANT:
-        return f"{space} {what} at {address}, which is read-only"
-    bounds = {
-        "global": lambda: _nearest(fault, bound.buffers),
-        "shared": lambda: f"the block has {bound.shared_bytes - bound.shared_base:,} bytes",
-        "local": lambda: f"the thread has {bound.local_bytes:,} bytes",
-        "constant": lambda: "beyond the bank",
-    }[space]()
-    return f"{space} {what} out of bounds at {address}: {bounds}"
+        return f"{what} at {at}, which is read-only"
+    if space == "global":
+        return f"{what} out of bounds at {at}: {_nearest(fault, bound.buffers)}"
+    limit = {
+        "shared": f"the block has {_bytes(bound.shared_bytes - bound.shared_base)}",
+        "local": f"the thread has {_bytes(bound.local_bytes)}",
+        "constant": "that is beyond the bank",
+    }[space]
+    return f"{what} out of bounds at {at}: {limit}"
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
+    if fault.address < NULL_PAGE_BYTES:
+        return "a null pointer"
+    if not buffers:
+        return "the kernel was given no buffer"
+
     def distance(buffer: Buffer) -> int:
         end = buffer.address + buffer.bytes
         return max(buffer.address - fault.address, fault.address + fault.width_bytes - end)
 
-    if not buffers:
-        return "the kernel has no buffers"
     nearest = min(buffers, key=distance)
     end = nearest.address + nearest.bytes
-    size = f"{nearest.name} ({nearest.bytes:,} bytes at {nearest.address:#x})"
-    if fault.address >= end:
-        return f"{fault.address - end:,} bytes after the end of {size}"
+    of = f"{nearest.name} ({_bytes(nearest.bytes)} at {nearest.address:#x})"
+    if fault.address == end:
+        return f"right after the end of {of}"
+    if fault.address > end:
+        return f"{_bytes(fault.address - end)} after the end of {of}"
     if fault.address >= nearest.address:
-        return f"across the end of {size}"
-    return f"{nearest.address - fault.address:,} bytes before {size}"
+        return f"across the end of {of}"
+    return f"{_bytes(nearest.address - fault.address)} before {of}"
 
 
 def _shared_address(address: int, bound: Bound) -> str:
     """Counted from the first byte that the kernel may use, as its author counts."""
     offset = address - bound.shared_base
-    return f"byte {offset:,}" if offset >= 0 else f"{-offset:,} bytes before its start"
+    return f"byte {offset:,}" if offset >= 0 else f"{_bytes(-offset)} before its start"
+
+
+def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
+    opcode = translated.program.instructions[fault.instruction].opcode
+    threads = bound.geometry.threads_per_block
+    waits = "waits" if fault.waiting == 1 else "wait"
+    return (
+        f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} "
+        f"{waits} {_WAITS.get(opcode, 'for others')} and the others never come"
+    )
 
 
 def _where(fault: Fault, translated: Translated) -> str:
@@ -95,9 +117,22 @@ def _where(fault: Fault, translated: Translated) -> str:
     code = f"{instruction.text.strip()} at {instruction.address:#06x}"
     if instruction.source is None:
         return f"{code} (compile with -lineinfo for the source line)"
-    return f"{instruction.source.file} line {instruction.source.line}: {code}"
+    return f"{instruction.source.file}, line {instruction.source.line}: {code}"
+
+
+def _who(fault: Fault, bound: Bound) -> str:
+    thread = _index(fault.warp * LANES + fault.lane, bound.geometry.block)
+    return f"{_block(fault, bound)}, thread {thread}"
+
+
+def _block(fault: Fault, bound: Bound) -> str:
+    return f"block {_index(fault.block, bound.geometry.grid)}"
 
 
 def _index(linear: int, extents: tuple[int, int, int]) -> str:
     x, rest = linear % extents[0], linear // extents[0]
     return f"({x}, {rest % extents[1]}, {rest // extents[1]})"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' * (count != 1)}"

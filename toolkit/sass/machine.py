@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,10 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Why the core stopped, in its own numbers; `instruction` is an index into the program."""
+    """Why the core stopped, in its own numbers; `instruction` is an index into the program.
+
+    `waiting` threads are at that instruction where it is a deadlock.
+    """
 
     kind: int
     instruction: int
@@ -69,6 +73,7 @@ class Fault:
     warp: int
     lane: int
     is_store: bool
+    waiting: int = 0
 
 
 class FaultError(LaunchError):
@@ -171,7 +176,8 @@ def _drive(
 ) -> None:
     """Let the workers take pieces of the range until none is left, or one has failed."""
     pieces = _pieces(chosen, len(handles))
-    if len(handles) == 1 and len(chosen) == 1:  # no thread for a single block
+    alone = len(handles) == len(chosen) == 1
+    if alone and current_thread() is not main_thread():  # which would not hear of Ctrl-C
         core.library().core_run(handles[0], chosen.start, chosen.stop, chosen.step)
         advance(1)
         return
@@ -227,6 +233,7 @@ def _fault(raw: core.Fault) -> Fault:
         warp=raw.warp,
         lane=raw.lane,
         is_store=bool(raw.is_store),
+        waiting=raw.waiting,
     )
 
 

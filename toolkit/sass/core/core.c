@@ -137,6 +137,7 @@ static void run_warp(Worker *c, Warp *w) {
         count->predicated += (u32)__builtin_popcount(m);
         if (i->op >= FIRST_CONTROL) {
             control(c, w, i, m);
+            if (c->fault.kind) blame(c, w, m ? m : g->mask);
             continue;
         }
         g->pc = pc + 1;
@@ -204,19 +205,30 @@ static void start_block(Worker *c, u64 block) {
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 
+/* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
+ * for lanes of their own warp, which wait there in turn. */
+static void note_deadlock(Worker *c) {
+    for (u32 state = AT_BARRIER; state > READY; state--)
+        for (u32 k = 0; k < c->warp_count; k++)
+            for (u32 j = 0; j < c->warps[k].groups; j++) {
+                const Group *g = &c->warps[k].group[j];
+                if (g->state != state) continue;
+                if (!c->fault.kind) {
+                    c->pc = g->pc - 1;
+                    stop(c, DEADLOCK);
+                    blame(c, &c->warps[k], g->mask);
+                }
+                if (g->pc - 1 == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
+            }
+}
+
 /* Run the block in hand until all its warps have left. */
 static void run_warps(Worker *c) {
     for (;;) {
         for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) run_warp(c, &c->warps[k]);
         if (c->fault.kind) return;
         if (open_barriers(c) || anyone_ready(c)) continue;
-        for (u32 k = 0; k < c->warp_count; k++)
-            if (c->warps[k].groups) {
-                c->pc = c->warps[k].group[0].pc - 1; /* where it waits */
-                stop(c, DEADLOCK);
-                c->fault.warp = k;
-                return;
-            }
+        note_deadlock(c);
         return;
     }
 }

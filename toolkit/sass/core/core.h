@@ -85,7 +85,7 @@ typedef struct {
     u32 warp;
     u32 lane;
     u32 is_store;
-    u32 reserved;
+    u32 waiting;   /* DEADLOCK: threads at this instruction */
 } Fault;
 
 typedef struct {
@@ -258,6 +258,12 @@ static inline void stop(Worker *c, u32 kind) {
     c->fault.kind = kind;
     c->fault.pc = c->pc;
     c->fault.block = c->block;
+}
+
+/* The thread that a fault is of: the first lane of m. */
+static inline void blame(Worker *c, const Warp *w, u32 m) {
+    c->fault.warp = w->index;
+    c->fault.lane = (u32)__builtin_ctz(m);
 }
 
 #endif
