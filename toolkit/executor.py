@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, by_line
-from analysis.errors import InputError
+from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.result import Resources
+
+if TYPE_CHECKING:
+    from toolkit.compile import Cubin
 
 Argument = NDArray[np.generic] | np.generic
 
@@ -31,16 +35,11 @@ class Launch:
     kernel: str
     geometry: Geometry
     arguments: Sequence[Argument]
-    defines: Mapping[str, int] = field(default_factory=dict)
+    defines: Mapping[str, object] = field(default_factory=dict)
     options: Sequence[str] = ("-lineinfo",)
 
     def __post_init__(self) -> None:
-        for index, argument in enumerate(self.arguments):
-            if not isinstance(argument, (np.ndarray, np.generic)):
-                raise InputError(
-                    f"argument {index} of {self.kernel} is {argument!r}: give a NumPy array or, "
-                    "for a value, a NumPy scalar such as numpy.int32(4096)"
-                )
+        check_numpy(self.kernel, self.arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +48,10 @@ class Execution:
 
     `outputs` are the array arguments, in their order, as the launch left them. `counters` are
     raw integers under Nsight Compute's names and `instructions` the same facts for each machine
-    instruction, in order of address; `basis` says how they were obtained. `samples_s` are times
-    of repeated launches. Each is empty where it was not collected. `notes` are for the reader:
-    what was done otherwise than asked, what looks wrong.
+    instruction, in order of address; `basis` says how they were obtained: a simulation that took
+    `simulation_s` executed `executed_blocks` of the grid. `samples_s` are times of repeated
+    launches. Each is empty where it was not collected. `cubin` is the machine code that ran;
+    `notes` are for the reader: what was done otherwise than asked, what looks wrong.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
@@ -61,6 +61,9 @@ class Execution:
     basis: str | None = None
     samples_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
+    cubin: Cubin | None = field(default=None, repr=False)
+    executed_blocks: int | None = None
+    simulation_s: float | None = None
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:
@@ -76,11 +79,24 @@ class Executor(Protocol):
         ...
 
 
+def check_numpy(kernel: str, arguments: Sequence[Argument]) -> None:
+    """Raise InputError for an argument whose type and size are not its own."""
+    for position, argument in enumerate(arguments):
+        if not isinstance(argument, (np.ndarray, np.generic)):
+            raise InputError(
+                f"argument {position} of {kernel} is {shortened(repr(argument))}: give a NumPy "
+                "array or, for a value, a NumPy scalar such as numpy.int32(4096)"
+            )
+
+
 def three(extent: int | Sequence[int], what: str) -> tuple[int, int, int]:
     """(x, y, z) of a grid or block given as one to three sizes. Raises InputError for others."""
-    sizes = (extent,) if isinstance(extent, int) else tuple(extent)
+    try:
+        sizes = tuple(map(index, extent if isinstance(extent, Sequence) else (extent,)))
+    except TypeError:
+        sizes = ()
     if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
-        raise InputError(f"{what} = {extent}: give one to three sizes of at least 1")
+        raise InputError(f"{what} = {extent!r}: give one to three whole sizes of at least 1")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 

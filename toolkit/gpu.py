@@ -22,6 +22,7 @@ from analysis.errors import (
 )
 from analysis.geometry import Geometry
 from analysis.result import Resources
+from toolkit.compile import Cubin
 from toolkit.environment import driver_library
 from toolkit.executor import Argument, Execution, Launch, read_source, three
 
@@ -122,31 +123,33 @@ class Gpu:
         kernel: str,
         *,
         name: str,
-        defines: Mapping[str, int] | None = None,
+        defines: Mapping[str, object] | None = None,
         options: Sequence[str] = ("-lineinfo",),
     ) -> Kernel:
-        """Compile `source` with nvcc through a PyCUDA SourceModule and take one kernel of it.
+        """Compile `source` with nvcc through PyCUDA and take one kernel of it.
 
         Raises CompileError with the compiler's first error, InputError for a kernel that is
         not there, UnavailableError without nvcc.
         """
         macros = [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
-        module = self._compile(source, [*LANGUAGE_OPTIONS, *options, *macros], name)
+        image, module = self._compile(source, [*LANGUAGE_OPTIONS, *options, *macros], name)
         try:
             function = module.get_function(kernel)
         except self._driver.Error:
             raise InputError(
                 f'{name}: no kernel {kernel!r} in it: declare it extern "C" __global__'
             ) from None
-        return Kernel(self, module, function, kernel)
+        return Kernel(self, module, function, kernel, image)
 
-    def _compile(self, source: str, options: list[str], name: str) -> Any:
-        from pycuda.compiler import SourceModule
+    def _compile(self, source: str, options: list[str], name: str) -> tuple[bytes, Any]:
+        """The machine code and its module: a SourceModule, but one that shows its bytes."""
+        from pycuda.compiler import compile as compile_source
 
         try:
             with warnings.catch_warnings():  # remarks of a compiler that succeeded
                 warnings.simplefilter("ignore", UserWarning)
-                return SourceModule(source, options=options, no_extern_c=True)
+                image = compile_source(source, options=options, no_extern_c=True)
+                return image, self._driver.module_from_buffer(image)
         except self._driver.CompileError as error:
             raise _compile_error(name, str(error.stderr)) from None
         except OSError as error:
@@ -248,17 +251,31 @@ class Gpu:
             outputs=tuple(outputs),
             resources=kernel.resources,
             samples_s=tuple(self.time(once, flush_l2=flush_l2) for _ in range(samples)),
+            cubin=kernel.cubin,
         )
 
 
 class Kernel:
     """A compiled kernel on the GPU; keeps its module alive."""
 
-    def __init__(self, gpu: Gpu, module: Any, function: Any, name: str) -> None:
+    def __init__(self, gpu: Gpu, module: Any, function: Any, name: str, image: bytes) -> None:
         self._gpu = gpu
         self._module = module
         self._function = function
+        self._image = image
         self.name = name
+
+    @property
+    def cubin(self) -> Cubin:
+        """The machine code that is launched, as the simulator takes it."""
+        return Cubin(
+            image=self._image,
+            kernel=self.name,
+            symbol=self.name,
+            architecture=self._gpu.device.sm_arch,
+            compiler=nvcc_version(),
+            resources=self.resources,
+        )
 
     @property
     def resources(self) -> Resources:
@@ -303,7 +320,7 @@ def run(
     block: tuple[int, ...],
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
-    defines: Mapping[str, int] | None = None,
+    defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     samples: int = 0,
     flush_l2: bool = True,

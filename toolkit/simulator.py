@@ -14,6 +14,7 @@ array([0., 2., 4., 6.], dtype=float32)
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,22 +23,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts, totals
-from analysis.devices import DEVICES, nearest_compilable
+from analysis.counters import totals
+from analysis.devices import nearest_compilable
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
+from toolkit.cubin import parameters
 from toolkit.executor import Argument, Execution, Launch, read_source, three
-from toolkit.host import available_bytes
+from toolkit.launch_checks import check_arguments, check_geometry, check_memory, check_shared
 from toolkit.sass.faults import describe, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
-from toolkit.sass.representatives import agree, extrapolated, places
+from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.translate import Translated, bind, translate
+from toolkit.sass.translate import bind, translate
+from toolkit.signature import Declared, signature
 
 Blocks = Literal["all", "representative"] | int
 
-MAX_THREADS_PER_BLOCK = 1024
 # An hour of two cores: what runs longer hangs, as far as anyone will wait.
 MAX_INSTRUCTIONS = 10**12
 
@@ -45,7 +47,7 @@ Advance = Callable[[int, int], None]
 
 
 def simulate(
-    source: str | Path | Cubin,
+    source: str | Path | bytes | Cubin,
     kernel: str | None = None,
     *,
     grid: int | Sequence[int],
@@ -53,7 +55,7 @@ def simulate(
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
     arch: str = "sm_90",
-    defines: Mapping[str, int] | None = None,
+    defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     blocks: Blocks = "all",
     max_instructions: int = MAX_INSTRUCTIONS,
@@ -62,47 +64,48 @@ def simulate(
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
-    `source` is a path, CUDA C++ text, or a `Cubin` that was compiled elsewhere (then `kernel`,
-    `arch`, `defines` and `options` are its own). `kernel` is an `extern "C"` name or a C++ name
-    expression such as "gemm<128, 64>". Arrays among `arguments` are device buffers and stay as
-    they are: `outputs` are copies; NumPy scalars are passed by value, structs as `numpy.void`.
+    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Cubin`,
+    its bytes, or a path to a .cubin (`arch`, `defines` and `options` are then its own). `kernel`
+    is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>"; it may be left out
+    where there is only one. Arrays among `arguments` are device buffers, each one of its own,
+    and stay as they are: `outputs` are copies; NumPy scalars are passed by value, structs as
+    `numpy.void`.
 
-    `blocks` says what is executed: "all"; "representative": some of each place in the grid, and
-    all where those differ; or a number of blocks, spread over the grid. `basis` of the result
-    says what that means for the counters; with fewer than all blocks, `outputs` hold what the
-    executed ones wrote.
+    `blocks` says what is executed: "all"; "representative": some of each place in the grid (a
+    corner, an edge, the interior), and all where those differ; or how many blocks, at least one
+    of each place. `basis` of the result says what that means for the counters; with fewer than
+    all blocks, `outputs` hold what the executed ones wrote.
 
-    `max_instructions` stops an endless loop. `advance(done, of)` hears of finished blocks.
-    Raises InputError, CompileError, UnsupportedError for machine code that is not known, and
-    LaunchError for what the kernel does wrong.
+    `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
+    `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
+    UnsupportedError for machine code that is not known, LaunchError for what the kernel does
+    wrong, and UnavailableError for what is not installed.
     """
+    simulator = Simulator(
+        arch=arch,
+        blocks=blocks,
+        max_instructions=max_instructions,
+        workers=workers,
+        advance=advance,
+    )
     geometry = Geometry(
         grid=three(grid, "grid"),
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    note = None
-    if isinstance(source, Cubin):
-        cubin = source
-    else:
-        text, name = read_source(source)
-        if kernel is None:
-            raise InputError(f"{name}: which kernel of it? give its name")
-        architecture, note = known_architecture(arch)
-        cubin = compile_cubin(
-            text, name=name, kernel=kernel, arch=architecture, defines=defines, options=options
-        )
-    execution = Simulator(
-        blocks=blocks, max_instructions=max_instructions, workers=workers, advance=advance
-    ).run(cubin, geometry, arguments)
-    if note is None:
-        return execution
-    return replace(execution, resources=replace(execution.resources, note=note))
+    cubin = _machine_code(source, kernel)
+    if cubin is not None:
+        return simulator.run(cubin, geometry, arguments)
+    assert isinstance(source, str | Path)
+    text, name = read_source(source)
+    return simulator.compile_and_run(
+        text, name, kernel, geometry, arguments, defines or {}, options
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """An executor without a GPU, for one architecture."""
+    """An executor without a GPU, for one architecture; the fields are those of `simulate`."""
 
     arch: str = "sm_90"
     blocks: Blocks = "all"
@@ -110,72 +113,130 @@ class Simulator:
     workers: int | None = None
     advance: Advance | None = None
 
+    def __post_init__(self) -> None:
+        count = 0 if isinstance(self.blocks, str) else self.blocks
+        if count < 1 and self.blocks not in ("all", "representative"):
+            raise InputError(
+                f"blocks = {self.blocks!r}: give 'all', 'representative' or a number from 1 on"
+            )
+        for name in ("max_instructions", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} = {value}: give 1 or more")
+
     def execute(self, launch: Launch) -> Execution:
         """Run `launch`; as `simulate`."""
+        return self.compile_and_run(
+            launch.source,
+            launch.name,
+            launch.kernel,
+            launch.geometry,
+            launch.arguments,
+            launch.defines,
+            launch.options,
+        )
+
+    def compile_and_run(
+        self,
+        source: str,
+        name: str,
+        kernel: str | None,
+        geometry: Geometry,
+        arguments: Sequence[Argument],
+        defines: Mapping[str, object],
+        options: Sequence[str],
+    ) -> Execution:
+        """Run a kernel of a source text; as `simulate`."""
         architecture, note = known_architecture(self.arch)
         cubin = compile_cubin(
-            launch.source,
-            name=launch.name,
-            kernel=launch.kernel,
-            arch=architecture,
-            defines=launch.defines,
-            options=launch.options,
+            source, name=name, kernel=kernel, arch=architecture, defines=defines, options=options
         )
-        execution = self.run(cubin, launch.geometry, launch.arguments)
-        return replace(execution, resources=replace(execution.resources, note=note))
+        if note is not None:
+            cubin = replace(cubin, resources=replace(cubin.resources, note=note))
+        declared = signature(source, cubin.kernel)
+        return self.run(cubin, geometry, arguments, declared=declared, limits_of=self.arch)
 
-    def run(self, cubin: Cubin, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
-        """Execute a compiled kernel."""
-        translated = translate(cubin)
-        check_geometry(translated, geometry)
+    def run(
+        self,
+        cubin: Cubin,
+        geometry: Geometry,
+        arguments: Sequence[Argument],
+        *,
+        declared: Sequence[Declared] | None = None,
+        limits_of: str | None = None,
+    ) -> Execution:
+        """Execute a compiled kernel.
+
+        `declared` are its parameters where the source is known; `limits_of` is the architecture
+        that it shall fit, where that is not the one it was compiled for.
+        """
+        check_geometry(cubin.kernel, geometry)
+        check_shared(
+            cubin.kernel,
+            cubin.resources.static_shared_bytes,
+            geometry.dynamic_shared_bytes,
+            limits_of or cubin.architecture,
+        )
+        _, taken = parameters(cubin.image, cubin.symbol)
+        check_arguments(cubin.kernel, arguments, taken, declared)
         check_memory(cubin.kernel, arguments)
+        translated = translate(cubin)
         bound, outputs = bind(translated, geometry, arguments)
+        bound = _with_names(bound, arguments, declared)
+        started = time.perf_counter()
         try:
-            counts, basis, runs = self._count(bound)
+            counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
-        instructions = instruction_counts(translated, counts)
+        instructions = instruction_counts(translated, counted.counts)
         return Execution(
             outputs=outputs,
             resources=cubin.resources,
             counters=totals(instructions),
             instructions=instructions,
-            basis=basis,
-            notes=tuple(describe_unwritten(runs, translated, bound)),
+            basis=counted.basis,
+            notes=tuple(describe_unwritten(counted.runs, translated, bound)),
+            cubin=cubin,
+            executed_blocks=counted.blocks,
+            simulation_s=time.perf_counter() - started,
         )
 
-    def _count(self, bound: Bound) -> tuple[NDArray[Any], str, list[Run]]:
+    def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
+        """The counts of a launch; `restore` undoes what executed blocks wrote."""
         everything = bound.geometry.blocks
         if self.blocks == "all":
-            run = self._run(bound, [range(everything)])
-            return run[0].counts, _all_executed(everything), run
-        return self._count_some(bound)
-
-    def _count_some(self, bound: Bound) -> tuple[NDArray[Any], str, list[Run]]:
-        everything = bound.geometry.blocks
+            return self._count_all(bound)
         chosen = places(bound.geometry.grid)
         if isinstance(self.blocks, int):
-            chosen = [replace(place, members=members) for place, members in _limited(chosen, self.blocks)]
-        wanted = sum(len(place.members) for place in chosen)
-        if wanted >= everything:
-            run = self._run(bound, [range(everything)])
-            return run[0].counts, _all_executed(everything), run
-        runs = self._run(
-            bound, [range(member, member + 1) for place in chosen for member in place.members]
-        )
-        left = iter(runs)
-        of_places = [(place, [next(left).counts for _ in place.members]) for place in chosen]
-        alike = all(agree(counts) for _, counts in of_places)
-        executed = f"{wanted:,} of {everything:,} blocks executed"
+            chosen = limited(chosen, self.blocks)
+        members = [member for place in chosen for member in place.members]
+        if len(members) >= everything:
+            return self._count_all(bound)
+        runs = self._run(bound, [range(member, member + 1) for member in members])
+        counts = iter(run.counts for run in runs)
+        of_places = [(place, [next(counts) for _ in place.members]) for place in chosen]
+        alike = all(agree(of_place) for _, of_place in of_places)
         if not alike and self.blocks == "representative":
-            run = self._run(bound, [range(everything)])
-            reason = "blocks of one place in the grid (corner, edge, interior) differ"
-            return run[0].counts, f"{_all_executed(everything)}: {reason}", run
-        if alike:
-            why = "; the rest counted like those of its place in the grid, which agreed"
-        else:
-            why = "; the rest estimated from their mean, place by place in the grid"
-        return extrapolated(of_places), executed + why, runs
+            restore()
+            reason = ": blocks of one place in the grid (corner, edge, interior) differ"
+            return self._count_all(bound, reason)
+        why = "counted like those of its place in the grid"
+        if not alike:
+            why = "estimated from their mean, place by place in the grid"
+        elif all(len(place.members) > 1 or place.population == 1 for place in chosen):
+            why += ", which agreed"
+        return _Counted(
+            counts=extrapolated(of_places),
+            runs=runs,
+            blocks=len(members),
+            basis=f"{len(members):,} of {everything:,} blocks executed; the rest {why}",
+        )
+
+    def _count_all(self, bound: Bound, reason: str = "") -> _Counted:
+        blocks = bound.geometry.blocks
+        runs = self._run(bound, [range(blocks)])
+        executed = "the one block executed" if blocks == 1 else f"all {blocks:,} blocks executed"
+        return _Counted(counts=runs[0].counts, runs=runs, blocks=blocks, basis=executed + reason)
 
     def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
@@ -195,13 +256,23 @@ class Simulator:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Counted:
+    """Counts per instruction, from how many blocks, and what that means."""
+
+    counts: NDArray[Any]
+    runs: Sequence[Run]
+    blocks: int
+    basis: str
+
+
 def known_architecture(arch: str) -> tuple[str, str | None]:
     """`arch`, or the nearest one that the compiler knows where it is too old, with a note.
 
     Names that are no architecture pass unchanged: the compiler's check refuses them.
     """
-    match = re.fullmatch(r"sm_(\d+)", arch, re.ASCII)
-    if match is None or int(match[1]) < 10:
+    match = re.fullmatch(r"sm_(\d{2,4})", arch, re.ASCII)
+    if match is None:
         return arch, None
     number, supported = int(match[1]), supported_architectures()
     if number in supported or number > min(supported):
@@ -209,61 +280,8 @@ def known_architecture(arch: str) -> tuple[str, str | None]:
     return nearest_compilable((number // 10, number % 10), supported)
 
 
-def check_geometry(translated: Translated, geometry: Geometry) -> None:
-    """Raise InputError for a launch that no device of the architecture would take."""
-    kernel = translated.cubin.kernel
-    threads = geometry.threads_per_block
-    if threads > MAX_THREADS_PER_BLOCK:
-        raise InputError(
-            f"{kernel}: a block of {_times(geometry.block)} = {threads:,} threads; "
-            f"the most is {MAX_THREADS_PER_BLOCK:,}"
-        )
-    if geometry.block[2] > 64:
-        raise InputError(f"{kernel}: a block of {_times(geometry.block)} threads; z ends at 64")
-    if geometry.grid[0] > 2**31 - 1 or max(geometry.grid[1:]) > 65535:
-        raise InputError(
-            f"{kernel}: a grid of {_times(geometry.grid)} blocks; x ends at 2,147,483,647, "
-            "y and z at 65,535"
-        )
-    static = translated.cubin.resources.static_shared_bytes
-    wanted, most = static + geometry.dynamic_shared_bytes, most_shared_bytes(translated.architecture)
-    if most is not None and wanted > most:
-        raise InputError(
-            f"{kernel}: {wanted:,} bytes of shared memory per block ({static:,} static, "
-            f"{geometry.dynamic_shared_bytes:,} dynamic); sm_{translated.architecture} has "
-            f"{most:,}: use less"
-        )
-
-
-def most_shared_bytes(architecture: int) -> int | None:
-    """The most shared memory a block can opt in to, None where no device is known."""
-    return next(
-        (
-            device.shared_bytes_per_block_optin
-            for device in DEVICES.values()
-            if device.sm_arch == f"sm_{architecture}"
-        ),
-        None,
-    )
-
-
-def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:
-    """Raise InputError where copies of the buffers would not fit into memory."""
-    needed = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
-    available = available_bytes()
-    if available is not None and needed > available:
-        raise InputError(
-            f"{kernel}: its buffers take {needed / 1e9:.1f} GB more, {available / 1e9:.1f} GB are "
-            "free: pass smaller arrays"
-        )
-
-
-def _all_executed(blocks: int) -> str:
-    return "the one block executed" if blocks == 1 else f"all {blocks:,} blocks executed"
-
-
-def _limited(chosen: list[Any], most: int) -> list[tuple[Any, tuple[int, ...]]]:
-    """At most about `most` members in all, at least one of each place, by turns."""
+def limited(chosen: Sequence[Place], most: int) -> list[Place]:
+    """About `most` members of the places in all, at least one of each, by turns."""
     taken = [1] * len(chosen)
     left = most - len(chosen)
     while left > 0:
@@ -274,8 +292,47 @@ def _limited(chosen: list[Any], most: int) -> list[tuple[Any, tuple[int, ...]]]:
                 left -= 1
         if left == before:
             break
-    return [(place, place.members[:count]) for place, count in zip(chosen, taken, strict=True)]
+    return [
+        replace(place, members=place.members[:count])
+        for place, count in zip(chosen, taken, strict=True)
+    ]
 
 
-def _times(extents: Sequence[int]) -> str:
-    return "×".join(map(str, extents))
+def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+    """What was compiled elsewhere; None for a source."""
+    if isinstance(source, Cubin):
+        if kernel not in (None, source.kernel, source.symbol):
+            raise InputError(f"the cubin is of kernel {source.kernel}, not of {kernel}")
+        return source
+    if isinstance(source, bytes | bytearray):
+        return Cubin.from_image(bytes(source), kernel)
+    if str(source).endswith(".cubin"):
+        try:
+            return Cubin.from_image(Path(source).read_bytes(), kernel)
+        except OSError as error:
+            raise InputError(f"{source} cannot be read: {error.strerror}") from error
+    return None
+
+
+def _with_names(
+    bound: Bound, arguments: Sequence[Argument], declared: Sequence[Declared] | None
+) -> Bound:
+    """The launch with buffers named so that their author knows them in a message."""
+    labels = []
+    for index, argument in enumerate(arguments):
+        if isinstance(argument, np.ndarray):
+            name = declared[index].name if declared and index < len(declared) else None
+            shape = ",".join(map(str, argument.shape))
+            dtype = "struct" if argument.dtype.kind == "V" else argument.dtype.name
+            labels.append(f"argument {index}{f' `{name}`' * bool(name)}, {dtype}[{shape}]")
+    named = [
+        replace(buffer, name=label) for buffer, label in zip(bound.buffers, labels, strict=False)
+    ]
+    return replace(bound, buffers=[*named, *bound.buffers[len(named) :]])
+
+
+def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:
+    """What the launch found when it began."""
+    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    for output, array in zip(outputs, arrays, strict=True):
+        np.copyto(output, array)

@@ -8,6 +8,7 @@ after a fault fail as the driver's do.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import struct
 import sys
@@ -215,6 +216,7 @@ class FakeCuda:
         driver.init, driver.mem_alloc = init, mem_alloc
         driver.memcpy_htod, driver.memcpy_dtoh = memcpy_htod, memcpy_dtoh
         driver.memset_d32 = driver.memset_d32_async = memset_d32
+        driver.module_from_buffer = lambda image: FakeModule(cuda, image)
         driver.mem_get_info = lambda: (cuda.free_bytes, 80 * 2**30)
         driver.device_attribute = SimpleNamespace(**{name: name for name in attributes})
         driver.function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic")
@@ -229,23 +231,30 @@ class FakeCuda:
                 raise OSError("nvcc was not found (is it on the PATH?)\n[No such file]")
             return cuda.nvcc
 
-        class SourceModule:
-            def __init__(self, source: str, *, options: list[str], no_extern_c: bool) -> None:
-                cuda.check()
-                get_nvcc_version("nvcc")
-                assert no_extern_c
-                for word, log in cuda.compile_errors.items():
-                    if word in source:
-                        raise cuda.driver.CompileError(log)
-                self.options = options
+        def compile_source(source: str, *, options: list[str], no_extern_c: bool) -> bytes:
+            cuda.check()
+            get_nvcc_version("nvcc")
+            assert no_extern_c
+            for word, log in cuda.compile_errors.items():
+                if word in source:
+                    raise cuda.driver.CompileError(log)
+            return json.dumps({"source": source, "options": options}).encode()
 
-            def get_function(self, name: str) -> FakeFunction:
-                if cuda.entries is not None and name not in cuda.entries:
-                    raise cuda.driver.LogicError("cuModuleGetFunction failed: named symbol ...")
-                return FakeFunction(cuda, name, self.options)
-
-        compiler.SourceModule, compiler.get_nvcc_version = SourceModule, get_nvcc_version
+        compiler.compile, compiler.get_nvcc_version = compile_source, get_nvcc_version
         return compiler
+
+
+class FakeModule:
+    """A loaded module; its image is what the made-up compiler returned."""
+
+    def __init__(self, cuda: FakeCuda, image: bytes) -> None:
+        cuda.check()
+        self.cuda, self.options = cuda, json.loads(image)["options"]
+
+    def get_function(self, name: str) -> FakeFunction:
+        if self.cuda.entries is not None and name not in self.cuda.entries:
+            raise self.cuda.driver.LogicError("cuModuleGetFunction failed: named symbol ...")
+        return FakeFunction(self.cuda, name, self.options)
 
 
 class FakeFunction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -53,6 +54,18 @@ def test_resources_are_the_drivers(machine: Any) -> None:
     resources = run_twice().resources
     assert (resources.registers_per_thread, resources.static_shared_bytes) == (40, 8192)
     assert (resources.architecture, resources.compiler) == ("sm_90", "nvcc 13.0")
+
+
+def test_the_machine_code_that_ran_comes_with_the_result(machine: Any) -> None:
+    execution = run_twice(defines={"BM": 64})
+    cubin = execution.cubin
+    assert cubin is not None
+    assert json.loads(cubin.image) == {  # the bytes that the module was loaded from
+        "source": SOURCE,
+        "options": ["-std=c++17", "-lineinfo", "-DBM=64"],
+    }
+    assert (cubin.kernel, cubin.symbol, cubin.architecture) == ("twice", "twice", "sm_90")
+    assert (cubin.compiler, cubin.resources) == ("nvcc 13.0", execution.resources)
 
 
 def test_scalars_are_packed_by_their_type(machine: Any) -> None:

@@ -1,0 +1,212 @@
+"""What no driver would launch: refused before anything runs, with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.devices import DEVICES
+from analysis.errors import InputError
+from analysis.geometry import Geometry
+from toolkit.cubin import Parameter
+from toolkit.executor import Argument, check_numpy
+from toolkit.host import available_bytes
+from toolkit.signature import Declared
+
+# CUDA C++ Programming Guide, "Compute Capabilities", the same for all that are known here
+MAX_THREADS_PER_BLOCK = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65_535, 65_535)
+
+POINTER_BYTES = 8
+
+
+def check_geometry(kernel: str, geometry: Geometry) -> None:
+    """Raise InputError for a grid or block that no device takes."""
+    threads = geometry.threads_per_block
+    if threads > MAX_THREADS_PER_BLOCK:
+        raise InputError(
+            f"{kernel}: a block of {_times(geometry.block)} = {threads:,} threads: a block has at "
+            f"most {MAX_THREADS_PER_BLOCK:,}: take a smaller one and more blocks"
+        )
+    for what, extents, most in (
+        ("block", geometry.block, MAX_BLOCK),
+        ("grid", geometry.grid, MAX_GRID),
+    ):
+        for axis, extent, limit in zip("xyz", extents, most, strict=True):
+            if extent > limit:
+                raise InputError(
+                    f"{kernel}: a {what} of {_times(extents)}: {axis} = {extent:,} is over "
+                    f"{limit:,}: spread it over the other axes"
+                )
+
+
+def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
+    """Raise InputError for more shared memory than a block can have on an sm_86."""
+    most = most_shared_bytes(architecture)
+    if dynamic_bytes < 0:
+        raise InputError(
+            f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
+        )
+    if most is not None and static_bytes + dynamic_bytes > most:
+        raise InputError(
+            f"{kernel}: {static_bytes + dynamic_bytes:,} bytes of shared memory per block "
+            f"({static_bytes:,} static, {dynamic_bytes:,} dynamic): {architecture} has "
+            f"{most:,}: use smaller tiles"
+        )
+
+
+def most_shared_bytes(architecture: str) -> int | None:
+    """The most shared memory that a block can opt in to, None where no such device is known."""
+    return next(
+        (
+            device.shared_bytes_per_block_optin
+            for device in DEVICES.values()
+            if device.sm_arch == architecture.rstrip("af")
+        ),
+        None,
+    )
+
+
+def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:
+    """Raise InputError where copies of the buffers would not fit into memory."""
+    needed = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
+    available = available_bytes()
+    if available is not None and needed > available:
+        raise InputError(
+            f"{kernel}: copies of its buffers take {needed / 1e9:.1f} GB, {available / 1e9:.1f} GB "
+            "are free: pass smaller arrays"
+        )
+
+
+def check_arguments(
+    kernel: str,
+    arguments: Sequence[Argument],
+    parameters: Sequence[Parameter],
+    declared: Sequence[Declared] | None = None,
+) -> None:
+    """Raise InputError for arguments that are not those of the kernel.
+
+    `parameters` are those of the machine code; `declared` is what the source says of them,
+    None where it is not known.
+    """
+    check_numpy(kernel, arguments)
+    if declared is not None and len(declared) != len(parameters):
+        declared = None
+    if len(arguments) != len(parameters):
+        listed = f" ({', '.join(d.text for d in declared)})" if declared else ""
+        raise InputError(
+            f"{kernel} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}{listed}, "
+            f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
+        )
+    for index, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
+        what = f"argument {index} of {kernel}"
+        _check_bytes(what, argument)
+        if declared is None:
+            _check_size(what, argument, parameter)
+        else:
+            _check_declared(
+                f"{what} ({declared[index].text})", argument, parameter, declared[index]
+            )
+
+
+def _check_bytes(what: str, argument: Argument) -> None:
+    """Raise InputError for a type whose bytes mean nothing on a device."""
+    dtype = argument.dtype
+    if dtype.hasobject:
+        raise InputError(f"{what} holds Python objects: give an array of numbers")
+    if any(
+        field.kind in "SUMm" or field.kind + str(field.itemsize) in _FOREIGN
+        for field in _leaves(dtype)
+    ):
+        raise InputError(f"{what} is of type {dtype}: a device has no such numbers")
+    if not all(field.isnative for field in _leaves(dtype)):
+        raise InputError(
+            f"{what} is big-endian ({dtype.str}): convert it: x.astype(x.dtype.newbyteorder('='))"
+        )
+
+
+_FOREIGN = {"f16", "c32"}  # long double, and complex of it
+
+
+def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The types of the fields of a struct, nested ones included; else the type itself."""
+    if dtype.subdtype is not None:
+        return _leaves(dtype.subdtype[0])
+    if dtype.fields is None:
+        return [dtype]
+    return [leaf for field in dtype.fields.values() for leaf in _leaves(field[0])]
+
+
+def _check_size(what: str, argument: Argument, parameter: Parameter) -> None:
+    """Raise InputError where the size says that an argument cannot be meant."""
+    if isinstance(argument, np.ndarray):
+        if parameter.size != POINTER_BYTES:
+            scalar = " (x[()] is that of an array without axes)" if argument.ndim == 0 else ""
+            raise InputError(
+                f"{what} is an array, which is passed as a pointer of {POINTER_BYTES} bytes: the "
+                f"kernel's parameter has {parameter.size}: give {_of_size(parameter.size)}{scalar}"
+            )
+    elif argument.nbytes != parameter.size:
+        raise InputError(
+            f"{what} is {_shown(argument)} of {argument.nbytes} bytes: the kernel's parameter has "
+            f"{parameter.size}: give {_of_size(parameter.size)}"
+        )
+
+
+def _check_declared(
+    what: str, argument: Argument, parameter: Parameter, declared: Declared
+) -> None:
+    """As `_check_size`, with what the source says of the parameter."""
+    is_array = isinstance(argument, np.ndarray)
+    if declared.pointer and not is_array:
+        raise InputError(f"{what} is {_shown(argument)}: give an array: it becomes a device buffer")
+    if declared.kind is not None and not declared.pointer and is_array:
+        scalar = f"x[()] of type {_name(declared)}" if argument.ndim == 0 else _name(declared)
+        raise InputError(f"{what} is an array: give a value, {scalar}")
+    if declared.kind is not None and not _fits(argument, declared, exactly=not is_array):
+        kind = f"array of {argument.dtype.name}" if is_array else _shown(argument)
+        view = " (x.view changes the type without changing bytes)" if is_array else ""
+        raise InputError(f"{what} is an {kind}: give {_name(declared)}{view}")
+    _check_size(what, argument, parameter)
+
+
+def _fits(argument: Argument, declared: Declared, *, exactly: bool) -> bool:
+    """Whether a type can stand for the declared one: signed for unsigned, raw bytes for any."""
+    dtype = argument.dtype
+    if not exactly:
+        if dtype.kind in "Vc" or dtype.itemsize == 1 or declared.size == 1:
+            return True  # structs, complex numbers, bytes
+        if dtype.itemsize == declared.size == 2:
+            return True  # the bits of a half or of a bfloat16
+    kind = "float" if dtype.kind == "f" else "integer"
+    return dtype.kind in "fiub" and (kind, dtype.itemsize) == (declared.kind, declared.size)
+
+
+def _name(declared: Declared) -> str:
+    """What NumPy calls a declared type."""
+    assert declared.size is not None
+    if declared.kind == "float":
+        return f"float{8 * declared.size}"
+    unsigned = "unsigned" in declared.text or "uint" in declared.text or "size_t" in declared.text
+    return f"{'u' * unsigned}int{8 * declared.size}"
+
+
+def _shown(argument: Argument) -> str:
+    return f"{argument.dtype.name} {argument}" if argument.dtype.kind != "V" else "a struct"
+
+
+def _of_size(size: int) -> str:
+    known = {
+        1: "a NumPy scalar such as int8",
+        2: "a NumPy scalar such as int16 or float16",
+        4: "a NumPy scalar such as int32 or float32",
+        8: "an array, or a NumPy scalar such as int64 or float64",
+    }
+    return known.get(size, f"a struct of {size} bytes (numpy.void)")
+
+
+def _times(extents: Sequence[int]) -> str:
+    return "×".join(map(str, extents))
