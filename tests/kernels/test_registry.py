@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,3 +190,29 @@ def test_shared_bytes_are_two_tiles() -> None:
 
 def test_reports_know_cublas_by_the_registrys_name() -> None:
     assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
+@pytest.mark.parametrize("shape", [(32, 32, 8), (7, 29, 5), (300, 131, 9)])
+def test_the_tiles_of_all_blocks_are_c(variant: Variant, shape: tuple[int, int, int]) -> None:
+    m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)
+    problem = Gemm(m=m, n=n, k=k)
+    for parameters in variant.parameter_sets():
+        executed = variant.executed(problem)
+        covered = np.zeros((executed.m, executed.n), dtype=int)
+        for block in range(variant.geometry(parameters, executed).blocks):
+            rows, columns = variant.tile_of_c(parameters, executed, block)
+            covered[rows.start : rows.stop, columns.start : columns.stop] += 1
+        assert (covered == 1).all()
+
+
+def test_blocks_beyond_c_have_no_tile() -> None:
+    tall = Gemm(m=1, n=32 * 65_536, k=1)  # y ends at 65,535: a second z, half of it beyond C
+    variant = find("naive-uncoalesced")
+    assert isinstance(variant, Variant)
+    grid = variant.geometry(variant.defaults, tall).grid
+    assert grid == (1, 32_768, 2)
+    assert variant.tile_of_c(variant.defaults, tall, 65_535) == (range(1), range(2097120, 2097152))
+    odd = Gemm(m=1, n=32 * 65_537, k=1)
+    assert variant.geometry(variant.defaults, odd).grid == (1, 32_769, 2)
+    assert not variant.tile_of_c(variant.defaults, odd, 65_537)[1]

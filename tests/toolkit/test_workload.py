@@ -106,3 +106,22 @@ def test_no_padding_is_no_copy() -> None:
     a, b = workload.padded(SHAPE)
     assert a is workload.a
     assert b is workload.b
+
+
+def test_a_tile_has_the_reference_of_the_whole() -> None:
+    workload = Workload(Gemm(m=40, n=50, k=30), 7)
+    whole = workload.reference()
+    tile = workload.tile_reference(range(8, 21), range(32, 50))
+    assert np.allclose(tile.exact, whole.exact[8:21, 32:50], rtol=1e-14, atol=1e-14)
+    assert np.allclose(tile.bound, whole.bound[8:21, 32:50])
+
+
+def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> None:
+    workload = Workload(Gemm(m=40, n=50, k=30), 7)
+    tile = workload.tile_reference(range(8, 21), range(32, 50))
+    result = np.full((40, 50), np.nan, dtype=np.float32)
+    result[8:21, 32:50] = (workload.a @ workload.b)[8:21, 32:50]
+    assert tile.check(result).passed
+    result[11, 49] = np.nan
+    check = tile.check(result)
+    assert (check.passed, check.worst_row, check.worst_column) == (False, 11, 49)
