@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from analysis.agreement import unexplained
 from analysis.devices import Device
+from analysis.metrics import ffma_share
 from analysis.result import Measured, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import text
@@ -91,6 +93,8 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         if _replaced(profile, beside):
             for line in _own_rates(records):
                 out.print(line, soft_wrap=True)
+        for line in _riddles(records):
+            out.print(line, soft_wrap=True)
 
 
 def _replaced(profile: Profile, recorded: Profile | None) -> bool:
@@ -105,6 +109,17 @@ def _own_rates(records: Sequence[Record]) -> Iterator[str]:
         if measured:
             rate = text.flop_per_s(measured.flop_per_s)
             yield f"{escape(record.label)} on this machine: {rate} (measured)"
+
+
+def _riddles(records: Sequence[Record]) -> Iterator[str]:
+    """Where closed form and machine code disagree for a reason that is not known."""
+    for record in records:
+        for one in unexplained(record):
+            yield (
+                f"[yellow]{escape(record.label)}: {one.quantity} of {one.subject}: "
+                f"{one.closed_form:,} by the closed form, {one.simulated:,} simulated: "
+                f"{escape(one.reason or '')}[/]"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +168,9 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
     def occupied(record: Record) -> str:
         return text.percent(record.occupancy.fraction) if record.occupancy else ""
 
+    def multiply_adds(record: Record) -> str:
+        return text.percent(ffma_share(record.simulated.counters)) if record.simulated else ""
+
     def registers(record: Record) -> str:
         return str(record.resources.registers_per_thread) if record.resources else ""
 
@@ -176,6 +194,7 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
         wraps=True,
         from_width=96 if on_gpu or recorded else 80,
     )
+    yield _Column(title="FFMA", cell=multiply_adds, grade="simulated", from_width=116)
     yield _Column(title="regs", cell=registers, grade="compiled", from_width=116)
     yield _Column(title="occupancy", cell=occupied, grade="compiled", from_width=116)
     if not _replaced(profile, recorded):  # the verdict belongs to this run, as the times do
