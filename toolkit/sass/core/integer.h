@@ -1,4 +1,8 @@
-/* 32-bit integers, logic, shifts and moves. */
+/* Integers, logic, shifts and moves.
+ *
+ * Every operation writes the lanes of m and leaves the others alone. Source modifiers are applied
+ * before an operation sees its operands, but for the signs of sums, which reach the carry.
+ */
 #ifndef INTEGER_H
 #define INTEGER_H
 
@@ -7,40 +11,92 @@
 #define SOURCE(name, k)        \
     u32 name##_room[LANES];    \
     const u32 *const name = source(w, i, k, name##_room)
+#define SOURCE64(name, k)      \
+    u64 name##_room[LANES];    \
+    const u64 *const name = source64(w, i, k, name##_room)
 #define DESTINATION(name, k) u32 *const name = vector(w, i->d[k])
 
-/* Ins.flags of additions: a negated source is its complement plus one, which reaches the carry. */
-enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
+/* d[l] = value for the lanes of m; lanes of a partial mask are blended, not branched over. */
+#define WRITE(m, d, value)                                                                  \
+    do {                                                                                    \
+        if ((m) == FULL) {                                                                  \
+            IVDEP for (int l = 0; l < LANES; l++) (d)[l] = (value);                         \
+        } else {                                                                            \
+            IVDEP for (int l = 0; l < LANES; l++) (d)[l] = (m) >> l & 1 ? (value) : (d)[l]; \
+        }                                                                                   \
+    } while (0)
+
+/* The same for a register pair and a 64-bit value. */
+#define WRITE64(m, d, value)                                                      \
+    do {                                                                          \
+        if ((m) == FULL) {                                                        \
+            IVDEP for (int l = 0; l < LANES; l++) put64(d, l, (value));           \
+        } else {                                                                  \
+            for (int l = 0; l < LANES; l++)                                       \
+                if ((m) >> l & 1) put64(d, l, (value));                           \
+        }                                                                         \
+    } while (0)
+
+static inline u32 ones_below(u32 n) { return n >= 32 ? FULL : (1u << n) - 1; }
+
+static inline i32 as_signed(u32 x) { return (i32)x; }
+
+/* A predicate of the warp's uniform file is written whole, whoever is active. */
+static inline void set_truth(Warp *w, u8 slot, u32 value, u32 m) {
+    const int uniform = slot > PT && slot <= UPT;
+    set_predicate(w, slot, value, uniform ? FULL : m);
+}
 
 static void op_MOV(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
     SOURCE(a, 0);
     DESTINATION(d, 0);
-    EACH_LANE(m, d[l] = a[l]);
+    WRITE(m, d, a[l]);
 }
 
-/* d = a + b + c + carries; pd[0] is set where the sum reaches 2^32, pd[1] where it reaches 2^33. */
-static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
+static void op_MOV64(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE64(a, 0);
     DESTINATION(d, 0);
-    const u32 na = i->flags & NEGATE_0 ? FULL : 0, nb = i->flags & NEGATE_1 ? FULL : 0,
-              nc = i->flags & NEGATE_2 ? FULL : 0;
-    const u64 ones = (u64)(na & 1) + (nb & 1) + (nc & 1);
-    const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
-    if (i->pd[0] == PREDICATE_DISCARD && i->pd[1] == PREDICATE_DISCARD && !carry0 && !carry1) {
-        EACH_LANE(m, d[l] = (a[l] ^ na) + (b[l] ^ nb) + (c[l] ^ nc) + (u32)ones);
+    WRITE64(m, d, a[l]);
+}
+
+/* Sums. Ins.flags: a negated source is its complement plus one, which reaches the carry. */
+enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
+
+typedef struct { u32 mask[3], ones; } Signs;
+
+static inline Signs signs_of(const Ins *i) {
+    Signs s = {{i->flags & NEGATE_0 ? FULL : 0, i->flags & NEGATE_1 ? FULL : 0,
+                i->flags & NEGATE_2 ? FULL : 0}, 0};
+    s.ones = (s.mask[0] & 1) + (s.mask[1] & 1) + (s.mask[2] & 1);
+    return s;
+}
+
+static inline int without_carries(const Warp *w, const Ins *i) {
+    return i->pd[0] == PREDICATE_DISCARD && i->pd[1] == PREDICATE_DISCARD &&
+           !predicate(w, i->ps[0]) && !predicate(w, i->ps[1]);
+}
+
+/* d = a + b + c + carries; pd[0] where the sum reaches 2^32, pd[1] where it reaches 2^33. */
+static void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
+    DESTINATION(d, 0);
+    const Signs s = signs_of(i);
+    if (without_carries(w, i)) {
+        if (!s.ones) WRITE(m, d, a[l] + b[l] + c[l]);
+        else WRITE(m, d, (a[l] ^ s.mask[0]) + (b[l] ^ s.mask[1]) + (c[l] ^ s.mask[2]) + s.ones);
         return;
     }
-    u32 over[LANES];
+    const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
+    u32 sum[LANES], over[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u64 sum = (u64)(a[l] ^ na) + (b[l] ^ nb) + (c[l] ^ nc) + ones + (carry0 >> l & 1) +
-                        (carry1 >> l & 1);
-        over[l] = (u32)(sum >> 32);
-        if (m >> l & 1) d[l] = (u32)sum;
+        const u32 x = a[l] ^ s.mask[0], y = b[l] ^ s.mask[1], z = c[l] ^ s.mask[2];
+        const u32 in = s.ones + (carry0 >> l & 1) + (carry1 >> l & 1);
+        const u32 xy = x + y, xyz = xy + z;
+        sum[l] = xyz + in;
+        over[l] = (u32)(xy < x) + (u32)(xyz < z) + (u32)(sum[l] < in);
     }
+    WRITE(m, d, sum[l]);
     u32 once, twice;
     LANE_BITS(once, over[l] >= 1);
     LANE_BITS(twice, over[l] >= 2);
@@ -48,6 +104,748 @@ static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
     set_predicate(w, i->pd[1], twice, m);
 }
 
-#define INTEGER_OPS(OP) OP(MOV) OP(IADD3)
+static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    add3(w, i, m, a, b, c);
+}
+
+/* The same on register pairs, with one carry in and one out. */
+static void op_ADD64(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE64(a, 0);
+    SOURCE64(b, 1);
+    SOURCE64(c, 2);
+    DESTINATION(d, 0);
+    const Signs s = signs_of(i);
+    const u32 carry = predicate(w, i->ps[0]);
+    u64 sum[LANES];
+    u32 over[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u64 x = a[l] ^ (u64)(i64)(i32)s.mask[0], y = b[l] ^ (u64)(i64)(i32)s.mask[1],
+                  z = c[l] ^ (u64)(i64)(i32)s.mask[2], in = s.ones + (carry >> l & 1);
+        const u64 xy = x + y, xyz = xy + z;
+        sum[l] = xyz + in;
+        over[l] = (u32)(xy < x) + (u32)(xyz < z) + (u32)(sum[l] < in);
+    }
+    u32 once;
+    LANE_BITS(once, over[l] >= 1);
+    WRITE64(m, d, sum[l]);
+    set_predicate(w, i->pd[0], once, m);
+}
+
+/* Two or four sums at once, each wrapping: aux is the width of one in bits. */
+static void op_ADD_PACKED(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const Signs s = signs_of(i);
+    const u32 high = i->aux == 8 ? 0x80808080u : 0x80008000u; /* the top bit of each */
+    const u32 one = s.ones ? (i->aux == 8 ? 0x01010101u : 0x00010001u) : 0;
+    u32 sum[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 x = a[l] ^ s.mask[0], y = b[l] ^ s.mask[1];
+        const u32 xy = ((x & ~high) + (y & ~high)) ^ ((x ^ y) & high);
+        sum[l] = ((xy & ~high) + (one & ~high)) ^ ((xy ^ one) & high);
+    }
+    WRITE(m, d, sum[l]);
+}
+
+/* Products. */
+enum { SIGNED = 1 };
+
+static void op_IMAD(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    WRITE(m, d, a[l] * b[l] + c[l]);
+}
+
+/* IMAD.X: with a carry in. */
+static void op_IMAD_CARRY(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 carry = predicate(w, i->ps[0]);
+    WRITE(m, d, a[l] * b[l] + c[l] + (carry >> l & 1));
+}
+
+static inline u64 product_of(u32 a, u32 b, u32 is_signed) {
+    return is_signed ? (u64)((i64)as_signed(a) * as_signed(b)) : (u64)a * b;
+}
+
+/* d = a * b + c, 64 bits of it; c is a register pair. pd[0] where it reaches 2^64. */
+static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 *const low = vector(w, i->s[2]), *const high = low + LANES;
+    if (without_carries(w, i) && !i->mod[2]) {
+        u32 *const e = d + LANES;
+        u32 sum[LANES], over[LANES], product[LANES];
+        IVDEP for (int l = 0; l < LANES; l++) product[l] = (u32)((u64)a[l] * b[l] >> 32);
+        if (i->flags & SIGNED) {
+            IVDEP for (int l = 0; l < LANES; l++)
+                product[l] -= ((u32)((i32)a[l] >> 31) & b[l]) + ((u32)((i32)b[l] >> 31) & a[l]);
+        }
+        IVDEP for (int l = 0; l < LANES; l++) {
+            const u32 x = a[l] * b[l];
+            sum[l] = x + low[l];
+            over[l] = sum[l] < x;
+            product[l] += high[l] + over[l];
+        }
+        WRITE(m, d, sum[l]);
+        WRITE(m, e, product[l]);
+        return;
+    }
+    SOURCE64(c, 2);
+    const u32 carry = predicate(w, i->ps[0]);
+    u64 sum[LANES];
+    u32 over[LANES], once;
+    for (int l = 0; l < LANES; l++) {
+        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = carry >> l & 1;
+        sum[l] = x + c[l] + in;
+        over[l] = x + c[l] < x || sum[l] < in;
+    }
+    LANE_BITS(once, over[l]);
+    WRITE64(m, d, sum[l]);
+    set_predicate(w, i->pd[0], once, m);
+}
+
+/* The upper half of a * b + c, where c is a register pair. */
+static void op_IMAD_HI(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE64(c, 2);
+    DESTINATION(d, 0);
+    u32 high[LANES], over[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), sum = x + c[l];
+        high[l] = (u32)(sum >> 32);
+        over[l] = sum < x;
+    }
+    WRITE(m, d, high[l]);
+    if (i->pd[0] == PREDICATE_DISCARD) return;
+    u32 once;
+    LANE_BITS(once, over[l]);
+    set_predicate(w, i->pd[0], once, m);
+}
+
+static inline i32 byte_of(u32 x, int k, u32 is_signed) {
+    const u32 byte = x >> 8 * k & 0xff;
+    return is_signed ? (i32)(i8)byte : (i32)byte;
+}
+
+static inline i32 half_of(u32 x, int k, u32 is_signed) {
+    const u32 half = x >> 16 * k & 0xffff;
+    return is_signed ? (i32)(i16)half : (i32)half;
+}
+
+/* Dot products of packed integers, added to c. Ins.flags of them: */
+enum { SIGNED_A = 1, SIGNED_B = 2, HIGH_BYTES = 4 };
+
+static void op_DOT4(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
+    u32 sum[LANES];
+    for (int l = 0; l < LANES; l++) {
+        u32 x = c[l];
+        for (int k = 0; k < 4; k++) x += (u32)(byte_of(a[l], k, sa) * byte_of(b[l], k, sb));
+        sum[l] = x;
+    }
+    WRITE(m, d, sum[l]);
+}
+
+static void op_DOT2(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
+    const int first = i->flags & HIGH_BYTES ? 2 : 0;
+    u32 sum[LANES];
+    for (int l = 0; l < LANES; l++)
+        sum[l] = c[l] + (u32)(half_of(a[l], 0, sa) * byte_of(b[l], first, sb)) +
+                 (u32)(half_of(a[l], 1, sa) * byte_of(b[l], first + 1, sb));
+    WRITE(m, d, sum[l]);
+}
+
+/* Shifts. */
+static void op_SHIFT_LEFT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(n, 1);
+    DESTINATION(d, 0);
+    WRITE(m, d, n[l] > 31 ? 0 : a[l] << (n[l] & 31));
+}
+
+static void op_SHIFT_RIGHT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(n, 1);
+    DESTINATION(d, 0);
+    WRITE(m, d, n[l] > 31 ? 0 : a[l] >> (n[l] & 31));
+}
+
+static void op_SHIFT_RIGHT_SIGNED(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(n, 1);
+    DESTINATION(d, 0);
+    WRITE(m, d, (u32)(as_signed(a[l]) >> (n[l] > 31 ? 31 : n[l])));
+}
+
+/* SHF: the pair of s[2] (high) and s[0] (low), shifted by s[1]; the low or the high word of it.
+ * Amounts beyond aux, 32 or 64, count as aux, or wrap. */
+enum { FUNNEL_RIGHT = 2, FUNNEL_HIGH = 4, FUNNEL_WRAP = 8 };
+
+static inline u64 shifted_left(u64 x, u32 n) { return n > 63 ? 0 : x << n; }
+
+static inline u64 shifted_right(u64 x, u32 n, u32 is_signed) {
+    if (is_signed) return (u64)((i64)x >> (n > 63 ? 63 : n));
+    return n > 63 ? 0 : x >> n;
+}
+
+static void op_FUNNEL(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 wrap = i->flags & FUNNEL_WRAP ? i->aux - 1 : FULL, most = i->aux;
+    const u32 is_signed = i->flags & SIGNED, shift = i->flags & FUNNEL_HIGH ? 32 : 0;
+    u64 x[LANES], y[LANES];
+    u32 n[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 amount = b[l] & wrap;
+        x[l] = (u64)c[l] << 32 | a[l];
+        n[l] = amount > most ? most : amount;
+    }
+    if (i->flags & FUNNEL_RIGHT)
+        for (int l = 0; l < LANES; l++) y[l] = shifted_right(x[l], n[l], is_signed);
+    else
+        for (int l = 0; l < LANES; l++) y[l] = shifted_left(x[l], n[l]);
+    WRITE(m, d, (u32)(y[l] >> shift));
+}
+
+/* LEA: (a << aux) + b; with LEA_HIGH the word above it, (c:a << aux) >> 32, + b. */
+enum { LEA_HIGH = 8, LEA_SIGNED = 16 };
+
+static void op_LEA(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    const u32 n = i->aux;
+    static const u32 zeros[LANES];
+    u32 x[LANES];
+    if (!(i->flags & LEA_HIGH)) {
+        if (without_carries(w, i) && !i->flags) {
+            DESTINATION(d, 0);
+            WRITE(m, d, (a[l] << n) + b[l]);
+            return;
+        }
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = a[l] << n;
+    } else if (i->flags & LEA_SIGNED) {
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = (u32)(as_signed(a[l]) >> 1 >> (31 - n));
+    } else {
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = c[l] << n | a[l] >> 1 >> (31 - n);
+    }
+    add3(w, i, m, x, b, zeros);
+}
+
+/* Logic: bit k of a table is the result where (a, b, c) are the bits of k. */
+#define TABLE_BIT(table, k) ((table) >> (k) & 1 ? FULL : 0)
+
+typedef struct { u32 base[4], flip[4]; } Table;
+
+static inline Table table_of(u32 table) {
+    Table t;
+    for (int k = 0; k < 4; k++) {
+        t.base[k] = TABLE_BIT(table, 2 * k);
+        t.flip[k] = t.base[k] ^ TABLE_BIT(table, 2 * k + 1);
+    }
+    return t;
+}
+
+static inline u32 looked_up(const Table *t, u32 a, u32 b, u32 c) {
+    const u32 x0 = t->base[0] ^ (c & t->flip[0]), x1 = t->base[1] ^ (c & t->flip[1]);
+    const u32 x2 = t->base[2] ^ (c & t->flip[2]), x3 = t->base[3] ^ (c & t->flip[3]);
+    const u32 y0 = x0 ^ (b & (x0 ^ x1)), y1 = x2 ^ (b & (x2 ^ x3));
+    return y0 ^ (a & (y0 ^ y1));
+}
+
+/* pd[0] is set where the result is not zero, or ps[0]; with LOGIC_AND: and ps[0]. */
+enum { LOGIC_AND = 1 };
+
+static void op_LOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    u32 x[LANES];
+    switch (i->aux) {
+#define CASE(table, value)                                        \
+    case table:                                                   \
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = (value);     \
+        break
+        CASE(0xc0, a[l] & b[l]);
+        CASE(0xfc, a[l] | b[l]);
+        CASE(0x3c, a[l] ^ b[l]);
+        CASE(0x30, a[l] & ~b[l]);
+        CASE(0x0c, ~a[l] & b[l]);
+        CASE(0x33, ~b[l]);
+        CASE(0xfa, a[l] | c[l]);
+        CASE(0x80, a[l] & b[l] & c[l]);
+        CASE(0xfe, a[l] | b[l] | c[l]);
+        CASE(0x96, a[l] ^ b[l] ^ c[l]);
+        CASE(0xf8, a[l] | (b[l] & c[l]));
+        CASE(0xea, c[l] | (a[l] & b[l]));
+        CASE(0xe0, a[l] & (b[l] | c[l]));
+        CASE(0xc8, b[l] & (a[l] | c[l]));
+        CASE(0xca, (a[l] & b[l]) | (~a[l] & c[l]));
+#undef CASE
+    default: {
+        const Table t = table_of(i->aux);
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = looked_up(&t, a[l], b[l], c[l]);
+    }
+    }
+    WRITE(m, d, x[l]);
+    if (i->pd[0] == PREDICATE_DISCARD) return;
+    u32 truth;
+    LANE_BITS(truth, x[l] != 0);
+    const u32 in = predicate(w, i->ps[0]);
+    set_predicate(w, i->pd[0], i->flags & LOGIC_AND ? truth & in : truth | in, m);
+}
+
+/* Two tables of the same three predicates: aux holds both. */
+static void op_PLOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    const u32 a = predicate(w, i->ps[0]), b = predicate(w, i->ps[1]), c = predicate(w, i->ps[2]);
+    const Table first = table_of(i->aux & 0xff), second = table_of(i->aux >> 8);
+    set_predicate(w, i->pd[0], looked_up(&first, a, b, c), m);
+    set_predicate(w, i->pd[1], looked_up(&second, a, b, c), m);
+}
+
+/* Comparisons. Ins.flags: SIGNED, one of COMPARE, one of BOOLEAN, EXTENDED. */
+enum { COMPARE_SHIFT = 4, BOOLEAN_SHIFT = 8, EXTENDED = 1 << 12 };
+enum { COMPARE_FALSE = 0, COMPARE_LT, COMPARE_EQ, COMPARE_LE, COMPARE_GT, COMPARE_NE, COMPARE_GE,
+       COMPARE_TRUE };
+enum { BOOLEAN_AND = 0, BOOLEAN_OR, BOOLEAN_XOR };
+
+static inline u32 with_truth(u32 flags, u32 truth, u32 in) {
+    switch (flags >> BOOLEAN_SHIFT & 3) {
+    case BOOLEAN_AND: return truth & in;
+    case BOOLEAN_OR: return truth | in;
+    default: return truth ^ in;
+    }
+}
+
+/* pd[0] is the comparison's truth, combined with ps[0], pd[1] its opposite's. EXTENDED: where the
+ * operands are equal, ps[1], the verdict on the words below, decides. */
+static inline void decide(Warp *w, const Ins *i, u32 m, u32 less, u32 equal) {
+    const u32 relation = i->flags >> COMPARE_SHIFT & 7;
+    u32 truth = (relation & COMPARE_LT ? less : 0) | (relation & COMPARE_GT ? ~less & ~equal : 0);
+    if (i->flags & EXTENDED) truth = (truth & ~equal) | (equal & predicate(w, i->ps[1]));
+    else if (relation & COMPARE_EQ) truth |= equal;
+    const u32 in = predicate(w, i->ps[0]);
+    set_predicate(w, i->pd[0], with_truth(i->flags, truth, in), m);
+    if (i->pd[1] != PREDICATE_DISCARD) set_predicate(w, i->pd[1], with_truth(i->flags, ~truth, in), m);
+}
+
+static void op_ISETP(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    const u32 relation = i->flags >> COMPARE_SHIFT & 7;
+    u32 less = 0, equal = 0;
+    if (relation != COMPARE_EQ && relation != COMPARE_NE) {
+        if (i->flags & SIGNED) LANE_BITS(less, as_signed(a[l]) < as_signed(b[l]));
+        else LANE_BITS(less, a[l] < b[l]);
+    }
+    if (i->flags & EXTENDED || (relation != COMPARE_LT && relation != COMPARE_GE))
+        LANE_BITS(equal, a[l] == b[l]);
+    decide(w, i, m, less, equal);
+}
+
+static void op_ISETP64(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE64(a, 0);
+    SOURCE64(b, 1);
+    u32 less, equal;
+    if (i->flags & SIGNED) LANE_BITS(less, (i64)a[l] < (i64)b[l]);
+    else LANE_BITS(less, a[l] < b[l]);
+    LANE_BITS(equal, a[l] == b[l]);
+    decide(w, i, m, less, equal);
+}
+
+/* Smaller where ps[0] is true, else larger; of a + b and c with MINMAX_SUM, of all three with
+ * MINMAX_3; and no less than 0 with MINMAX_RELU. aux is the width of one value in bits. */
+enum { MINMAX_RELU = 2, MINMAX_SUM = 4, MINMAX_3 = 8 };
+
+static void op_MINMAX(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 smaller = predicate(w, i->ps[0]);
+    u32 x[LANES];
+#define CHOICES(type)                                                                     \
+    do {                                                                                  \
+        const u32 *p = a, *q = b;                                                         \
+        if (i->flags & MINMAX_SUM) {                                                      \
+            IVDEP for (int l = 0; l < LANES; l++) x[l] = a[l] + b[l];                     \
+            p = x;                                                                        \
+            q = c;                                                                        \
+        }                                                                                 \
+        IVDEP for (int l = 0; l < LANES; l++) {                                           \
+            const u32 low = (type)p[l] < (type)q[l] ? p[l] : q[l];                        \
+            const u32 high = (type)p[l] < (type)q[l] ? q[l] : p[l];                       \
+            x[l] = smaller >> l & 1 ? low : high;                                         \
+        }                                                                                 \
+        if (i->flags & MINMAX_3) {                                                        \
+            IVDEP for (int l = 0; l < LANES; l++) {                                       \
+                const u32 low = (type)x[l] < (type)c[l] ? x[l] : c[l];                    \
+                const u32 high = (type)x[l] < (type)c[l] ? c[l] : x[l];                   \
+                x[l] = smaller >> l & 1 ? low : high;                                     \
+            }                                                                             \
+        }                                                                                 \
+    } while (0)
+    if (i->flags & SIGNED) CHOICES(i32);
+    else CHOICES(u32);
+#undef CHOICES
+    if (i->flags & MINMAX_RELU) {
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = as_signed(x[l]) < 0 ? 0 : x[l];
+    }
+    WRITE(m, d, x[l]);
+}
+
+static void op_MINMAX64(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE64(a, 0);
+    SOURCE64(b, 1);
+    DESTINATION(d, 0);
+    const u32 smaller = predicate(w, i->ps[0]);
+    u64 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const int less = i->flags & SIGNED ? (i64)a[l] < (i64)b[l] : a[l] < b[l];
+        x[l] = less == (int)(smaller >> l & 1) ? a[l] : b[l];
+    }
+    WRITE64(m, d, x[l]);
+}
+
+/* Value k of a word that holds several of `bits` each, with its sign. */
+static inline i32 packed_value(u32 x, u32 k, u32 bits, u32 is_signed) {
+    const u32 at_top = x << (32 - bits - k * bits);
+    return is_signed ? as_signed(at_top) >> (32 - bits) : (i32)(at_top >> (32 - bits));
+}
+
+static inline i32 choose_packed(i32 a, i32 b, u32 smaller) { return (u32)(a < b) == smaller ? a : b; }
+
+static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
+    u32 result[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 smaller = predicate(w, i->ps[0]) >> l & 1;
+        result[l] = 0;
+        for (u32 k = 0; k < 32 / bits; k++) {
+            i32 x = packed_value(a[l], k, bits, is_signed), y = packed_value(b[l], k, bits, is_signed);
+            const i32 z = packed_value(c[l], k, bits, is_signed);
+            if (i->flags & MINMAX_SUM) {
+                x = packed_value((u32)(x + y), 0, bits, is_signed); /* the sum wraps */
+                y = z;
+            }
+            x = choose_packed(x, y, smaller);
+            if (i->flags & MINMAX_3) x = choose_packed(x, z, smaller);
+            if (i->flags & MINMAX_RELU && x < 0) x = 0;
+            result[l] |= ((u32)x & mask) << k * bits;
+        }
+    }
+    WRITE(m, d, result[l]);
+}
+
+/* |a - b| + c */
+static void op_ABSDIFF(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    if (i->flags & SIGNED)
+        WRITE(m, d, c[l] + (as_signed(a[l]) < as_signed(b[l]) ? b[l] - a[l] : a[l] - b[l]));
+    else WRITE(m, d, c[l] + (a[l] < b[l] ? b[l] - a[l] : a[l] - b[l]));
+}
+
+/* The same for each of four bytes, apart; with ABSDIFF_SUM, their sum plus c. */
+enum { ABSDIFF_SUM = 2 };
+
+static void op_ABSDIFF4(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    u32 result[LANES];
+    for (int l = 0; l < LANES; l++) {
+        u32 bytes = 0, sum = c[l];
+        for (int k = 0; k < 4; k++) {
+            const i32 x = byte_of(a[l], k, i->flags & SIGNED) - byte_of(b[l], k, i->flags & SIGNED);
+            const u32 distance = (u32)(x < 0 ? -x : x);
+            bytes |= distance << 8 * k;
+            sum += distance;
+        }
+        result[l] = i->flags & ABSDIFF_SUM ? sum : bytes;
+    }
+    WRITE(m, d, result[l]);
+}
+
+static void op_IABS(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    DESTINATION(d, 0);
+    WRITE(m, d, as_signed(a[l]) < 0 ? 0u - a[l] : a[l]);
+}
+
+/* a where ps[0] is true, else b. */
+static void op_SEL(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 first = predicate(w, i->ps[0]);
+    WRITE(m, d, first >> l & 1 ? a[l] : b[l]);
+}
+
+static void op_SEL64(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE64(a, 0);
+    SOURCE64(b, 1);
+    DESTINATION(d, 0);
+    const u32 first = predicate(w, i->ps[0]);
+    WRITE64(m, d, first >> l & 1 ? a[l] : b[l]);
+}
+
+/* PRMT: byte k of the result is that of c:a which nibble k of b names; its upper bit asks for the
+ * byte's sign instead. Ins.flags: how the nibbles are made of b. */
+enum { PERMUTE_INDEX = 0, PERMUTE_F4E, PERMUTE_B4E, PERMUTE_RC8, PERMUTE_ECL, PERMUTE_ECR,
+       PERMUTE_RC16 };
+
+static u32 nibbles(u32 mode, u32 b) {
+    static const u16 of[7][4] = {
+        [PERMUTE_F4E] = {0x3210, 0x4321, 0x5432, 0x6543},
+        [PERMUTE_B4E] = {0x5670, 0x6701, 0x7012, 0x0123},
+        [PERMUTE_RC8] = {0x0000, 0x1111, 0x2222, 0x3333},
+        [PERMUTE_ECL] = {0x3210, 0x3211, 0x3222, 0x3333},
+        [PERMUTE_ECR] = {0x0000, 0x1110, 0x2210, 0x3210},
+        [PERMUTE_RC16] = {0x1010, 0x3232, 0x1010, 0x3232},
+    };
+    return mode == PERMUTE_INDEX ? b : of[mode][b & 3];
+}
+
+static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    u32 x[LANES];
+    if (i->s[1] & POOL) { /* one selector for all lanes */
+        const u32 selector = nibbles(i->flags, b[0]);
+        memset(x, 0, sizeof x);
+        for (u32 k = 0; k < 4; k++) {
+            const u32 nibble = selector >> 4 * k & 15, top = 24 - 8 * (nibble & 3);
+            const u32 *const from = nibble & 4 ? c : a;
+            if (nibble & 8) {
+                IVDEP for (int l = 0; l < LANES; l++)
+                    x[l] |= (u32)(as_signed(from[l] << top) >> 31) >> 24 << 8 * k;
+            } else {
+                IVDEP for (int l = 0; l < LANES; l++) x[l] |= from[l] << top >> 24 << 8 * k;
+            }
+        }
+    } else {
+        for (int l = 0; l < LANES; l++) {
+            const u64 pair = (u64)c[l] << 32 | a[l];
+            const u32 selector = nibbles(i->flags, b[l]);
+            x[l] = 0;
+            for (u32 k = 0; k < 4; k++) {
+                const u32 nibble = selector >> 4 * k & 15, byte = (u32)(pair >> 8 * (nibble & 7)) & 0xff;
+                x[l] |= (nibble & 8 ? (byte >> 7) * 0xff : byte) << 8 * k;
+            }
+        }
+    }
+    WRITE(m, d, x[l]);
+}
+
+/* Bits. */
+static void op_POPC(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    DESTINATION(d, 0);
+    WRITE(m, d, (u32)__builtin_popcount(a[l]));
+}
+
+/* FLO: the place of the highest set bit (of the highest bit unlike the sign, with SIGNED), or with
+ * FLO_SHIFT how far it is from bit 31; ~0 where there is none. */
+enum { FLO_SHIFT = 2 };
+
+static void op_FLO(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    DESTINATION(d, 0);
+    u32 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 bits = i->flags & SIGNED && as_signed(a[l]) < 0 ? ~a[l] : a[l];
+        const u32 zeros = bits ? (u32)__builtin_clz(bits) : 0;
+        x[l] = !bits ? FULL : i->flags & FLO_SHIFT ? zeros : 31 - zeros;
+    }
+    WRITE(m, d, x[l]);
+}
+
+static inline u32 reversed(u32 x) {
+    x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
+    x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
+    x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
+    return __builtin_bswap32(x);
+}
+
+static void op_BREV(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    DESTINATION(d, 0);
+    WRITE(m, d, reversed(a[l]));
+}
+
+enum { WRAP = 2 };
+
+/* BMSK: b ones from bit a upwards. */
+static void op_BMSK(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 wrap = i->flags & WRAP ? 31 : FULL;
+    u32 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 first = a[l] & wrap, count = b[l] & wrap;
+        x[l] = first > 31 ? 0 : ones_below(count) << first;
+    }
+    WRITE(m, d, x[l]);
+}
+
+/* SGXT: the lower b bits of a, with their sign where SIGNED. */
+static void op_SGXT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 wrap = i->flags & WRAP ? 31 : FULL;
+    u32 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u32 bits = b[l] & wrap, spare = bits > 31 ? 0 : 32 - bits;
+        const u32 at_top = a[l] << (spare & 31);
+        if (!bits) x[l] = 0;
+        else x[l] = i->flags & SIGNED ? (u32)(as_signed(at_top) >> (spare & 31)) : at_top >> (spare & 31);
+    }
+    WRITE(m, d, x[l]);
+}
+
+static inline u32 clamped(u32 x, i32 low, i32 high) {
+    return (u32)(as_signed(x) < low ? low : as_signed(x) > high ? high : as_signed(x));
+}
+
+static inline void limits(u32 bits, u32 is_signed, i32 *low, i32 *high) {
+    *low = is_signed ? -(1 << (bits - 1)) : 0;
+    *high = (1 << (is_signed ? bits - 1 : bits)) - 1;
+}
+
+/* I2I: a signed word into the range of aux bits, SIGNED or not. */
+static void op_SATURATE(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    DESTINATION(d, 0);
+    i32 low, high;
+    limits(i->aux, i->flags & SIGNED, &low, &high);
+    WRITE(m, d, clamped(a[l], low, high));
+}
+
+/* I2IP: the two saturated values side by side, a above b, and above them the rest of c. */
+static void op_SATURATE_PACK(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    DESTINATION(d, 0);
+    const u32 bits = i->aux, mask = ones_below(bits);
+    i32 low, high;
+    limits(bits, i->flags & SIGNED, &low, &high);
+    u32 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        x[l] = (clamped(a[l], low, high) & mask) << bits | (clamped(b[l], low, high) & mask);
+        if (bits < 16) x[l] |= c[l] << 2 * bits;
+    }
+    WRITE(m, d, x[l]);
+}
+
+/* Predicates P0 to P6 (with PREDICATES_UNIFORM UP0 to UP6) as bits aux, aux + 1, ... of a word:
+ * of those, the ones in b move. */
+enum { PREDICATES_UNIFORM = 1, PREDICATES_COUNT = 7 };
+
+static void op_P2R(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
+    u32 x[LANES];
+    for (int l = 0; l < LANES; l++) {
+        u32 bits = 0;
+        for (int k = 0; k < PREDICATES_COUNT; k++) bits |= (p[k] >> l & 1) << k;
+        const u32 moved = (b[l] & 0x7f) << i->aux;
+        x[l] = (a[l] & ~moved) | (bits << i->aux & moved);
+    }
+    WRITE(m, d, x[l]);
+}
+
+static void op_R2P(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
+    for (int k = 0; k < PREDICATES_COUNT; k++) {
+        u32 moved, bits;
+        LANE_BITS(moved, b[l] >> k & 1);
+        LANE_BITS(bits, a[l] >> i->aux >> k & 1);
+        moved &= m;
+        p[k] = (p[k] & ~moved) | (bits & moved);
+    }
+}
+
+#define INTEGER_OPS(OP)                                                                           \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
+    OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)           \
+    OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)           \
+    OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)       \
+    OP(FLO) OP(BREV) OP(BMSK) OP(SGXT) OP(SATURATE) OP(SATURATE_PACK) OP(P2R) OP(R2P)
 
 #endif

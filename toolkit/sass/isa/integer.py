@@ -1,45 +1,618 @@
-"""32-bit integers, logic, shifts and moves, and their uniform twins."""
+"""Integers, logic, shifts and moves of registers, and their uniform twins.
+
+Operands are named as in integer.h: `d` is written, `a`, `b`, `c` are read, in SASS order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from itertools import takewhile
 
-from toolkit.sass.instruction import Constant, Instruction, Operand, Register
-from toolkit.sass.isa.registry import INT_NEG, Lowering, Source, opcode
+from toolkit.sass.core import PREDICATE_DISCARD
+from toolkit.sass.instruction import (
+    RZ,
+    Constant,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+)
+from toolkit.sass.isa.registry import (
+    INT_NEG,
+    LowerFunction,
+    Lowering,
+    Source,
+    opcode,
+    refuse,
+)
 
-NEGATE = (1, 2, 4)  # NEGATE_k of integer.h: source k is subtracted
+# Ins.flags of integer.h
+NEGATE = (1, 2, 4)  # NEGATE_k: source k is subtracted
+SIGNED = 1
+SIGNED_A, SIGNED_B, HIGH_BYTES = 1, 2, 4
+FUNNEL_RIGHT, FUNNEL_HIGH, FUNNEL_WRAP = 2, 4, 8
+LEA_HIGH, LEA_SIGNED = 8, 16
+LOGIC_AND = 1
+COMPARE_SHIFT, BOOLEAN_SHIFT, EXTENDED = 4, 8, 1 << 12
+MINMAX_RELU, MINMAX_SUM, MINMAX_3 = 2, 4, 8
+ABSDIFF_SUM = 2
+FLO_SHIFT = 2
+WRAP = 2
+PREDICATES_UNIFORM = 1
+
+COMPARISONS = {
+    name: value << COMPARE_SHIFT
+    for value, name in enumerate(("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T"))
+}
+BOOLEANS = {name: value << BOOLEAN_SHIFT for value, name in enumerate(("AND", "OR", "XOR"))}
+PERMUTATIONS = {
+    name: value for value, name in enumerate(("F4E", "B4E", "RC8", "ECL", "ECR", "RC16"), start=1)
+}
+BYTES = {"B1": 8, "B2": 16, "B3": 24}  # by the bit that they begin at
+
+# Types of values: bits of one, and whether it has a sign.
+TYPES = {
+    "U32": (32, 0),
+    "S32": (32, SIGNED),
+    "U64": (64, 0),
+    "S64": (64, SIGNED),
+    "U16x2": (16, 0),
+    "S16x2": (16, SIGNED),
+    "U8x4": (8, 0),
+    "S8x4": (8, SIGNED),
+}
+NARROW = {"U8": (8, 0), "S8": (8, SIGNED), "U16": (16, 0), "S16": (16, SIGNED)}
 
 
-@opcode("MOV", "UMOV")
+def on_words(
+    *names: str, modifiers: str = "", since: int = 75, until: int = 999
+) -> Callable[[LowerFunction], LowerFunction]:
+    """`opcode` for functions that read whole words: operands such as R4.H1 are refused."""
+
+    def register(function: LowerFunction) -> LowerFunction:
+        @wraps(function)
+        def checked(i: Instruction, to: Lowering) -> None:
+            for operand in i.operands:
+                if isinstance(operand, Register | Constant) and operand.suffix:
+                    to.refuse_operand(operand, "a whole word")
+            function(i, to)
+
+        return opcode(*names, modifiers=modifiers, since=since, until=until)(checked)
+
+    return register
+
+
+def is_predicate(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.file in ("P", "UP")
+
+
+def choice(i: Instruction, choices: Mapping[str, int], default: int) -> int:
+    """What the modifier means that is among `choices`."""
+    found = [name for name in i.modifiers if name in choices]
+    if len(found) > 1:
+        refuse(i, f"the simulator does not know .{' .'.join(found)} together")
+    return choices[found[0]] if found else default
+
+
+def flag(i: Instruction, modifier: str, value: int) -> int:
+    return value if modifier in i.modifiers else 0
+
+
+def value_type(i: Instruction, default: str = "S32") -> tuple[int, int]:
+    """Bits of a value and SIGNED or 0, as the modifiers say."""
+    return next((TYPES[name] for name in i.modifiers if name in TYPES), TYPES[default])
+
+
+def number(i: Instruction, to: Lowering, operand: Operand, below: int) -> int:
+    """An operand that is part of the opcode: a table, the shift of an address."""
+    if not isinstance(operand, Immediate) or not 0 <= operand.integer < below:
+        to.refuse_operand(operand, f"a number below {below}")
+    return operand.integer
+
+
+def unsigned_operand(to: Lowering, operand: Operand) -> Source:
+    """A word that has no sign of its own."""
+    if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
+        to.refuse_operand(operand, "a word without a sign")
+    return to.u32(operand)
+
+
+def ends_discarded(i: Instruction, predicates: Sequence[Operand], to: Lowering) -> None:
+    """Refuse predicates that are written but whose meaning is not known."""
+    for operand in predicates:
+        if to.predicate_out(operand) != PREDICATE_DISCARD:
+            to.refuse_operand(operand, "a result that nobody reads")
+
+
+# Moves.
+
+
+@on_words("MOV", "UMOV", modifiers="64")
 def mov(i: Instruction, to: Lowering) -> None:
-    to.emit("MOV", d=[to.out(i.operands[0])], s=[to.u32(i.operands[1])])
+    match i.operands:
+        case [d, a] if "64" in i.modifiers:
+            to.emit("MOV64", d=[to.out(d)], s=[to.u64(a)])
+        case [d, a]:
+            to.emit("MOV", d=[to.out(d)], s=[to.u32(a)])
 
 
-@opcode("IADD3", "UIADD3", modifiers="X")
+@on_words("SEL", "USEL", modifiers="64")
+def sel(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b, p] if "64" in i.modifiers:
+            to.emit("SEL64", d=[to.out(d)], s=[to.u64(a), to.u64(b)], ps=[to.predicate(p)])
+        case [d, a, b, p]:
+            to.emit("SEL", d=[to.out(d)], s=[to.u32(a), to.u32(b)], ps=[to.predicate(p)])
+
+
+@on_words("PRMT", "UPRMT", modifiers=" ".join(PERMUTATIONS))
+def prmt(i: Instruction, to: Lowering) -> None:
+    """d, a, selector, b"""
+    match i.operands:
+        case [d, a, b, c]:
+            sources = [to.u32(x) for x in (a, b, c)]
+            to.emit("PRMT", d=[to.out(d)], s=sources, flags=choice(i, PERMUTATIONS, 0))
+
+
+# Sums.
+
+
+@on_words("IADD3", "UIADD3", modifiers="X 64")
 def iadd3(i: Instruction, to: Lowering) -> None:
     """d, [carry out, [carry out,]] a, b, c [, carry in, carry in]"""
     d, *rest = i.operands
     carries_out = list(takewhile(is_predicate, rest))
     addends = rest[len(carries_out) : len(carries_out) + 3]
     carries_in = rest[len(carries_out) + 3 :]
-    sources, flags = zip(*(addend(to, x, k) for k, x in enumerate(addends)), strict=True)
+    if len(addends) != 3 or bool(carries_in) != ("X" in i.modifiers):
+        return
+    if "64" in i.modifiers:
+        if carries_in:
+            return
+        ends_discarded(i, carries_out, to)
+        sum_of("ADD64", to, d, addends)
+    else:
+        sum_of("IADD3", to, d, addends, carries_out, carries_in)
+
+
+@on_words("IADD", modifiers="X 64", since=120)
+def iadd(i: Instruction, to: Lowering) -> None:
+    """d, [carry out,] a, b [, carry in]"""
+    d, *rest = i.operands
+    carries_out = list(takewhile(is_predicate, rest))
+    addends = rest[len(carries_out) : len(carries_out) + 2]
+    carries_in = rest[len(carries_out) + 2 :]
+    if len(addends) != 2 or bool(carries_in) != ("X" in i.modifiers):
+        return
+    operation = "ADD64" if "64" in i.modifiers else "IADD3"
+    sum_of(operation, to, d, addends, carries_out, carries_in)
+
+
+@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4", since=90)
+def viadd(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b]:
+            bits = choice(i, {"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
+            if bits == 32:
+                sum_of("IADD3", to, d, [a, b])
+            elif len([x for x in (a, b) if is_negative(x)]) < 2:
+                sum_of("ADD_PACKED", to, d, [a, b], aux=bits)
+
+
+def sum_of(
+    operation: str,
+    to: Lowering,
+    d: Operand,
+    addends: Sequence[Operand],
+    carries_out: Sequence[Operand] = (),
+    carries_in: Sequence[Operand] = (),
+    aux: int = 0,
+) -> None:
+    terms = [addend(to, x, k, wide=operation == "ADD64") for k, x in enumerate(addends)]
     to.emit(
-        "IADD3",
+        operation,
         d=[to.out(d)],
         pd=[to.predicate_out(x) for x in carries_out],
-        s=sources,
+        s=[source for source, _ in terms],
         ps=[to.predicate(x) for x in carries_in],
-        flags=sum(flags),
+        flags=sum(negation for _, negation in terms),
+        aux=aux,
     )
 
 
-def addend(to: Lowering, operand: Operand, position: int) -> tuple[Source, int]:
+def addend(
+    to: Lowering, operand: Operand, position: int, *, wide: bool = False
+) -> tuple[Source, int]:
     """An addend and its flag: subtraction adds the complement and one, which the carry sees."""
-    source = to.u32(operand)
-    if isinstance(operand, Register | Constant) and operand.negate:
+    source = to.u64(operand) if wide else to.u32(operand)
+    if is_negative(operand):
         return Source(source.slot, source.mod & ~INT_NEG), NEGATE[position]
     return source, 0
 
 
-def is_predicate(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.file in ("P", "UP")
+def is_negative(operand: Operand) -> bool:
+    return isinstance(operand, Register | Constant) and operand.negate
+
+
+@on_words("LEA", "ULEA", modifiers="HI X SX32")
+def lea(i: Instruction, to: Lowering) -> None:
+    """d, [carry out,] a, b, [upper word of a, with .HI,] shift [, carry in]"""
+    d, *rest = i.operands
+    carries_out = list(takewhile(is_predicate, rest))
+    rest = rest[len(carries_out) :]
+    carries_in = [rest.pop()] if "X" in i.modifiers else []
+    high, extended = "HI" in i.modifiers, "SX32" in i.modifiers
+    match rest:
+        case [a, b, c, shift] if high and not extended:
+            upper = to.u32(c)
+        case [a, b, shift] if high == extended:
+            upper = Source(to.word(0))
+        case _:
+            return
+    addend_b, negation = addend(to, b, 1)
+    to.emit(
+        "LEA",
+        d=[to.out(d)],
+        pd=[to.predicate_out(x) for x in carries_out],
+        s=[unsigned_operand(to, a), addend_b, upper],
+        ps=[to.predicate(x) for x in carries_in],
+        flags=negation | (LEA_HIGH if high else 0) | (LEA_SIGNED if extended else 0),
+        aux=number(i, to, shift, 32),
+    )
+
+
+# Products.
+
+
+@on_words("IMAD", "UIMAD", modifiers="MOV SHL IADD U32 WIDE HI X")
+def imad(i: Instruction, to: Lowering) -> None:
+    """d, [carry out,] a, b, c [, carry in]; .MOV, .SHL and .IADD are hints for the reader."""
+    d, *rest = i.operands
+    carries_out = list(takewhile(is_predicate, rest))
+    factors = rest[len(carries_out) : len(carries_out) + 2]
+    addends = rest[len(carries_out) + 2 :]
+    carries_in = addends[1:]
+    if len(addends) != 1 + ("X" in i.modifiers):
+        return
+    if "WIDE" in i.modifiers or "HI" in i.modifiers:
+        wide_product(i, to, d, factors, addends[0], carries_out, carries_in)
+    elif not carries_out:
+        low_product(to, d, factors, addends[0], carries_in)
+
+
+def low_product(
+    to: Lowering,
+    d: Operand,
+    factors: Sequence[Operand],
+    c: Operand,
+    carries_in: Sequence[Operand],
+) -> None:
+    sources = [to.u32(x) for x in (*factors, c)]
+    if carries_in:
+        to.emit("IMAD_CARRY", d=[to.out(d)], s=sources, ps=[to.predicate(x) for x in carries_in])
+    elif all(isinstance(x, Register) and x.index == RZ for x in factors):
+        to.emit("MOV", d=[to.out(d)], s=sources[2:])
+    else:
+        to.emit("IMAD", d=[to.out(d)], s=sources)
+
+
+def wide_product(
+    i: Instruction,
+    to: Lowering,
+    d: Operand,
+    factors: Sequence[Operand],
+    c: Operand,
+    carries_out: Sequence[Operand],
+    carries_in: Sequence[Operand],
+) -> None:
+    """Of 64 bits, all or the upper half; c is a register pair."""
+    high, signed = "HI" in i.modifiers, "U32" not in i.modifiers
+    if (
+        isinstance(c, Immediate)
+        or (high and carries_in)
+        or (signed and (carries_out or carries_in))
+    ):
+        return
+    if is_negative(c) and carries_out:
+        return
+    to.emit(
+        "IMAD_HI" if high else "IMAD_WIDE",
+        d=[to.out(d)],
+        pd=[to.predicate_out(x) for x in carries_out],
+        s=[*(unsigned_operand(to, x) for x in factors), to.u64(c)],
+        ps=[to.predicate(x) for x in carries_in],
+        flags=SIGNED if signed else 0,
+    )
+
+
+@on_words("IDP", modifiers="4A 2A LO HI U8 S8 U16 S16")
+def idp(i: Instruction, to: Lowering) -> None:
+    """The last two modifiers are the types of a and of b."""
+    match i.operands, i.modifiers:
+        case [d, a, b, c], ["4A", type_a, type_b] if {type_a, type_b} <= set(NARROW):
+            operation, half = "DOT4", 0
+        case [d, a, b, c], ["2A", "LO" | "HI" as which, type_a, type_b]:
+            operation, half = "DOT2", HIGH_BYTES if which == "HI" else 0
+        case _:
+            return
+    to.emit(
+        operation,
+        d=[to.out(d)],
+        s=[unsigned_operand(to, a), unsigned_operand(to, b), to.u32(c)],
+        flags=half
+        | (SIGNED_A if NARROW[type_a][1] else 0)
+        | (SIGNED_B if NARROW[type_b][1] else 0),
+    )
+
+
+# Shifts and bits.
+
+
+@on_words("SHF", "USHF", modifiers="L R W U32 S32 U64 S64 HI")
+def shf(i: Instruction, to: Lowering) -> None:
+    """d, low word, amount, high word; the modifiers say which word of the result is kept."""
+    match i.operands:
+        case [d, low, amount, high]:
+            a, b, c = (unsigned_operand(to, x) for x in (low, amount, high))
+        case _:
+            return
+    bits, signed = value_type(i)
+    right, upper, wrap = ("R" in i.modifiers, "HI" in i.modifiers, "W" in i.modifiers)
+    if not (right or upper or wrap):
+        to.emit("SHIFT_LEFT", d=[to.out(d)], s=[a, b])
+    elif right and upper and not wrap:
+        operation = "SHIFT_RIGHT_SIGNED" if signed else "SHIFT_RIGHT"
+        to.emit(operation, d=[to.out(d)], s=[c, b])
+    else:
+        flags = (
+            signed
+            | (FUNNEL_RIGHT if right else 0)
+            | (FUNNEL_HIGH if upper else 0)
+            | (FUNNEL_WRAP if wrap else 0)
+        )
+        to.emit("FUNNEL", d=[to.out(d)], s=[a, b, c], flags=flags, aux=bits)
+
+
+@on_words("POPC", "UPOPC")
+def popc(i: Instruction, to: Lowering) -> None:
+    unary("POPC", i, to)
+
+
+@on_words("BREV", "UBREV")
+def brev(i: Instruction, to: Lowering) -> None:
+    unary("BREV", i, to)
+
+
+@on_words("IABS", "UIABS")
+def iabs(i: Instruction, to: Lowering) -> None:
+    unary("IABS", i, to)
+
+
+@on_words("FLO", "UFLO", modifiers="U32 SH")
+def flo(i: Instruction, to: Lowering) -> None:
+    signed = 0 if "U32" in i.modifiers else SIGNED
+    unary("FLO", i, to, flags=signed | flag(i, "SH", FLO_SHIFT))
+
+
+def unary(operation: str, i: Instruction, to: Lowering, *, flags: int = 0, aux: int = 0) -> None:
+    match i.operands:
+        case [d, a]:
+            to.emit(operation, d=[to.out(d)], s=[to.u32(a)], flags=flags, aux=aux)
+
+
+@on_words("BMSK", "UBMSK", modifiers="C W")
+def bmsk(i: Instruction, to: Lowering) -> None:
+    """d, first bit, number of bits"""
+    match i.operands:
+        case [d, a, b]:
+            sources = [unsigned_operand(to, x) for x in (a, b)]
+            to.emit("BMSK", d=[to.out(d)], s=sources, flags=flag(i, "W", WRAP))
+
+
+@on_words("SGXT", "USGXT", modifiers="U32 C W")
+def sgxt(i: Instruction, to: Lowering) -> None:
+    """d, value, its bits"""
+    match i.operands:
+        case [d, a, b]:
+            signed = 0 if "U32" in i.modifiers else SIGNED
+            sources = [unsigned_operand(to, x) for x in (a, b)]
+            to.emit("SGXT", d=[to.out(d)], s=sources, flags=signed | flag(i, "W", WRAP))
+
+
+@on_words("I2I", modifiers="U8 S8 U16 S16 S32 SAT")
+def i2i(i: Instruction, to: Lowering) -> None:
+    match i.modifiers:
+        case [narrow, "S32", "SAT"] if narrow in NARROW:
+            bits, signed = NARROW[narrow]
+            unary("SATURATE", i, to, flags=signed, aux=bits)
+
+
+@on_words("I2IP", modifiers="U8 S8 U16 S16 S32 SAT")
+def i2ip(i: Instruction, to: Lowering) -> None:
+    """d, upper value, lower value, what goes above both"""
+    match i.operands, i.modifiers:
+        case [d, a, b, c], [narrow, "S32", "SAT"] if narrow in NARROW:
+            bits, signed = NARROW[narrow]
+            sources = [unsigned_operand(to, x) for x in (a, b, c)]
+            to.emit("SATURATE_PACK", d=[to.out(d)], s=sources, flags=signed, aux=bits)
+
+
+# Logic.
+
+
+@on_words("LOP3", "ULOP3", modifiers="LUT PAND")
+def lop3(i: Instruction, to: Lowering) -> None:
+    """[predicate out,] d, a, b, c, table, predicate in"""
+    outputs = list(takewhile(is_predicate, i.operands))
+    match i.operands[len(outputs) :]:
+        case [d, a, b, c, table, p] if "LUT" in i.modifiers:
+            to.emit(
+                "LOP3",
+                d=[to.out(d)],
+                pd=[to.predicate_out(x) for x in outputs],
+                s=[to.u32(x) for x in (a, b, c)],
+                ps=[to.predicate(p)],
+                flags=flag(i, "PAND", LOGIC_AND),
+                aux=number(i, to, table, 256),
+            )
+
+
+@on_words("PLOP3", "UPLOP3", modifiers="LUT")
+def plop3(i: Instruction, to: Lowering) -> None:
+    """predicate out, predicate out, three in, the table of each result"""
+    match i.operands:
+        case [first, second, a, b, c, table, other] if "LUT" in i.modifiers:
+            to.emit(
+                "PLOP3",
+                pd=[to.predicate_out(x) for x in (first, second)],
+                ps=[to.predicate(x) for x in (a, b, c)],
+                aux=number(i, to, table, 256) | number(i, to, other, 256) << 8,
+            )
+
+
+@on_words("P2R", modifiers=" ".join(BYTES))
+@on_words("UP2UR")
+def p2r(i: Instruction, to: Lowering) -> None:
+    """d, [PR,] what the other bits are, mask"""
+    match [x for x in i.operands if x not in (Special(name="PR"), Special(name="UPR"))]:
+        case [d, a, mask]:
+            to.emit(
+                "P2R",
+                d=[to.out(d)],
+                s=[unsigned_operand(to, a), unsigned_operand(to, mask)],
+                flags=PREDICATES_UNIFORM if i.opcode == "UP2UR" else 0,
+                aux=choice(i, BYTES, 0),
+            )
+
+
+@opcode("R2P", "UR2UP")
+def r2p(i: Instruction, to: Lowering) -> None:
+    """PR, bits, mask; the bits may be of a byte: R0.B1"""
+    match i.operands:
+        case [Special(name="PR" | "UPR"), Register(suffix=suffix) as a, mask]:
+            if len(suffix) > 1 or not set(suffix) <= set(BYTES):
+                to.refuse_operand(a, "a word or one of its bytes")
+            to.emit(
+                "R2P",
+                s=[unsigned_operand(to, a), unsigned_operand(to, mask)],
+                flags=PREDICATES_UNIFORM if i.opcode == "UR2UP" else 0,
+                aux=BYTES[suffix[0]] if suffix else 0,
+            )
+
+
+# Comparisons.
+
+
+@on_words("ISETP", "UISETP", modifiers="F LT EQ LE GT NE GE T AND OR XOR U32 U64 S64 EX")
+def isetp(i: Instruction, to: Lowering) -> None:
+    """predicate, of the opposite, a, b, predicate combined with [, verdict on the words below]"""
+    match i.operands:
+        case [first, second, a, b, p] if "EX" not in i.modifiers:
+            inputs = [p]
+        case [first, second, a, b, p, below] if "EX" in i.modifiers:
+            inputs = [p, below]
+        case _:
+            return
+    bits, signed = value_type(i)
+    if bits == 64 and "EX" in i.modifiers:
+        return
+    to.emit(
+        "ISETP" if bits == 32 else "ISETP64",
+        pd=[to.predicate_out(first), to.predicate_out(second)],
+        s=[to.u32(x) if bits == 32 else to.u64(x) for x in (a, b)],
+        ps=[to.predicate(x) for x in inputs],
+        flags=signed | choice(i, COMPARISONS, 0) | choice(i, BOOLEANS, 0) | flag(i, "EX", EXTENDED),
+    )
+
+
+MINMAX_TYPES = "U32 S32 U16x2 S16x2 U8x4 S8x4 RELU"
+
+
+@on_words("IMNMX", "UIMNMX", modifiers="U32 U64 S64")
+@on_words("VIMNMX", "UVIMNMX", modifiers=MINMAX_TYPES, since=90)
+def minimum_maximum(i: Instruction, to: Lowering) -> None:
+    """d, a, b, predicate: the smaller where it is true. Further predicates, which the newest
+    architectures print before and after, must be without effect."""
+    before = list(takewhile(is_predicate, i.operands))
+    d, *rest = i.operands[len(before) :]
+    between = list(takewhile(is_predicate, rest))
+    ends_discarded(i, [*before, *between], to)
+    match rest[len(between) :]:
+        case [a, b, p]:
+            pass
+        case [a, b, p, Register(file="P" | "UP", index=7, invert=True)]:
+            pass
+        case _:
+            return
+    bits, _ = value_type(i)
+    if bits == 64:
+        minmax64(i, to, d, (a, b), p)
+    else:
+        minmax(i, to, d, (a, b), p, 0)
+
+
+def minmax64(
+    i: Instruction, to: Lowering, d: Operand, values: Sequence[Operand], p: Operand
+) -> None:
+    _, signed = value_type(i)
+    sources = [to.u64(x) for x in values]
+    to.emit("MINMAX64", d=[to.out(d)], s=sources, ps=[to.predicate(p)], flags=signed)
+
+
+@on_words("VIADDMNMX", "UVIADDMNMX", modifiers=MINMAX_TYPES, since=90)
+def viaddmnmx(i: Instruction, to: Lowering) -> None:
+    """d, a, b, c, predicate: the smaller or larger of a + b and c"""
+    match i.operands:
+        case [d, a, b, c, p]:
+            minmax(i, to, d, (a, b, c), p, MINMAX_SUM)
+
+
+@on_words("VIMNMX3", "UVIMNMX3", modifiers=MINMAX_TYPES, since=90)
+def vimnmx3(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b, c, p]:
+            minmax(i, to, d, (a, b, c), p, MINMAX_3)
+
+
+def minmax(
+    i: Instruction, to: Lowering, d: Operand, values: Sequence[Operand], p: Operand, flags: int
+) -> None:
+    bits, signed = value_type(i)
+    if "RELU" in i.modifiers and not signed:
+        return
+    word = to.u32 if bits == 32 else lambda operand: unsigned_operand(to, operand)
+    to.emit(
+        "MINMAX" if bits == 32 else "MINMAX_PACKED",
+        d=[to.out(d)],
+        s=[word(x) for x in values],
+        ps=[to.predicate(p)],
+        flags=flags | signed | flag(i, "RELU", MINMAX_RELU),
+        aux=bits,
+    )
+
+
+@on_words("VABSDIFF", modifiers="U32", until=100)
+def vabsdiff(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b, c]:
+            _, signed = value_type(i)
+            sources = [unsigned_operand(to, a), unsigned_operand(to, b), to.u32(c)]
+            to.emit("ABSDIFF", d=[to.out(d)], s=sources, flags=signed)
+
+
+@on_words("VABSDIFF4", modifiers="U8 ACC", until=100)
+def vabsdiff4(i: Instruction, to: Lowering) -> None:
+    """Bytes apart; with .ACC their sum and c"""
+    match i.operands:
+        case [d, a, b, c]:
+            total = "ACC" in i.modifiers
+            if not total and not (isinstance(c, Register) and c.index == RZ):
+                to.refuse_operand(c, "RZ")
+            to.emit(
+                "ABSDIFF4",
+                d=[to.out(d)],
+                s=[unsigned_operand(to, a), unsigned_operand(to, b), to.u32(c)],
+                flags=(0 if "U8" in i.modifiers else SIGNED) | (ABSDIFF_SUM if total else 0),
+            )
