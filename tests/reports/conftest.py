@@ -10,8 +10,17 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.access import Tiling, access_counts
+from analysis.counters import COUNTERS
 from analysis.devices import Device, MeasuredCeilings, find_device
 from analysis.geometry import Geometry
+from analysis.metrics import (
+    BANK_CONFLICTS,
+    FFMA,
+    FMUL,
+    SHARED_WAVEFRONTS,
+    THREAD_INSTRUCTIONS,
+    WARP_INSTRUCTIONS,
+)
 from analysis.problem import Gemm
 from analysis.result import (
     SCHEMA_VERSION,
@@ -19,6 +28,8 @@ from analysis.result import (
     Environment,
     GpuState,
     Interval,
+    LineCounters,
+    MachineAccess,
     Measured,
     Occupancy,
     Pattern,
@@ -26,6 +37,7 @@ from analysis.result import (
     Ratio,
     Record,
     Resources,
+    Simulated,
     Theory,
 )
 from analysis.theory import theory
@@ -282,6 +294,68 @@ def profile(*shapes: Gemm, is_measured: bool = False, **more: object) -> Profile
     return Profile(**(values | more))
 
 
+def simulated(record: Record) -> Record:
+    """The record of a rung with machine code that agrees with its closed forms, but for alpha."""
+    theory = record.theory
+    if theory is None:
+        return record
+    counts = theory.accesses
+    patterns = tuple(
+        replace(p, requests=counts.instructions(p.space, p.operation, p.operand) // 32)
+        for p in theory.patterns
+    )
+    accesses = tuple(
+        MachineAccess(
+            space=p.space,
+            action=p.operation,
+            instruction_bytes=4
+            * counts.elements(p.space, p.operation, p.operand)
+            // counts.instructions(p.space, p.operation, p.operand),
+            executed=p.requests,
+            requests=p.requests,
+            lanes=32 * p.requests,
+            sectors=p.requests * (p.sectors or 0),
+            wavefronts=p.requests * (p.wavefronts or 0),
+            conflict_free=p.requests,
+            ideal=p.requests,
+        )
+        for p in patterns
+    )
+    ffma = counts.multiply_adds or 0
+    counters = dict.fromkeys(COUNTERS, 0) | {
+        WARP_INSTRUCTIONS: 2 * ffma // 32,
+        THREAD_INSTRUCTIONS: 2 * ffma,
+        FFMA: ffma,
+        FMUL: record.shape.c_elements,
+        SHARED_WAVEFRONTS[0]: 400,
+        BANK_CONFLICTS[0]: 100,
+    }
+    return replace(
+        record,
+        theory=replace(theory, patterns=patterns),
+        simulated=Simulated(
+            architecture="sm_86",
+            compiler="NVRTC 13.0.88",
+            counters=counters,
+            accesses=accesses,
+            lines=(
+                LineCounters(
+                    file=f"{record.variant}.cu",
+                    line=42,
+                    text="sum += a[k] * b[k] && k < K;",
+                    counters={WARP_INSTRUCTIONS: 3, FFMA: ffma},
+                ),
+                LineCounters(
+                    file=f"{record.variant}.cu", line=43, text="", counters={WARP_INSTRUCTIONS: 1}
+                ),
+            ),
+            basis="25 of 1,024 blocks executed; a basis",
+            blocks_executed=25,
+        ),
+        check=replace(passed(), bound="a bound; on the elements of 25 of 1,024 blocks"),
+    )
+
+
 def with_ceilings(made: Profile) -> Profile:
     """The profile on a device whose reached ceilings and L2 bandwidth are known."""
     reached = MeasuredCeilings(
@@ -305,7 +379,8 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
-        change, cpu, cublas, measured, passed, profile, rung, theory_of, with_ceilings,
+        change, cpu, cublas, measured, passed, profile, rung, simulated, theory_of,
+        with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)
@@ -319,3 +394,9 @@ def in_theory() -> Profile:
 @pytest.fixture
 def on_gpu() -> Profile:
     return profile(is_measured=True)
+
+
+@pytest.fixture
+def in_simulation() -> Profile:
+    made = profile()
+    return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))

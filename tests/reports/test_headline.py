@@ -173,3 +173,29 @@ def test_a_recorded_run_of_other_shapes_says_which(
     other = build.profile(build.SMALL, is_measured=True)
     said = all_of(in_theory, build.SHAPE, recorded=other)
     assert "has no measurement at this shape (it covers 2048 × 2048 × 2048)" in said
+
+
+def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    said = all_of(in_simulation, build.SHAPE)
+    assert "Nothing was timed: these are ceilings, not times." in said
+    assert (
+        "coarsened-2d and vectorized (sm_86, NVRTC 13.0.88) was executed on the CPU and computed "
+        "right results; multiply-adds are 50.0 % of the work in naive-uncoalesced. "
+    ) in said
+    # 2 rungs of 10 quantities and 4 of 18; alpha in the FLOP of each
+    assert (
+        "Against the closed forms, 86 of 92 quantities are equal to the last digit and "
+        "6 differ for a reason that the counts show."
+    ) in said
+
+
+def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    wrong = replace(build.passed(), passed=False, worst_ratio=7.0)
+    changed = build.change(in_simulation, "tiled", status="failed", reason="wrong", check=wrong)
+    said = all_of(changed, build.SHAPE)
+    assert "tiled failed the check: an error of 7.00× the bound" in said
+    assert "coalesced, tiled, coarsened" not in said

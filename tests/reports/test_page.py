@@ -161,6 +161,29 @@ def test_reached_ceilings_are_told_apart(build: SimpleNamespace, in_theory: Prof
     assert "DRAM bytes per s, reached" in cells
 
 
+def test_a_simulation_has_a_section_and_the_counters_of_each_line(in_simulation: Profile) -> None:
+    page = Page(render(in_simulation))
+    assert "Closed form against machine code" in page.texts_of("h2")
+    assert "Counters of each source line of tiled" in page.texts_of("summary")
+    assert "sum += a[k] * b[k] && k < K;" in page.texts_of("td")
+    subtitle = "Simulated: the machine code was executed on the CPU, and not timed, 2026-02-03"
+    assert any(t.startswith(subtitle) for t in page.texts_of("p"))
+    assert page.tags["script"] == 2 + len(FIGURES) - 1  # no samples
+
+
+def test_markup_in_simulated_texts_stays_inert(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    record = next(r for r in in_simulation.records if r.label == "tiled")
+    assert record.simulated is not None
+    lines = tuple(replace(one, file=EVIL, text=EVIL) for one in record.simulated.lines)
+    simulated = replace(record.simulated, lines=lines, basis=EVIL, architecture=EVIL, compiler=EVIL)
+    page = Page(render(build.change(in_simulation, "tiled", simulated=simulated, label=EVIL)))
+    assert page.tags["img"] == 0
+    assert page.tags["script"] == 2 + len(FIGURES) - 1
+    assert EVIL in page.texts_of("td")
+
+
 def test_how_to_reproduce(in_theory: Profile) -> None:
     page = Page(render(in_theory))
     assert in_theory.command in page.texts_of("code")

@@ -131,3 +131,22 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak() -> None:
     shares = {row[1].text: row[peak].text for row in table.rows}
     assert shares["cpu"] == "–"
     assert shares["cublas"].endswith("%")
+
+
+def test_simulated_counters_have_their_own_columns(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    table = ladder_table(in_simulation, build.SHAPE)
+    assert cell(table, "tiled", "FFMA of lanes' work", "simulated").text == "50.0 %"
+    assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
+    assert cell(table, "tiled", "shared wavefronts") == Cell(
+        text="400", details=("25.0 % bank conflicts",)
+    )
+    assert cell(table, "one-block", "warp instructions").text == "–"
+
+
+def test_a_check_of_some_blocks_says_which(build: SimpleNamespace, in_simulation: Profile) -> None:
+    assert cell(ladder_table(in_simulation, build.SHAPE), "tiled", "check") == Cell(
+        text="passed",
+        details=("worst error 0.0312× the bound", "on the elements of 25 of 1,024 blocks"),
+    )
