@@ -1,6 +1,10 @@
 #include "core.h"
 #include "integer.h"
 #include "floating.h"
+#include "double.h"
+#include "half.h"
+#include "convert.h"
+#include "special.h"
 #include "memory.h"
 #include "atomics.h"
 #include "control.h"
@@ -11,7 +15,9 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-#define DATA_OPS(OP) INTEGER_OPS(OP) FLOATING_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP)
+#define DATA_OPS(OP)                                                                           \
+    INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
+    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP)
 
 enum {
     OP_NOP,
