@@ -1,13 +1,21 @@
-"""nvdisasm's JSON to instructions.
+"""What `nvdisasm -json` prints, as instructions.
 
-Operands are parsed from their text; the grammar is that of toolkit/sass/instruction.py.
+Quirks of the JSON, found by comparing it with the text output (`nvdisasm -c -raw`) on hundreds of
+kernels for sm_75 to sm_120:
+- A comma may be missing before a memory operand: `[R5][R6.64]` of LDGSTS on sm_8x up to nvdisasm
+  13.5, and `R12[R3]` of every load before 13.5.
+- P2R and R2P name all predicates, PR, and the JSON has that in the place of their guard.
+- Before 13.5 each function of a section stands alone; addresses count from the section anyway.
+- Branches have absolute targets as numbers, but CALL and RET those of functions by symbol, and
+  BRX has a distance: toolkit/sass/program.py makes addresses of all of them.
+- NaNs are printed as +QNAN, -QNAN, +SNAN or -SNAN, whatever their payload.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -23,32 +31,38 @@ from toolkit.sass.instruction import (
     Operand,
     Register,
     RegisterFile,
+    SourceLine,
     Special,
 )
 
 INSTRUCTION_BYTES = 16
 
 _FILES: dict[str, RegisterFile] = {"R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B"}
-_NAMED: dict[str, tuple[RegisterFile, int]] = {
+_CONSTANT_REGISTERS: dict[str, tuple[RegisterFile, int]] = {
     "RZ": ("R", RZ),
     "URZ": ("UR", RZ),
     "PT": ("P", PT),
     "UPT": ("UP", PT),
 }
-_REGISTER = re.compile(r"(?:(U?[RP]|B)(\d+)|(RZ|URZ|PT|UPT))((?:\.\w+)*)")
-_SIGNS = re.compile(r"[-+~!]*")
-_INTEGER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+)")
-_NUMBER = re.compile(
-    r"[-+]?(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|INF|[QS]?NAN)", re.IGNORECASE
+_SIGNS = r"(?P<signs>[-~!]*)(?P<bar>\|?)"
+_SUFFIX = r"(?P=bar)(?P<suffix>(?:\.\w+)*)"
+_REGISTER = re.compile(
+    rf"{_SIGNS}(?:(?P<file>U?[RP]|B)(?P<index>\d+)|(?P<name>U?RZ|U?PT)){_SUFFIX}"
 )
-_CONSTANT = re.compile(r"(?:c\[(0x[0-9a-f]+)\]|cx\[(UR\w+)\])\[([^\]]*)\]((?:\.\w+)*)")
-_ADDRESS = re.compile(r"(?:desc\[(UR\w+)\])?\[([^\]]*)\]((?:\.\w+)*)")
-_NAME = re.compile(r"[\w.`$()@*{}, ]+")
+_CONSTANT = re.compile(
+    rf"{_SIGNS}(?:c\[(?P<bank>0x[0-9a-f]+)\]|cx\[(?P<register>UR\w+)\])\[(?P<sum>[^\]]*)\]{_SUFFIX}"
+)
+_ADDRESS = re.compile(r"(?:desc\[(?P<descriptor>UR\w+)\])?\[(?P<sum>[^\]]*)\]")
+_NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:\.\d*)?(?:e[-+]\d+)?|INF|[QS]NAN)")
+_INTEGER = re.compile(r"-?0x[0-9a-f]+")
+_NAME = re.compile(r"[\w.$]+|\{[\d,]+\}")
+# a memory operand, or a register, with another memory operand right behind it
+_NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """The instructions of one function of the disassembly; addresses count from its section."""
+    """A function of the disassembly; addresses count from the beginning of its section."""
 
     name: str
     instructions: tuple[Instruction, ...]
@@ -58,64 +72,86 @@ class OperandError(ValueError):
     """An operand whose text is not in the grammar."""
 
 
-def decode(disassembly: str) -> list[Function]:
-    """The functions in what `nvdisasm -json` prints.
+def decode(
+    disassembly: str,
+    *,
+    wanted: Callable[[str], bool] = lambda name: True,
+    sources: Mapping[int, SourceLine] | None = None,
+) -> list[Function]:
+    """The functions whose name is `wanted`, in order.
 
-    Raises UnsupportedError where an operand has a form that is not known.
+    `sources` has the source lines of their instructions, by address. Raises UnsupportedError for
+    an operand whose form is not known, and ToolkitError for text that is not nvdisasm's.
     """
     try:
-        _, functions = json.loads(disassembly)
-    except ValueError as error:
-        raise ToolkitError(f"nvdisasm printed something else than JSON: {error}") from error
-    return [
-        Function(name=function["function-name"], instructions=_instructions(function))
-        for function in functions
-    ]
-
-
-def _instructions(function: Mapping[str, Any]) -> tuple[Instruction, ...]:
-    start = function["start"]
-    return tuple(
-        _instruction(record, start + INSTRUCTION_BYTES * index, function["function-name"])
-        for index, record in enumerate(function["sass-instructions"])
-    )
-
-
-def _instruction(record: Mapping[str, Any], address: int, function: str) -> Instruction:
-    words, guard, operand_text = (
-        record["opcode"],
-        record.get("predicate", ""),
-        record.get("operands", ""),
-    )
-    if guard == "PR":
-        guard, operand_text = _with_predicates(words, operand_text)
-    text = " ".join(filter(None, (guard, words, operand_text.replace(",", ", "))))
-    try:
-        operands = parse_operands(operand_text)
-        predicate = parse_guard(guard) if guard else None
-    except OperandError as error:
-        raise UnsupportedError(
-            f"{text} at {address:#06x} of {function}: the simulator does not know the operand "
-            f"{error}"
+        _, records = json.loads(disassembly)
+        return [
+            Function(
+                name=record["function-name"],
+                instructions=tuple(_instructions(record, sources or {})),
+            )
+            for record in records
+            if wanted(record["function-name"])
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ToolkitError(
+            f"nvdisasm printed something unexpected ({type(error).__name__}: {error}): "
+            "use the version that this toolkit asks for"
         ) from error
+
+
+def _instructions(
+    function: Mapping[str, Any], sources: Mapping[int, SourceLine]
+) -> Iterable[Instruction]:
+    address = function["start"]
+    for record in function["sass-instructions"]:
+        source = sources.get(address)
+        try:
+            yield _instruction(record, address, source)
+        except OperandError as error:
+            where = f" ({source.file}, line {source.line})" if source else ""
+            raise UnsupportedError(
+                f"{_text(record)} at {address:#06x} of {function['function-name']}{where}: "
+                f"the simulator does not know the operand {error}"
+            ) from error
+        address += INSTRUCTION_BYTES
+
+
+def _instruction(record: Mapping[str, str], address: int, source: SourceLine | None) -> Instruction:
+    words, guard, operands = _parts(record)
     opcode, *modifiers = words.split(".")
     return Instruction(
         address=address,
         opcode=opcode,
         modifiers=tuple(modifiers),
-        operands=operands,
-        guard=predicate,
-        text=text,
+        operands=parse_operands(operands),
+        guard=parse_guard(guard) if guard else None,
+        text=_text(record),
+        source=source,
     )
 
 
+def _text(record: Mapping[str, str]) -> str:
+    words, guard, operands = _parts(record)
+    return " ".join(filter(None, (guard, words, ", ".join(split_operands(operands)))))
+
+
+def _parts(record: Mapping[str, str]) -> tuple[str, str, str]:
+    """Opcode with modifiers, guard, operands."""
+    words, guard = record["opcode"], record.get("predicate", "")
+    operands = record.get("operands", "")
+    if guard == "PR":
+        guard, operands = _with_predicates(words, operands)
+    return words, guard, operands
+
+
 def _with_predicates(words: str, operands: str) -> tuple[str, str]:
-    """Guard and operands of P2R and R2P, in whose JSON all the predicates, PR, have a wrong place.
+    """Guard and operands of P2R and R2P.
 
     `P2R R3,PR,RZ,0x1` has the "predicate" PR and the operands R3,RZ,0x1; with the guard @P0 it
     has R3,@P0,RZ,0x1.
     """
-    parts = split_operands(operands)
+    parts = list(split_operands(operands))
     place = 1 if words.startswith("P2R") else 0
     guard = parts.pop(place) if len(parts) > place and parts[place].startswith("@") else ""
     parts.insert(place, "PR")
@@ -124,89 +160,73 @@ def _with_predicates(words: str, operands: str) -> tuple[str, str]:
 
 @cache
 def parse_guard(text: str) -> Register:
-    register = parse_operand(text.removeprefix("@"))
-    if not isinstance(register, Register):
-        raise OperandError(repr(text))
-    return register
+    """The predicate of `@P0` or `@!UP1`."""
+    return _register(text.removeprefix("@"))
 
 
 @lru_cache(maxsize=1 << 16)
 def parse_operands(text: str) -> tuple[Operand, ...]:
-    return tuple(parse_operand(part) for part in split_operands(text))
+    """The operands of an instruction; raises OperandError for a form that is not known."""
+    return tuple(map(parse_operand, split_operands(text)))
 
 
-def split_operands(text: str) -> list[str]:
-    """The operands: separated by commas, and between two memory operands by nothing.
+@lru_cache(maxsize=1 << 16)
+def split_operands(text: str) -> tuple[str, ...]:
+    """The text of each operand.
 
     >>> split_operands("R21,desc[UR6][R22.64]"), split_operands("[R5][R6.64],P0")
-    (['R21', 'desc[UR6][R22.64]'], ['[R5]', '[R6.64]', 'P0'])
+    (('R21', 'desc[UR6][R22.64]'), ('[R5]', '[R6.64]', 'P0'))
     """
-    parts, part, depth = [], "", 0
-    for character in text:
-        depth += (character in "[{(") - (character in "]})")
-        if depth == 0 and character == ",":
-            parts.append(part)
-            part = ""
-        elif depth == 1 and character == "[" and part.endswith("]") and part.startswith("["):
-            parts.append(part)
-            part = character
-        else:
-            part += character
-    return [stripped for stripped in (p.strip() for p in [*parts, part]) if stripped]
+    if not text:
+        return ()
+    separated = _NO_COMMA.sub(r"\1,", text)
+    parts = re.split(r",(?![\d,]*\})", separated)  # not those of {2,1}
+    return tuple(part.strip() for part in parts)
 
 
 @lru_cache(maxsize=1 << 16)
 def parse_operand(text: str) -> Operand:
     """One operand; raises OperandError for a form that is not known."""
+    if match := _REGISTER.fullmatch(text):
+        file, index = (
+            _CONSTANT_REGISTERS[match["name"]]
+            if match["name"]
+            else (_FILES[match["file"]], int(match["index"]))
+        )
+        return Register(file=file, index=index, **_modifiers(match))
     if _NUMBER.fullmatch(text):
         return Immediate(text=text)
-    found = _SIGNS.match(text)
-    signs = found[0] if found else ""
-    bare = text[len(signs) :]
-    absolute = bare.startswith("|")
-    if absolute:
-        bare = bare.replace("|", "", 2)
-    negate, invert = "-" in signs, "~" in signs or "!" in signs
-    if match := _REGISTER.fullmatch(bare):
-        file, index = _NAMED[match[3]] if match[3] else (_FILES[match[1]], int(match[2]))
-        return Register(
-            file=file,
-            index=index,
-            negate=negate,
-            absolute=absolute,
-            invert=invert,
-            suffix=_suffix(match[4]),
-        )
-    if match := _CONSTANT.fullmatch(bare):
-        registers, offset = _sum(match[3])
+    if match := _CONSTANT.fullmatch(text):
+        registers, offset = _sum(match["sum"])
         if len(registers) > 1:
             raise OperandError(repr(text))
         return Constant(
-            bank=int(match[1], 16) if match[1] else 0,
+            bank=int(match["bank"] or "0", 16),
             offset=offset,
             base=registers[0] if registers else None,
-            bank_register=_register(match[2]) if match[2] else None,
-            negate=negate,
-            absolute=absolute,
-            invert=invert,
-            suffix=_suffix(match[4]),
+            bank_register=_register(match["register"]) if match["register"] else None,
+            **_modifiers(match),
         )
     if match := _ADDRESS.fullmatch(text):
-        registers, offset = _sum(match[2])
-        if match[3]:
-            raise OperandError(repr(text))
+        registers, offset = _sum(match["sum"])
         return Address(
             registers=registers,
             offset=offset,
-            descriptor=_register(match[1]) if match[1] else None,
+            descriptor=_register(match["descriptor"]) if match["descriptor"] else None,
         )
     if _NAME.fullmatch(text):
         return Special(name=text)
     raise OperandError(repr(text))
 
 
-def _suffix(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(".") if part and part != "reuse")
+def _modifiers(match: re.Match[str]) -> dict[str, Any]:
+    signs = match["signs"]
+    return {
+        "negate": "-" in signs,
+        "absolute": bool(match["bar"]),
+        "invert": "~" in signs or "!" in signs,
+        "suffix": tuple(x for x in match["suffix"].split(".") if x not in ("", "reuse")),
+    }
 
 
 def _register(text: str) -> Register:
@@ -217,10 +237,8 @@ def _register(text: str) -> Register:
 
 
 def _sum(text: str) -> tuple[tuple[Register, ...], int]:
-    registers, offset = [], 0
-    for term in filter(None, text.split("+")):
-        if _INTEGER.fullmatch(term):
-            offset += int(term, 0)
-        else:
-            registers.append(_register(term))
-    return tuple(registers), offset
+    """The registers and the offset of what stands in brackets, such as `R2.64+UR4+0x10`."""
+    *terms, last = text.split("+")
+    if not _INTEGER.fullmatch(last):
+        terms, last = [*terms, last], "0x0"
+    return tuple(map(_register, terms)), int(last, 16)

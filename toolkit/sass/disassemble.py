@@ -1,6 +1,7 @@
 """Machine code to text with nvdisasm from its pip wheel: no CUDA toolkit needed.
 
-What it prints is cached by content in the user's cache directory.
+What nvdisasm prints is kept in the user's cache, by content: each run of it takes a third of a
+second, however short the kernel.
 """
 
 from __future__ import annotations
@@ -9,14 +10,28 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
+from toolkit.cache import cached, keep
 
 WHEEL = "nvidia-cuda-nvdisasm"
 REMEDY = f"pip install {WHEEL}"
+LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged image gets there
+
+_NAMES = ("nvdisasm", "nvdisasm.exe")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disassembler:
+    """The program nvdisasm, and what tells it from another version."""
+
+    path: str
+    version: str
 
 
 def disassemble(image: bytes) -> str:
@@ -24,36 +39,67 @@ def disassemble(image: bytes) -> str:
 
     Raises UnavailableError without nvdisasm, and ToolkitError for an image that it cannot read.
     """
-    program = _nvdisasm()
-    with tempfile.TemporaryDirectory(prefix="gemm-ladder-") as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(image)
-        result = subprocess.run(
-            [program, "-json", path], capture_output=True, text=True, check=False
-        )
-    if result.returncode != 0 or not result.stdout:
-        raise ToolkitError(f"nvdisasm cannot read the machine code: {first_line_of(result.stderr)}")
-    return result.stdout
-
-
-def first_line_of(text: str) -> str:
-    return first_line(Exception(text))
+    program = disassembler()
+    entry = f"{sha256(program.version.encode() + image).hexdigest()}.sass.json"
+    content = cached(entry)
+    if content is None:
+        content = _run(program, image)
+        keep(entry, content)
+    return content.decode(errors="replace")
 
 
 @cache
-def _nvdisasm() -> Path:
-    """The program: of the wheel, else on PATH, else of $CUDA_HOME."""
-    try:
-        files = metadata.files(WHEEL) or []
-    except metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.name in ("nvdisasm", "nvdisasm.exe"):
-            return Path(str(file.locate()))
-    places = [Path(home) / "bin" for home in (os.environ.get("CUDA_HOME", ""),) if home]
-    found = shutil.which("nvdisasm") or next(
-        (shutil.which("nvdisasm", path=place) for place in places), None
-    )
+def disassembler() -> Disassembler:
+    """The nvdisasm of the wheel, else one on PATH or of $CUDA_HOME; UnavailableError for none."""
+    found = _of_the_wheel() or _of_a_toolkit()
     if found is None:
         raise UnavailableError(f"nvdisasm is not installed: {REMEDY}")
-    return Path(found)
+    return found
+
+
+def _of_the_wheel() -> Disassembler | None:
+    try:
+        wheel = metadata.distribution(WHEEL)
+    except metadata.PackageNotFoundError:
+        return None
+    paths = (str(file.locate()) for file in wheel.files or () if file.name in _NAMES)
+    path = next(filter(os.path.exists, paths), None)
+    return Disassembler(path=path, version=wheel.version) if path else None
+
+
+def _of_a_toolkit() -> Disassembler | None:
+    home = os.environ.get("CUDA_HOME")
+    path = shutil.which("nvdisasm") or (
+        shutil.which("nvdisasm", path=Path(home) / "bin") if home else None
+    )
+    if path is None:
+        return None
+    status = Path(path).stat()  # to ask for the version takes as long as to disassemble
+    return Disassembler(path=path, version=f"{path} {status.st_size} {status.st_mtime_ns}")
+
+
+def _run(program: Disassembler, image: bytes) -> bytes:
+    try:
+        with tempfile.TemporaryDirectory(prefix="gemm-ladder-") as folder:
+            path = Path(folder) / "kernel.cubin"
+            path.write_bytes(image)
+            result = subprocess.run(
+                [program.path, "-json", str(path)],
+                capture_output=True,
+                check=False,
+                timeout=LIMIT_S,
+            )
+    except OSError as error:
+        raise UnavailableError(
+            f"nvdisasm cannot be run: {error}: reinstall it: {REMEDY}"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolkitError(
+            f"nvdisasm did not end within {LIMIT_S} s: the machine code is damaged"
+        ) from error
+    if result.returncode != 0 or not result.stdout:
+        said = result.stderr.decode(errors="replace").replace(str(path), "the image")
+        raise ToolkitError(
+            f"nvdisasm cannot read the machine code: {first_line(ToolkitError(said))}"
+        )
+    return result.stdout

@@ -1,4 +1,4 @@
-"""A SASS instruction and its operands, as values."""
+"""A SASS instruction and its operands, as values. As text, an operand is what nvdisasm prints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Literal
 RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
+
+_CONSTANT_NAMES = {("R", RZ): "RZ", ("UR", URZ): "URZ", ("P", PT): "PT", ("UP", PT): "UPT"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,16 +27,22 @@ class Register:
     invert: bool = False  # ~R4, and !P0
     suffix: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        name = _CONSTANT_NAMES.get((self.file, self.index), f"{self.file}{self.index}")
+        return _modified(name, self, "!" if self.file in ("P", "UP") else "~")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Immediate:
     """A number in the instruction: `0x1f`, `-0x4`, `1.5`, `+INF`, `-QNAN`, as it was printed.
 
     What its bits are depends on the opcode: `integer` and `number` read the text as the one or
-    the other. Raises ValueError where it is neither.
+    the other. Raises ValueError where it is neither. A NaN's text is the same for millions of
+    them: `bits` are the 32 of the instruction, where it is one whose code is known.
     """
 
     text: str
+    bits: int | None = None
 
     @property
     def integer(self) -> int:
@@ -43,6 +51,9 @@ class Immediate:
     @property
     def number(self) -> float:
         return float(self.text.upper().replace("QNAN", "NAN").replace("SNAN", "NAN"))
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +69,11 @@ class Constant:
     invert: bool = False
     suffix: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        bank = f"cx[{self.bank_register}]" if self.bank_register else f"c[{self.bank:#x}]"
+        registers = (self.base,) if self.base else ()
+        return _modified(f"{bank}{_sum(registers, self.offset)}", self, "~")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
@@ -70,12 +86,19 @@ class Address:
     offset: int
     descriptor: Register | None = None
 
+    def __str__(self) -> str:
+        descriptor = f"desc[{self.descriptor}]" if self.descriptor else ""
+        return f"{descriptor}{_sum(self.registers, self.offset)}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Special:
     """A name that is no general register: `SR_TID.X`, `SB0`, `EXIT_THREADS`, `3D`."""
 
     name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 Operand = Register | Immediate | Constant | Address | Special
@@ -104,3 +127,16 @@ class Instruction:
     guard: Register | None
     text: str
     source: SourceLine | None = None
+
+
+def _modified(name: str, operand: Register | Constant, inverted: str) -> str:
+    bars = "|" if operand.absolute else ""
+    signs = ("-" if operand.negate else "") + (inverted if operand.invert else "")
+    return "".join((signs, bars, name, bars, *(f".{part}" for part in operand.suffix)))
+
+
+def _sum(registers: tuple[Register, ...], offset: int) -> str:
+    terms = [str(register) for register in registers]
+    if offset or not terms:
+        terms.append(f"{offset:#x}")
+    return f"[{'+'.join(terms)}]"
