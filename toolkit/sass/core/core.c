@@ -7,6 +7,7 @@
 #include "special.h"
 #include "memory.h"
 #include "atomics.h"
+#include "warp.h"
 #include "control.h"
 
 #ifdef _WIN32
@@ -17,7 +18,7 @@
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
-    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP)
+    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) WARP_OPS(OP)
 
 enum {
     OP_NOP,
