@@ -18,7 +18,7 @@ __device__ void copy16(void* to, const void* from, int source_bytes)
 }
 __device__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int PENDING>
-__device__ void wait()
+__device__ void wait_for()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
@@ -35,7 +35,7 @@ extern "C" __global__ void async_widths(float* out, const float* in)
     commit();
     copy16(c + 4 * t, in + 384 + 4 * t, t % 5 == 4 ? 8 : 16);  // the rest is filled with zeros
     commit();
-    wait<0>();
+    wait_for<0>();
     __syncthreads();
     out[t] = a[127 - t] + b[(t * 2 + 5) % 256] + c[(t * 4 + 6) % 512] + c[(t * 4 + 131) % 512];
 }
@@ -57,7 +57,7 @@ extern "C" __global__ void async_gemm(float* c, const float* a, const float* b, 
                 copy<4>(&tile_b[now ^ 1][i][x], &b[(start + 32 + i) * n + column]);
             }
         commit();
-        wait<1>();
+        wait_for<1>();
         __syncthreads();
         for (int k = 0; k < 32; ++k)
             for (int j = 0; j < 4; ++j) sum[j] += tile_a[now][y + 8 * j][k] * tile_b[now][k][x];

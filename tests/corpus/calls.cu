@@ -1,7 +1,7 @@
 // Calls that stay calls: noinline functions, recursion, pointers to local, shared or global memory.
 
 __device__ __noinline__ int mix(int a, int b) { return (a ^ b) * 31 + (a >> 3); }
-__device__ __noinline__ float norm(const float* v, int n)
+__device__ __noinline__ float length_of(const float* v, int n)
 {
     float sum = 0;
     for (int i = 0; i < n; ++i) sum += v[i] * v[i];
@@ -60,7 +60,7 @@ extern "C" __global__ void generic_pointer(float* out, float* global, const floa
     if (t < 4) shared[128 + t] = 1;
     __syncthreads();
     float* where = t & 1 ? global + t : shared + t;
-    out[t] = norm(where, 4);
+    out[t] = length_of(where, 4);
     __syncthreads();
     *where = -1;
     if (t % 4 == 1) atomicAdd(where, 0.5f);

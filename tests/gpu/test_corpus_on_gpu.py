@@ -1,0 +1,63 @@
+"""The corpus on silicon: the references that the simulator is held to are those of hardware."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.geometry import Geometry
+from toolkit.executor import Launch
+
+sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from case import Case
+from cases import CASES, COUNTED
+from compiled import compiled
+
+pytestmark = pytest.mark.gpu
+
+EACH = [
+    *(pytest.param(case, id=case.name) for case in CASES),
+    *(pytest.param(case, id=f"counted-{case.name}") for case in COUNTED),
+]
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    from toolkit.gpu import Gpu
+
+    with Gpu() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", EACH)
+def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case: Case) -> None:
+    arch = gpu.device.sm_arch
+    if not case.runs_on(arch):
+        pytest.skip(f"needs sm_{case.minimum_capability}")
+    assert gpu.alive, "an earlier kernel broke the context: run the first one that failed alone"
+    seed = np.random.SeedSequence().entropy
+    arguments = case.make(np.random.default_rng(seed))
+    execution = gpu.execute(
+        Launch(
+            source=case.source,
+            name=case.file,
+            kernel=symbol(case, arch),
+            geometry=Geometry(
+                grid=case.grid, block=case.block, dynamic_shared_bytes=case.dynamic_shared_bytes
+            ),
+            arguments=arguments,
+        )
+    )
+    try:
+        case.check(execution.outputs, arguments)
+    except AssertionError as error:
+        error.add_note(f"with numpy.random.default_rng({seed})")
+        raise
+
+
+def symbol(case: Case, arch: str) -> str:
+    """What nvcc calls the kernel: the files instantiate their templates."""
+    return case.kernel if case.kernel.isidentifier() else compiled(case, arch).symbol
