@@ -157,6 +157,112 @@ def profile(
         _finish_profile(result)
 
 
+@app.command(epilog="Example: python -m toolkit simulate my.cu -g 64 -b 256 -a 'f32[16384]'")
+def simulate(
+    source: Annotated[
+        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
+    ],
+    grid: Annotated[str, typer.Option("--grid", "-g", help="Blocks, such as '64' or '8,8'.")],
+    block: Annotated[str, typer.Option("--block", "-b", help="Threads of a block.")],
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            help="Its name, or for a template 'gemm<128, 64>'.",
+            show_default="the only one in the file",
+        ),
+    ] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            "-a",
+            help="An argument, in the kernel's order: a buffer 'f32[64,64]' (random), "
+            "'f32[64]=zeros', '=ones', '=arange', '=2.5', '=data.npy', or 'data.npy'; a value "
+            "'i32=4096'; a struct 'struct:i32=1,f32=2'. Types: i8 to i64, u8 to u64, f16, f32, "
+            "f64, bool.",
+        ),
+    ] = None,
+    shared: Annotated[
+        int, typer.Option("--shared", min=0, help="Bytes of dynamic shared memory per block.")
+    ] = 0,
+    arch: Annotated[
+        str | None,
+        typer.Option(help="What to compile for, such as sm_86.", show_default="sm_90"),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="The same by a device of `list devices`.",
+            autocompletion=_complete_device,
+        ),
+    ] = None,
+    define: Annotated[
+        list[str] | None, typer.Option("--define", "-D", help="A macro, NAME=VALUE; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="A compiler option; repeatable.")
+    ] = None,
+    blocks: Annotated[
+        str,
+        typer.Option(
+            help="What to execute: all; representative, some of each place in the grid; or how "
+            "many."
+        ),
+    ] = "all",
+    max_instructions: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop a kernel that runs longer, in instructions of warps."),
+    ] = None,
+    save: Annotated[
+        list[str] | None,
+        typer.Option("--save", help="Keep a buffer: its position from 0 on, and a file, 1=x.npy."),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
+    top: Annotated[int, typer.Option(min=1, help="Most source lines to show.")] = 20,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Repeat the random content of an earlier run.", show_default="random"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
+
+    Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
+    """
+    with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
+        from toolkit.call import parse_call
+
+        call = parse_call(
+            source=source,
+            kernel=kernel,
+            grid=grid,
+            block=block,
+            shared=shared,
+            arguments=arg or [],
+            arch=arch,
+            device=device,
+            defines=define or [],
+            options=option or [],
+            blocks=blocks,
+            max_instructions=max_instructions,
+            seed=seed,
+            saves=save or [],
+        )
+        from toolkit import console_simulate as view
+
+        with view.SimulationProgress(source.name) as progress:
+            simulated = call.run(progress.advance)
+        _write(simulated.files())
+        if as_json:
+            _print_json(view.document(simulated))
+        else:
+            view.print_simulated(simulated, top=top if lines else None)
+
+
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
     record: Annotated[Path, typer.Argument(help="A profile.json.")],
@@ -317,15 +423,15 @@ def _shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
     return capture.get()
 
 
-def _write(texts: Mapping[Path, str]) -> None:
+def _write(contents: Mapping[Path, str | bytes]) -> None:
     """Write one whole file after the other, and say so of each."""
     from toolkit.console import err
     from toolkit.store import write_atomically
 
     # Ctrl-C may come between a file and its line
     with _interrupt_says("interrupted while writing: each file is whole, the old or the new one"):
-        for path, text in texts.items():
-            write_atomically(path, text)
+        for path, content in contents.items():
+            write_atomically(path, content)
             err.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 

@@ -62,8 +62,6 @@ def make_plan(
             raise InputError(f"{name} is {values!r}: give a list, such as [{example!r}]")
     if not shapes:
         raise InputError("no shape to profile: give at least one, such as 4096")
-    if seed is not None and not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
     problems = _unique(_as_shape(shape) for shape in shapes)
     named = _selections(variants or ())
     for selection, problem in product(named, problems):
@@ -75,8 +73,17 @@ def make_plan(
         explicit=bool(variants),
         sampling=sampling,
         warm_l2=warm_l2,
-        seed=secrets.randbits(32) if seed is None else seed,
+        seed=chosen_seed(seed),
     )
+
+
+def chosen_seed(seed: int | None) -> int:
+    """`seed`, or a new one; raises InputError where it is out of range."""
+    if seed is None:
+        return secrets.randbits(32)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
+    return seed
 
 
 def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from toolkit.sampling import Sampling
 
 ROOT = Path(__file__).parents[2]
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
-COMMANDS = ["profile", "report", "list", "doctor"]
+COMMANDS = ["profile", "simulate", "report", "list", "doctor"]
 
 
 @pytest.fixture(autouse=True)
@@ -499,7 +500,9 @@ def test_help_has_an_example_that_is_valid(name: str, saved: Path) -> None:
     assert example.split()[0] == name
     if name != "profile":  # a minute on two cores
         saved.rename("profile.json")
-        assert invoke(*example.split()).exit_code == 0
+        kernel = "__global__ void mine(float *x) { x[blockIdx.x * 256 + threadIdx.x] += 1; }"
+        Path("my.cu").write_text(kernel, encoding="utf-8")
+        assert invoke(*shlex.split(example)).exit_code == 0
 
 
 def test_help_shows_the_defaults() -> None:

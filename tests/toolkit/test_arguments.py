@@ -1,0 +1,243 @@
+"""Arguments as text: what each means, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import InputError
+from toolkit.arguments import TYPES, Buffer, make_arguments, number, parse_arguments
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(*texts: str, seed: int = 1) -> list[Any]:
+    return make_arguments(parse_arguments(texts), seed=seed)
+
+
+def refused(*texts: str) -> str:
+    with pytest.raises(InputError) as caught:
+        made(*texts)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- what they mean -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f32[3]=zeros", np.zeros(3, np.float32)),
+        ("f32[2,3]=ones", np.ones((2, 3), np.float32)),
+        ("i64[2,2]=arange", np.array([[0, 1], [2, 3]])),
+        ("f16[2]=2.5", np.array([2.5, 2.5], np.float16)),
+        ("u8[2]=0xff", np.array([255, 255], np.uint8)),
+        ("f32[1]=inf", np.array([np.inf], np.float32)),
+        ("f32[0]", np.zeros(0, np.float32)),
+        ("f32[2, 0, 3]=ones", np.zeros((2, 0, 3), np.float32)),
+        ("float64[1]=-1e-3", np.array([-1e-3])),
+        ("bool[2]=true", np.array([True, True])),
+        ("i8[300]=arange", np.arange(300).astype(np.int8)),  # wraps
+    ],
+)
+def test_a_buffer_has_a_type_a_shape_and_a_content(text: str, expected: Any) -> None:
+    (array,) = made(text)
+    assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
+    assert array.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i32=4096", np.int32(4096)),
+        ("i32=-1", np.int32(-1)),
+        ("u32=0xffff_ffff", np.uint32(2**32 - 1)),
+        ("f32=1.5", np.float32(1.5)),
+        ("f64=-2e-3", np.float64(-2e-3)),
+        ("float16=65504", np.float16(65504)),
+        ("int8=-128", np.int8(-128)),
+        ("bool=False", np.bool_(False)),
+        ("bool=1", np.bool_(True)),
+    ],
+)
+def test_a_value_has_its_type(text: str, expected: np.generic) -> None:
+    (value,) = made(text)
+    assert type(value) is type(expected)
+    assert value == expected
+
+
+def test_a_struct_is_laid_out_as_in_c() -> None:
+    (struct,) = made("struct:i8=1,f64=2.0,i32=3")
+    # char, 7 bytes of padding, double, int, 4 bytes at the end
+    assert struct.tobytes().hex() == (
+        "01" + "00" * 7 + np.float64(2.0).tobytes().hex() + "03000000" + "00" * 4
+    )
+
+
+def test_random_floats_lie_around_zero_and_integers_are_small() -> None:
+    floats, halves, integers, bytes_, truths = made(
+        "f32[10000]", "f16[10000]", "i64[10000]", "i8[10000]=random", "bool[1000]"
+    )
+    assert -1 <= floats.min() < -0.99
+    assert 0.99 < floats.max() <= 1
+    assert floats.dtype == np.float32
+    assert -1 <= halves.min() < halves.max() <= 1
+    for small in (integers, bytes_):
+        assert (small.min(), small.max()) == (0, 99)
+    assert set(truths.tolist()) == {False, True}
+
+
+def test_random_content_follows_from_the_seed_and_the_position() -> None:
+    first, second = made("f32[100]", "f32[100]")
+    assert first.tolist() != second.tolist()
+    assert made("i32=1", "f32[100]")[1].tolist() == second.tolist()
+    assert made("f32[100]", seed=2)[0].tolist() != first.tolist()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.int16).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.float32(7).reshape(()),
+        np.zeros((0, 4), np.float32),
+    ],
+)
+def test_a_file_is_a_buffer_as_it_was_saved(array: Any) -> None:
+    np.save("data.npy", array)
+    (loaded,) = made("data.npy")
+    assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+    assert loaded.tolist() == array.tolist()
+    loaded[...] = 1  # a copy, not the file
+
+
+def test_a_file_fills_a_buffer_of_its_type_and_shape() -> None:
+    np.save("data.npy", np.ones((2, 3), np.float32))
+    assert made("f32[2,3]=data.npy")[0].tolist() == [[1, 1, 1]] * 2
+    assert refused("f32[3,2]=data.npy") == (
+        "--arg 0 ('f32[3,2]=data.npy'): data.npy holds float32 of shape [2, 3], not float32 of "
+        "[3, 2]: give 'data.npy' alone to take it as it is"
+    )
+
+
+# --- mistakes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is not understood: give 'f32[1024]', "),
+        ("x", "it is not understood: give 'f32[1024]', "),
+        ("f32[4]x", "it is not understood: give 'f32[1024]', "),
+        ("f32", "a size or a value is missing: give 'f32[1024]' or 'f32=1'"),
+        ("int32", "a size or a value is missing: give 'int32[1024]' or 'int32=1'"),
+        ("int=3", "'int' is a name of C: write i32"),
+        ("float[3]", "'float' is a name of C: write f32"),
+        ("f23[3]", "unknown type 'f23': did you mean 'f32'? (known: i8, "),
+        ("=3", "unknown type ''"),
+        ("[3]", "unknown type ''"),
+        ("f32[]", "[] is no size: give one such as [1024] or [64,64]"),
+        ("f32[-1]", "[-1] is no size"),
+        ("f32[1.5]", "[1.5] is no size"),
+        ("f32[４]", "[４] is no size"),
+        ("f32[4*4]", "[4*4] is no size"),
+        (f"f32[{'9' * 30}]", "[999999999999999999999999999999] is no size"),
+        ("f32[4]=zeroes", "a fill 'zeroes' is not known: give random, zeros, ones, arange, a num"),
+        ("f32[4]=", "a fill '' is not known"),
+        ("i32[4]=1.5", "'1.5' is no whole number: give one such as 4096, -1 or 0x1000"),
+        ("i8=128", "128 does not fit: int8 holds -128 to 127"),
+        ("u8=-1", "-1 does not fit: uint8 holds 0 to 255"),
+        ("bool=2", "2 does not fit: bool holds 0 to 1"),
+        ("i32=", "'' is no whole number"),
+        ("i32=1e6", "'1e6' is no whole number"),
+        (f"i32={'9' * 5000}", "'99999"),
+        ("f32=one", "'one' is no number: give one such as 1.5, -2e-3, inf or nan"),
+        ("f32=1e39", "1e39 does not fit: float32 ends at 3.40282e+38"),
+        ("f16=70000", "70000 does not fit: float16 ends at 65504"),
+        ("struct:", "its field 0 '' is not understood: give a type and a value, such as i32=1"),
+        ("struct:i32", "its field 0 'i32' is not understood"),
+        ("struct:i32=1,", "its field 1 '' is not understood"),
+        ("struct:i32=1,f32[2]", "its field 1 'f32[2]' is not understood"),
+        ("struct:i32=1,f23=2", "unknown type 'f23'"),
+        ("absent.npy", "absent.npy cannot be read as an array: No such file or directory"),
+        ("f32[2]=absent.npy", "absent.npy cannot be read as an array: No such file or directory"),
+        ("absent\0.npy", "absent\0.npy cannot be read as an array: embedded null byte"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_where(text: str, message: str) -> None:
+    said = refused("i32=1", text)
+    assert said.startswith("--arg 1 (")
+    assert f"): {message}" in said
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY", b"PK\x05\x06" + b"\0" * 18])
+def test_a_file_that_holds_no_array_is_one_line(content: bytes) -> None:
+    Path("data.npy").write_bytes(content)
+    assert refused("data.npy").startswith("--arg 0 ('data.npy'): data.npy ")
+
+
+def test_an_array_of_python_objects_is_not_loaded() -> None:
+    np.save("data.npy", np.array([{}], dtype=object))
+    assert "data.npy cannot be read as an array" in refused("data.npy")
+
+
+def test_several_arrays_in_a_file_are_refused() -> None:
+    with Path("data.npy").open("wb") as file:
+        np.savez(file, a=np.zeros(1), b=np.zeros(1))
+    assert refused("data.npy").endswith("cannot be read as an array: numpy.save did not write it")
+
+
+def test_buffers_beyond_memory_are_refused_before_any_is_made() -> None:
+    parsed = parse_arguments(["f32[10]", "f32[1000000,1000000]"])
+    assert isinstance(parsed[1], Buffer)
+    assert parsed[1].bytes == 4 * 10**12
+    assert refused("f32[10]", "f32[1000000,1000000]").startswith(
+        "the buffers take 8,000.0 GB with the copies that the simulation works on, "
+    )
+    assert refused("f32[10]", "f32[1000000,1000000]").endswith(
+        "GB are free: make 'f32[1000000,1000000]' smaller"
+    )
+
+
+# --- any text, any number ---------------------------------------------------------------------
+
+
+def refusal(text: str) -> str | None:
+    try:
+        parse_arguments([text])
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_understood_or_refused_in_one_line(text: str) -> None:
+    assert (refusal(text) or "--arg 0 (").startswith("--arg 0 (")
+
+
+@given(st.sampled_from([t for t in TYPES.values() if t.kind in "iu"]), st.integers())
+def test_integers_fit_or_are_refused(dtype: np.dtype[Any], value: int) -> None:
+    limits = np.iinfo(dtype)
+    if limits.min <= value <= limits.max:
+        assert number(str(value), dtype) == dtype.type(value)
+    else:
+        with pytest.raises(InputError, match="does not fit"):
+            number(str(value), dtype)
+
+
+@given(st.sampled_from([TYPES["f32"], TYPES["f64"]]), st.floats(width=32))
+def test_floats_keep_their_bits(dtype: np.dtype[Any], value: float) -> None:
+    result = number(repr(value), dtype)
+    assert np.isnan(value) == np.isnan(result)
+    assert np.isnan(value) or result == value

@@ -1,0 +1,270 @@
+"""The arguments of a kernel, written as text: what `simulate --arg` takes.
+
+    f32[4096,4096]          a buffer, filled at random
+    f32[1024]=zeros         filled: zeros, ones, arange, random, a number, or the file data.npy
+    data.npy                a buffer as it was saved
+    i32=4096                a value
+    struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
+
+Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's names for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError, UnknownNameError, first_line, shortened
+from toolkit.executor import Argument
+from toolkit.host import available_bytes
+
+TYPES: dict[str, np.dtype[Any]] = {
+    f"{letter}{8 * size}": np.dtype(f"{kind}{size}")
+    for letter, kind, sizes in (
+        ("i", "i", (1, 2, 4, 8)),
+        ("u", "u", (1, 2, 4, 8)),
+        ("f", "f", (2, 4, 8)),
+    )
+    for size in sizes
+} | {"bool": np.dtype("?")}
+_NUMPY_NAMES = {dtype.name: dtype for dtype in TYPES.values()}
+
+# what C calls them
+_OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "uint": "u32"} | {
+    "long": "i64",
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
+}
+
+FILLS = ("random", "zeros", "ones", "arange")
+RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
+
+# A simulation works on a copy of every buffer.
+COPIES = 2
+
+_BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
+_VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
+_EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:i32=1,f32=2'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """An array to make: `fill` is one of FILLS, a number, or a file that holds it."""
+
+    text: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fill: str | np.generic | Path
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def parse_arguments(texts: Sequence[str]) -> list[Buffer | np.generic]:
+    """What each text asks for; nothing large is made yet. Raises InputError with its position."""
+    return [_at(position, text) for position, text in enumerate(texts)]
+
+
+def make_arguments(parsed: Sequence[Buffer | np.generic], *, seed: int) -> list[Argument]:
+    """The arguments themselves, random ones from `seed` and their position.
+
+    Raises InputError where they do not fit into memory, or a file does not hold what was asked.
+    """
+    _check_memory(parsed)
+    return [
+        _made(item, position, np.random.default_rng((seed, position)))
+        if isinstance(item, Buffer)
+        else item
+        for position, item in enumerate(parsed)
+    ]
+
+
+def number(text: str, dtype: np.dtype[Any]) -> np.generic:
+    """`text` as a number of a type; raises InputError where it is none, or does not fit."""
+    if dtype.kind == "f":
+        return _floating(text, dtype)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    named = {"true": 1, "false": 0}.get(text.lower()) if dtype.kind == "b" else None
+    try:
+        value = int(text, 0) if named is None else named
+    except ValueError:
+        raise InputError(
+            f"{shortened(text)!r} is no whole number: give one such as 4096, -1 or 0x1000"
+        ) from None
+    if not low <= value <= high:
+        raise InputError(f"{shortened(text)} does not fit: {dtype.name} holds {low} to {high}")
+    result: np.generic = dtype.type(value)
+    return result
+
+
+def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(
+            f"{shortened(text)!r} is no number: give one such as 1.5, -2e-3, inf or nan"
+        ) from None
+    with np.errstate(over="ignore"):
+        result: np.generic = dtype.type(value)
+    if np.isinf(result) and not np.isinf(value):
+        raise InputError(f"{text} does not fit: {dtype.name} ends at {np.finfo(dtype).max:g}")
+    return result
+
+
+def _at(position: int, text: str) -> Buffer | np.generic:
+    try:
+        return _parsed(text)
+    except InputError as error:
+        raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
+
+
+def _parsed(text: str) -> Buffer | np.generic:
+    if text.startswith("struct:"):
+        return _struct(text.removeprefix("struct:"))
+    if match := _BUFFER.fullmatch(text):
+        dtype = _type(match["type"])
+        shape = _shape(match["shape"])
+        return Buffer(text=text, dtype=dtype, shape=shape, fill=_fill(match["fill"], dtype))
+    if match := _VALUE.fullmatch(text):
+        return number(match["value"], _type(match["type"]))
+    if text.endswith(".npy"):
+        path = Path(text)
+        array = _opened(path)
+        return Buffer(text=text, dtype=array.dtype, shape=array.shape, fill=path)
+    if text in TYPES or text in _NUMPY_NAMES:
+        raise InputError(f"a size or a value is missing: give '{text}[1024]' or '{text}=1'")
+    raise InputError(f"it is not understood: give {_EXAMPLES}")
+
+
+def _type(name: str) -> np.dtype[Any]:
+    found = TYPES.get(name) or _NUMPY_NAMES.get(name)
+    if found is None and name in _OF_C:
+        raise InputError(f"{name!r} is a name of C: write {_OF_C[name]}")
+    if found is None:
+        raise UnknownNameError("type", name, TYPES)
+    return found
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,18}", part, re.ASCII) for part in parts):
+        raise InputError(f"[{shortened(text)}] is no size: give one such as [1024] or [64,64]")
+    return tuple(map(int, parts))
+
+
+def _fill(text: str | None, dtype: np.dtype[Any]) -> str | np.generic | Path:
+    if text is None:
+        return "random"
+    if text in FILLS:
+        return text
+    if text.endswith(".npy"):
+        return Path(text)
+    try:
+        return number(text, dtype)
+    except InputError as error:
+        if re.match(r"[-+.\d]", text):  # it was meant as one
+            raise
+        raise InputError(
+            f"a fill {shortened(text)!r} is not known: give {', '.join(FILLS)}, a number or a "
+            "file such as data.npy"
+        ) from error
+
+
+def _struct(text: str) -> np.generic:
+    fields: list[tuple[str, np.dtype[Any]]] = []
+    values = []
+    for position, part in enumerate(text.split(",")):
+        match = _VALUE.fullmatch(part.strip())
+        if match is None:
+            raise InputError(
+                f"its field {position} {shortened(part)!r} is not understood: give a type and a "
+                "value, such as i32=1"
+            )
+        dtype = _type(match["type"])
+        fields.append((f"f{position}", dtype))
+        values.append(number(match["value"], dtype))
+    # zeros first, so that the bytes between fields are zeros too
+    struct = np.zeros((), dtype=np.dtype(fields, align=True))
+    for (name, _), value in zip(fields, values, strict=True):
+        struct[name] = value
+    return cast(np.void, struct[()])
+
+
+def _check_memory(parsed: Sequence[Buffer | np.generic]) -> None:
+    needed = COPIES * sum(item.bytes for item in parsed if isinstance(item, Buffer))
+    available = available_bytes()
+    if available is not None and needed > available:
+        largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
+        raise InputError(
+            f"the buffers take {needed / 1e9:,.1f} GB with the copies that the simulation works "
+            f"on, {available / 1e9:.1f} GB are free: make {largest.text!r} smaller"
+        )
+
+
+def _made(buffer: Buffer, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
+    try:
+        return _filled(buffer, rng)
+    except InputError as error:
+        raise InputError(f"--arg {position} ({shortened(buffer.text)!r}): {error}") from error
+    except MemoryError:
+        raise InputError(
+            f"--arg {position} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
+            "fit into memory: make it smaller"
+        ) from None
+
+
+def _filled(buffer: Buffer, rng: np.random.Generator) -> NDArray[np.generic]:
+    shape, dtype, fill = buffer.shape, buffer.dtype, buffer.fill
+    if isinstance(fill, Path):
+        return _loaded(fill, buffer)
+    if isinstance(fill, np.generic):
+        return np.full(shape, fill, dtype=dtype)
+    if fill == "random":
+        return _random(shape, dtype, rng)
+    if fill == "arange":
+        return np.arange(prod(shape)).astype(dtype).reshape(shape)
+    return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)
+
+
+def _random(
+    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
+) -> NDArray[np.generic]:
+    """Floats in [-1, 1), integers from 0 to 99."""
+    if dtype.kind != "f":
+        most = 2 if dtype.kind == "b" else RANDOM_INTEGERS
+        return rng.integers(0, most, shape, dtype=dtype)
+    wide = rng.random(shape, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
+    wide *= 2
+    wide -= 1
+    return wide.astype(dtype, copy=False)
+
+
+def _loaded(path: Path, buffer: Buffer) -> NDArray[np.generic]:
+    array = _opened(path)
+    if (array.dtype, array.shape) != (buffer.dtype, buffer.shape):
+        raise InputError(
+            f"{path} holds {array.dtype.name} of shape {list(array.shape)}, not "
+            f"{buffer.dtype.name} of {list(buffer.shape)}: give {str(path)!r} alone to take it "
+            "as it is"
+        )
+    return np.array(array, order="C")
+
+
+def _opened(path: Path) -> NDArray[np.generic]:
+    """The array in a file, not read yet."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        if "magic string" in reason:
+            reason = "numpy.save did not write it"
+        raise InputError(f"{path} cannot be read as an array: {reason}") from error

@@ -1,0 +1,207 @@
+"""A launch as the options of `simulate` ask for it: text in, a checked call, its execution."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.devices import find_device
+from analysis.errors import InputError, shortened
+from toolkit.arguments import Buffer, make_arguments, parse_arguments
+from toolkit.executor import Execution, read_source
+from toolkit.plan import chosen_seed
+from toolkit.signature import Declared, signature
+from toolkit.simulator import MAX_INSTRUCTIONS, simulate
+from toolkit.store import check_writable
+
+DEFAULT_ARCHITECTURE = "sm_90"
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A launch as it was asked for; everything is checked but what the compiler knows.
+
+    `text` is the source's, None of machine code. `written` are the arguments as they were given,
+    `arguments` what they mean. `saves` maps positions of buffers among them to files.
+    """
+
+    source: Path
+    text: str | None
+    kernel: str | None
+    grid: Extent
+    block: Extent
+    dynamic_shared_bytes: int
+    written: Sequence[str]
+    arguments: Sequence[Buffer | np.generic]
+    arch: str
+    defines: Mapping[str, str]
+    options: Sequence[str]
+    blocks: Literal["all", "representative"] | int
+    max_instructions: int
+    seed: int
+    saves: Mapping[int, Path]
+
+    def run(self, advance: Callable[[int, int], None]) -> Simulated:
+        """Execute it. Raises as `simulate` does."""
+        execution = simulate(
+            self.source,
+            self.kernel,
+            grid=self.grid,
+            block=self.block,
+            arguments=make_arguments(self.arguments, seed=self.seed),
+            dynamic_shared_bytes=self.dynamic_shared_bytes,
+            arch=self.arch,
+            defines=self.defines,
+            options=self.options,
+            blocks=self.blocks,
+            max_instructions=self.max_instructions,
+            advance=advance,
+        )
+        return Simulated(call=self, execution=execution)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """A call and what came of it."""
+
+    call: Call
+    execution: Execution
+
+    @property
+    def kernel(self) -> str:
+        cubin = self.execution.cubin
+        return cubin.kernel if cubin else self.call.kernel or ""
+
+    @property
+    def declared(self) -> tuple[Declared, ...]:
+        """The parameters as the source declares them, none where that is not known."""
+        declared = signature(self.call.text or "", self.kernel) or ()
+        return declared if len(declared) == len(self.call.arguments) else ()
+
+    @property
+    def outputs(self) -> dict[int, NDArray[np.generic]]:
+        """The buffers after the launch, by their position among the arguments."""
+        buffers = [k for k, item in enumerate(self.call.arguments) if isinstance(item, Buffer)]
+        return dict(zip(buffers, self.execution.outputs, strict=True))
+
+    def files(self) -> dict[Path, bytes]:
+        """What was asked to be kept."""
+        return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
+
+
+def parse_call(
+    *,
+    source: Path,
+    kernel: str | None,
+    grid: str,
+    block: str,
+    shared: int,
+    arguments: Sequence[str],
+    arch: str | None,
+    device: str | None,
+    defines: Sequence[str],
+    options: Sequence[str],
+    blocks: str,
+    max_instructions: int | None,
+    seed: int | None,
+    saves: Sequence[str],
+) -> Call:
+    """The launch that these texts mean. Raises InputError for the first that means none."""
+    parsed = parse_arguments(arguments)
+    return Call(
+        source=source,
+        text=None if source.suffix == ".cubin" else read_source(source)[0],
+        kernel=kernel,
+        grid=_extent("--grid", grid),
+        block=_extent("--block", block),
+        dynamic_shared_bytes=shared,
+        written=tuple(arguments),
+        arguments=parsed,
+        arch=_architecture(arch, device),
+        defines=dict(map(_define, defines)),
+        options=("-lineinfo", *options),
+        blocks=_blocks(blocks),
+        max_instructions=max_instructions or MAX_INSTRUCTIONS,
+        seed=chosen_seed(seed),
+        saves=_saves(saves, parsed, source),
+    )
+
+
+def _extent(option: str, text: str) -> Extent:
+    parts = re.split(r"[,x×]", text)
+    if not (
+        len(parts) <= 3
+        and all(re.fullmatch(r" *\d{1,10} *", part, re.ASCII) for part in parts)
+        and all(map(int, parts))
+    ):
+        raise InputError(
+            f"{option} {shortened(text)!r} is no size: give one to three numbers of at least 1, "
+            f"such as {option} 64 or {option} 8,8"
+        )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+def _architecture(arch: str | None, device: str | None) -> str:
+    if arch is not None and device is not None:
+        raise InputError(f"both --arch {arch} and --device {device} are given: leave out one")
+    if device is not None:
+        return find_device(device).sm_arch
+    return arch or DEFAULT_ARCHITECTURE
+
+
+def _define(text: str) -> tuple[str, str]:
+    """NAME=VALUE, or NAME alone, which defines 1 as compilers do."""
+    name, given, value = text.partition("=")
+    return name, value if given else "1"
+
+
+def _blocks(text: str) -> Literal["all", "representative"] | int:
+    match text:
+        case "all" | "representative":
+            return text
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or int(text) < 1:
+        raise InputError(
+            f"--blocks {shortened(text)!r}: give all, representative or a number from 1 on"
+        )
+    return int(text)
+
+
+def _saves(
+    texts: Sequence[str], parsed: Sequence[Buffer | np.generic], source: Path
+) -> dict[int, Path]:
+    saves: dict[int, Path] = {}
+    for text in texts:
+        position, _, name = text.partition("=")
+        if not re.fullmatch(r"\d{1,9}", position, re.ASCII) or not name:
+            raise InputError(
+                f"--save {shortened(text)!r} is not understood: give the position of a buffer, "
+                "from 0 on, and a file: --save 1=out.npy"
+            )
+        if int(position) >= len(parsed) or not isinstance(parsed[int(position)], Buffer):
+            buffers = [str(k) for k, item in enumerate(parsed) if isinstance(item, Buffer)]
+            raise InputError(
+                f"--save {shortened(text)!r}: argument {position} is no buffer: give one of "
+                f"{', '.join(buffers) or 'them; there is none'}"
+            )
+        path = Path(name)
+        check_writable(path)
+        if path.resolve() in (source.resolve(), *(other.resolve() for other in saves.values())):
+            raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
+        saves[int(position)] = path
+    return saves
+
+
+def _npy(array: NDArray[np.generic]) -> bytes:
+    file = BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
