@@ -131,7 +131,7 @@ def _counters() -> Iterable[Counter]:
         yield exact(
             f"smsp__sass_inst_executed_op_shared_{short}",
             f"warp instructions that are shared {action}s",
-            _memory("shared", (action,), "executed"),
+            _memory("shared", (action,), "requests"),
         )
         of_wavefronts = _memory("shared", (action,), "wavefronts")
         maker = exact if short == "ld" else noisy

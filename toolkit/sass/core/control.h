@@ -83,38 +83,32 @@ static void go(Worker *c, Warp *w, u32 m, i64 target) {
     }
 }
 
-/* Lanes go where their own register says: the smallest target first. */
+/* Lanes go where their own register says: the fewest that agree now, and the others execute the
+ * jump again, as hardware counts it. */
 static void go_indirect(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 *low = vector(w, i->s[0]);
     Group *g = current(w);
-    u32 left = m, first_lanes = 0, first_pc = 0;
-    c->count[c->pc].taken += (u32)__builtin_popcount(m);
-    while (left) {
-        const u32 value = low[__builtin_ctz(left)];
-        const i64 target = ((i64)(i32)value + i->imm) / 16;
-        u32 same;
-        LANE_BITS(same, low[l] == value);
-        same &= left;
-        left &= ~same;
-        if (target < 0 || target >= (i64)c->launch->length || value % 16) {
-            stop(c, BAD_TARGET);
-            return;
-        }
-        if (!first_lanes) {
-            first_lanes = same;
-            first_pc = (u32)target;
-        } else {
-            c->count[c->pc].divergent++;
-            split(w, same, (u32)target);
-        }
+    const u32 stay = g->mask & ~m;
+    u32 same = 0;
+    for (u32 left = m; left;) {
+        const u32 first = low[__builtin_ctz(left)];
+        u32 alike;
+        LANE_BITS(alike, low[l] == first);
+        alike &= m;
+        left &= ~alike;
+        if (!same || __builtin_popcount(alike) < __builtin_popcount(same)) same = alike;
     }
-    const u32 stay = g->mask & ~first_lanes;
-    if (stay) {
-        split(w, first_lanes, first_pc);
-        current(w)->pc++;
-    } else {
-        g->pc = first_pc;
+    const u32 value = low[__builtin_ctz(same)];
+    const i64 target = ((i64)(i32)value + i->imm) / 16;
+    c->count[c->pc].taken += (u32)__builtin_popcount(same);
+    if (target < 0 || target >= (i64)c->launch->length || value % 16) {
+        stop(c, BAD_TARGET);
+        return;
     }
+    if (same != g->mask) c->count[c->pc].divergent++;
+    if (stay) split(w, stay, g->pc + 1);
+    if (m != same) split(w, m & ~same, g->pc);
+    g->pc = (u32)target;
 }
 
 /* BAR: lanes arrive at a barrier of the block. s[0] its number, s[1] how many threads it waits
