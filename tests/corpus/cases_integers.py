@@ -267,7 +267,7 @@ def permuted(a: int, b: int, selector: int) -> int:
 
 def permutes(a: int, b: int, selector: int) -> list:
     pick = selector & 3
-    twice = (0x1010, 0x1010, 0x3232, 0x3232)[pick]
+    twice = (0x1010, 0x3232, 0x1010, 0x3232)[pick]
     return [
         [
             permuted(a, b, selector),
