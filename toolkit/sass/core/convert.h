@@ -79,24 +79,6 @@ static void op_F2I(Worker *core, Warp *w, const Ins *i, u32 m) {
     merge(d, r, m);
 }
 
-/* The bytes that sources 0 and 1 round to, the second in the low one, below the low half of
- * source 2. */
-static void op_F2IP(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    u32 r[LANES] = {0};
-    for (int k = 0; k < 2; k++) {
-        double x[LANES];
-        REAL(a, k);
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = (double)as_float(a[l]);
-        round_lanes(x, rounding(i->flags));
-        for (int l = 0; l < LANES; l++)
-            r[l] |= (u32)integer_of(x[l], 8, i->aux & IS_SIGNED, 1) << (k ? 0 : 8);
-    }
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
-    COMPUTE(m, d, c[l] << 16 | (r[l] & 0xffffu));
-}
-
 /* Source 0 as an integer: its magnitude, and whether it is negative. */
 static void source_integer(const Warp *w, const Ins *i, u64 *magnitude, u32 *negative) {
     const u32 bits = i->aux & BITS_MASK;
@@ -262,7 +244,7 @@ static void op_FRND(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 #define CONVERT_OPS(OP)                                                                        \
-    OP(F2I) OP(F2IP) OP(I2F) OP(I2D) OP(I2H) OP(F64_TO_F32) OP(TO_F64) OP(TO_HALF)             \
+    OP(F2I) OP(I2F) OP(I2D) OP(I2H) OP(F64_TO_F32) OP(TO_F64) OP(TO_HALF)             \
     OP(PACK_HALVES) OP(FRND)
 
 #endif

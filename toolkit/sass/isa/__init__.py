@@ -5,7 +5,19 @@ operation of the native core it is and where its operands are; opcodes, modifier
 that nobody declared are refused by name.
 """
 
-from toolkit.sass.isa import control, floating, integer, memory, warp
+from toolkit.sass.isa import control, convert, double, floating, half, integer, memory, warp
 from toolkit.sass.isa.registry import REGISTRY, Semantics, lower
 
-__all__ = ["REGISTRY", "Semantics", "control", "floating", "integer", "lower", "memory", "warp"]
+__all__ = [
+    "REGISTRY",
+    "Semantics",
+    "control",
+    "convert",
+    "double",
+    "floating",
+    "half",
+    "integer",
+    "lower",
+    "memory",
+    "warp",
+]

@@ -274,26 +274,37 @@ class Lowering:
                 return Source(self.words(value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF))
         self.refuse_operand(operand, "an integer")
 
-    def f32(self, operand: Operand) -> Source:
-        """A single-precision operand."""
+    def f32(self, operand: Operand, *, words: int = 1) -> Source:
+        """A single-precision operand, or a pair of them where it has two words."""
         match operand:
-            case Register() | Constant():
+            case Register() | Constant() if not operand.suffix and not operand.invert:
                 mod = (F32_ABS if operand.absolute else 0) | (F32_NEG if operand.negate else 0)
-                return Source(self.slot(operand), mod)
-            case Immediate():
-                (bits,) = struct.unpack("<I", struct.pack("<f", np.float32(operand.number)))
+                return Source(self.slot(operand, words=words), mod)
+            case Immediate(bits=None):
+                (bits,) = struct.unpack("<I", struct.pack("<f", self._number(operand)))
+                return Source(self.word(bits))
+            case Immediate(bits=int(bits)):
                 return Source(self.word(bits))
         self.refuse_operand(operand, "a number")
+
+    def f16x2(self, operand: Register | Constant) -> Source:
+        """A pair of halves; which of them are read is the operation's."""
+        if operand.invert:
+            self.refuse_operand(operand, "a number")
+        mod = (F16_ABS if operand.absolute else 0) | (F16_NEG if operand.negate else 0)
+        return Source(self.slot(operand), mod)
 
     def f64(self, operand: Operand) -> Source:
         """A double-precision operand."""
         match operand:
-            case Register() | Constant():
+            case Register() | Constant() if not operand.suffix and not operand.invert:
                 mod = (F64_ABS if operand.absolute else 0) | (F64_NEG if operand.negate else 0)
                 return Source(self.slot(operand, words=2), mod)
-            case Immediate():
-                low, high = struct.unpack("<II", struct.pack("<d", operand.number))
+            case Immediate(bits=None):
+                low, high = struct.unpack("<II", struct.pack("<d", self._number(operand)))
                 return Source(self.words(low, high))
+            case Immediate(bits=int(high)):  # those of the upper word
+                return Source(self.words(0, high))
         self.refuse_operand(operand, "a number")
 
     def slot(self, operand: Register | Constant, *, words: int = 1) -> int:
@@ -333,6 +344,12 @@ class Lowering:
             return operand.integer
         except ValueError:
             self.refuse_operand(operand, "an integer")
+
+    def _number(self, operand: Immediate) -> float:
+        try:
+            return operand.number
+        except ValueError:
+            self.refuse_operand(operand, "a number")
 
     def refuse_operand(self, operand: Operand, wanted: str) -> NoReturn:
         kind = type(operand).__name__.lower()

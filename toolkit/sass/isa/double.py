@@ -1,0 +1,50 @@
+"""Double precision, in register pairs."""
+
+from __future__ import annotations
+
+from toolkit.sass.instruction import Instruction, Operand
+from toolkit.sass.isa.floating import COMPARING, ROUNDINGS, comparison, is_comparison
+from toolkit.sass.isa.integer import choice
+from toolkit.sass.isa.registry import Lowering, opcode
+
+LEAST = 1  # Ins.flags of DSETP_EXTREME in double.h
+
+
+@opcode("DADD", "DMUL", modifiers="RN RM RP RZ")
+def dadd(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b]:
+            arithmetic(i, to, d, a, b)
+
+
+@opcode("DFMA", modifiers="RN RM RP RZ")
+def dfma(i: Instruction, to: Lowering) -> None:
+    match i.operands:
+        case [d, a, b, c]:
+            arithmetic(i, to, d, a, b, c)
+
+
+def arithmetic(i: Instruction, to: Lowering, d: Operand, *sources: Operand) -> None:
+    flags = choice(i, ROUNDINGS, 0)
+    to.emit(i.opcode, d=[to.out(d)], s=[to.f64(x) for x in sources], flags=flags)
+
+
+@opcode("DSETP", modifiers=f"MIN MAX {COMPARING}")
+def dsetp(i: Instruction, to: Lowering) -> None:
+    """predicate, of the opposite, a, b, predicate combined with
+
+    .MIN, .MAX: whether a is the one, whether both are no number, a, b, predicate combined with.
+    """
+    match i.operands:
+        case [first, second, a, b, p]:
+            extreme = {"MIN", "MAX"} & set(i.modifiers)
+            if is_comparison(i) == bool(extreme) or len(extreme) > 1:
+                return
+            to.emit(
+                "DSETP_EXTREME" if extreme else "DSETP",
+                pd=[to.predicate_out(first), to.predicate_out(second)],
+                s=[to.f64(a), to.f64(b)],
+                ps=[to.predicate(p)],
+                flags=LEAST if "MIN" in extreme else 0,
+                aux=comparison(i),
+            )
