@@ -37,6 +37,22 @@
         }                                                                         \
     } while (0)
 
+/* The two words of a register pair, for operations that can do without 64-bit lanes. */
+typedef struct { const u32 *low, *high; } Pair;
+
+static inline Pair pair(const Warp *w, const Ins *i, int k, u32 *room) {
+    const u32 *const x = vector(w, i->s[k]);
+    if (!i->mod[k]) return (Pair){x, x + LANES};
+    u64 wide[LANES];
+    source64(w, i, k, wide);
+    for (int l = 0; l < LANES; l++) put64(room, l, wide[l]);
+    return (Pair){room, room + LANES};
+}
+
+#define PAIR(name, k)             \
+    u32 name##_room[2 * LANES];   \
+    const Pair name = pair(w, i, k, name##_room)
+
 static inline u32 ones_below(u32 n) { return n >= 32 ? FULL : (1u << n) - 1; }
 
 static inline i32 as_signed(u32 x) { return (i32)x; }
@@ -56,52 +72,58 @@ static void op_MOV(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 static void op_MOV64(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
-    SOURCE64(a, 0);
+    PAIR(a, 0);
     DESTINATION(d, 0);
-    WRITE64(m, d, a[l]);
+    u32 *const e = d + LANES;
+    WRITE(m, d, a.low[l]);
+    WRITE(m, e, a.high[l]);
 }
 
 /* Sums. Ins.flags: a negated source is its complement plus one, which reaches the carry. */
 enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
 
-typedef struct { u32 mask[3], ones; } Signs;
-
-static inline Signs signs_of(const Ins *i) {
-    Signs s = {{i->flags & NEGATE_0 ? FULL : 0, i->flags & NEGATE_1 ? FULL : 0,
-                i->flags & NEGATE_2 ? FULL : 0}, 0};
-    s.ones = (s.mask[0] & 1) + (s.mask[1] & 1) + (s.mask[2] & 1);
-    return s;
-}
+static inline u32 sign_of(const Ins *i, u32 which) { return i->flags & which ? FULL : 0; }
 
 static inline int without_carries(const Warp *w, const Ins *i) {
     return i->pd[0] == PREDICATE_DISCARD && i->pd[1] == PREDICATE_DISCARD &&
            !predicate(w, i->ps[0]) && !predicate(w, i->ps[1]);
 }
 
-/* d = a + b + c + carries; pd[0] where the sum reaches 2^32, pd[1] where it reaches 2^33. */
-static void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
+/* pd[0] where the sum, 2^32 times `over` and more, reaches 2^32; pd[1] where it reaches 2^33. */
+static inline void set_carries(Warp *w, const Ins *i, u32 m, const u32 *over) {
+    u32 reached;
+    if (i->pd[0] != PREDICATE_DISCARD) {
+        LANE_BITS(reached, over[l] >= 1);
+        set_predicate(w, i->pd[0], reached, m);
+    }
+    if (i->pd[1] != PREDICATE_DISCARD) {
+        LANE_BITS(reached, over[l] >= 2);
+        set_predicate(w, i->pd[1], reached, m);
+    }
+}
+
+/* d = a + b + c + carries, with signs; without c where it is NULL. */
+static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
     DESTINATION(d, 0);
-    const Signs s = signs_of(i);
+    const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1), nc = sign_of(i, NEGATE_2);
+    const u32 ones = (na & 1) + (nb & 1) + (nc & 1);
     if (without_carries(w, i)) {
-        if (!s.ones) WRITE(m, d, a[l] + b[l] + c[l]);
-        else WRITE(m, d, (a[l] ^ s.mask[0]) + (b[l] ^ s.mask[1]) + (c[l] ^ s.mask[2]) + s.ones);
+        if (!c) WRITE(m, d, (a[l] ^ na) + (b[l] ^ nb) + ones);
+        else if (!ones) WRITE(m, d, a[l] + b[l] + c[l]);
+        else WRITE(m, d, (a[l] ^ na) + (b[l] ^ nb) + (c[l] ^ nc) + ones);
         return;
     }
     const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
     u32 sum[LANES], over[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u32 x = a[l] ^ s.mask[0], y = b[l] ^ s.mask[1], z = c[l] ^ s.mask[2];
-        const u32 in = s.ones + (carry0 >> l & 1) + (carry1 >> l & 1);
+        const u32 x = a[l] ^ na, y = b[l] ^ nb, z = c ? c[l] ^ nc : 0;
+        const u32 in = ones + (carry0 >> l & 1) + (carry1 >> l & 1);
         const u32 xy = x + y, xyz = xy + z;
         sum[l] = xyz + in;
         over[l] = (u32)(xy < x) + (u32)(xyz < z) + (u32)(sum[l] < in);
     }
     WRITE(m, d, sum[l]);
-    u32 once, twice;
-    LANE_BITS(once, over[l] >= 1);
-    LANE_BITS(twice, over[l] >= 2);
-    set_predicate(w, i->pd[0], once, m);
-    set_predicate(w, i->pd[1], twice, m);
+    set_carries(w, i, m, over);
 }
 
 static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
@@ -112,28 +134,39 @@ static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
     add3(w, i, m, a, b, c);
 }
 
-/* The same on register pairs, with one carry in and one out. */
+/* The same of two. */
+static void op_IADD(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    add3(w, i, m, a, b, NULL);
+}
+
+/* The sum of two register pairs. */
 static void op_ADD64(Worker *core, Warp *w, const Ins *i, u32 m) {
     (void)core;
-    SOURCE64(a, 0);
-    SOURCE64(b, 1);
-    SOURCE64(c, 2);
+    PAIR(a, 0);
+    PAIR(b, 1);
     DESTINATION(d, 0);
-    const Signs s = signs_of(i);
-    const u32 carry = predicate(w, i->ps[0]);
-    u64 sum[LANES];
-    u32 over[LANES];
+    u32 *const e = d + LANES;
+    const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
+    const u32 ones = (na & 1) + (nb & 1), carry = predicate(w, i->ps[0]);
+    u32 low[LANES], high[LANES], over[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u64 x = a[l] ^ (u64)(i64)(i32)s.mask[0], y = b[l] ^ (u64)(i64)(i32)s.mask[1],
-                  z = c[l] ^ (u64)(i64)(i32)s.mask[2], in = s.ones + (carry >> l & 1);
-        const u64 xy = x + y, xyz = xy + z;
-        sum[l] = xyz + in;
-        over[l] = (u32)(xy < x) + (u32)(xyz < z) + (u32)(sum[l] < in);
+        const u32 x = a.low[l] ^ na, y = b.low[l] ^ nb, in = ones + (carry >> l & 1);
+        const u32 xy = x + y;
+        low[l] = xy + in;
+        over[l] = (u32)(xy < x) + (u32)(low[l] < in);
     }
-    u32 once;
-    LANE_BITS(once, over[l] >= 1);
-    WRITE64(m, d, sum[l]);
-    set_predicate(w, i->pd[0], once, m);
+    for (int l = 0; l < LANES; l++) {
+        const u32 x = a.high[l] ^ na, y = b.high[l] ^ nb, in = over[l];
+        const u32 xy = x + y;
+        high[l] = xy + in;
+        over[l] = (u32)(xy < x) + (u32)(high[l] < in);
+    }
+    WRITE(m, d, low[l]);
+    WRITE(m, e, high[l]);
+    set_carries(w, i, m, over);
 }
 
 /* Two or four sums at once, each wrapping: aux is the width of one in bits. */
@@ -142,12 +175,12 @@ static void op_ADD_PACKED(Worker *c, Warp *w, const Ins *i, u32 m) {
     SOURCE(a, 0);
     SOURCE(b, 1);
     DESTINATION(d, 0);
-    const Signs s = signs_of(i);
+    const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
     const u32 high = i->aux == 8 ? 0x80808080u : 0x80008000u; /* the top bit of each */
-    const u32 one = s.ones ? (i->aux == 8 ? 0x01010101u : 0x00010001u) : 0;
+    const u32 one = (na | nb) ? (i->aux == 8 ? 0x01010101u : 0x00010001u) : 0;
     u32 sum[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u32 x = a[l] ^ s.mask[0], y = b[l] ^ s.mask[1];
+        const u32 x = a[l] ^ na, y = b[l] ^ nb;
         const u32 xy = ((x & ~high) + (y & ~high)) ^ ((x ^ y) & high);
         sum[l] = ((xy & ~high) + (one & ~high)) ^ ((xy ^ one) & high);
     }
@@ -327,19 +360,22 @@ static void op_FUNNEL(Worker *core, Warp *w, const Ins *i, u32 m) {
     SOURCE(c, 2);
     DESTINATION(d, 0);
     const u32 wrap = i->flags & FUNNEL_WRAP ? i->aux - 1 : FULL, most = i->aux;
-    const u32 is_signed = i->flags & SIGNED, shift = i->flags & FUNNEL_HIGH ? 32 : 0;
-    u64 x[LANES], y[LANES];
-    u32 n[LANES];
-    for (int l = 0; l < LANES; l++) {
-        const u32 amount = b[l] & wrap;
-        x[l] = (u64)c[l] << 32 | a[l];
-        n[l] = amount > most ? most : amount;
+    const u32 right = i->flags & FUNNEL_RIGHT, high = i->flags & FUNNEL_HIGH;
+    if (i->s[1] & POOL && !right == !!high) { /* bits come from both words */
+        const u32 n = b[0] & wrap;
+        if (n > 0 && n < 32) {
+            if (right) WRITE(m, d, a[l] >> n | c[l] << (32 - n));
+            else WRITE(m, d, c[l] << n | a[l] >> (32 - n));
+            return;
+        }
     }
-    if (i->flags & FUNNEL_RIGHT)
-        for (int l = 0; l < LANES; l++) y[l] = shifted_right(x[l], n[l], is_signed);
-    else
-        for (int l = 0; l < LANES; l++) y[l] = shifted_left(x[l], n[l]);
-    WRITE(m, d, (u32)(y[l] >> shift));
+    u64 y[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const u64 x = (u64)c[l] << 32 | a[l];
+        const u32 amount = b[l] & wrap, n = amount > most ? most : amount;
+        y[l] = right ? shifted_right(x, n, i->flags & SIGNED) : shifted_left(x, n);
+    }
+    WRITE(m, d, (u32)(y[l] >> (high ? 32 : 0)));
 }
 
 /* LEA: (a << aux) + b; with LEA_HIGH the word above it, (c:a << aux) >> 32, + b. */
@@ -351,21 +387,15 @@ static void op_LEA(Worker *core, Warp *w, const Ins *i, u32 m) {
     SOURCE(b, 1);
     SOURCE(c, 2);
     const u32 n = i->aux;
-    static const u32 zeros[LANES];
     u32 x[LANES];
     if (!(i->flags & LEA_HIGH)) {
-        if (without_carries(w, i) && !i->flags) {
-            DESTINATION(d, 0);
-            WRITE(m, d, (a[l] << n) + b[l]);
-            return;
-        }
         IVDEP for (int l = 0; l < LANES; l++) x[l] = a[l] << n;
     } else if (i->flags & LEA_SIGNED) {
         IVDEP for (int l = 0; l < LANES; l++) x[l] = (u32)(as_signed(a[l]) >> 1 >> (31 - n));
     } else {
         IVDEP for (int l = 0; l < LANES; l++) x[l] = c[l] << n | a[l] >> 1 >> (31 - n);
     }
-    add3(w, i, m, x, b, zeros);
+    add3(w, i, m, x, b, NULL);
 }
 
 /* Logic: bit k of a table is the result where (a, b, c) are the bits of k. */
@@ -485,13 +515,15 @@ static void op_ISETP(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 static void op_ISETP64(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
-    SOURCE64(a, 0);
-    SOURCE64(b, 1);
-    u32 less, equal;
-    if (i->flags & SIGNED) LANE_BITS(less, (i64)a[l] < (i64)b[l]);
-    else LANE_BITS(less, a[l] < b[l]);
-    LANE_BITS(equal, a[l] == b[l]);
-    decide(w, i, m, less, equal);
+    PAIR(a, 0);
+    PAIR(b, 1);
+    u32 less, less_low, equal, equal_low;
+    if (i->flags & SIGNED) LANE_BITS(less, as_signed(a.high[l]) < as_signed(b.high[l]));
+    else LANE_BITS(less, a.high[l] < b.high[l]);
+    LANE_BITS(less_low, a.low[l] < b.low[l]);
+    LANE_BITS(equal, a.high[l] == b.high[l]);
+    LANE_BITS(equal_low, a.low[l] == b.low[l]);
+    decide(w, i, m, less | (equal & less_low), equal & equal_low);
 }
 
 /* Smaller where ps[0] is true, else larger; of a + b and c with MINMAX_SUM, of all three with
@@ -515,15 +547,13 @@ static void op_MINMAX(Worker *core, Warp *w, const Ins *i, u32 m) {
             q = c;                                                                        \
         }                                                                                 \
         IVDEP for (int l = 0; l < LANES; l++) {                                           \
-            const u32 low = (type)p[l] < (type)q[l] ? p[l] : q[l];                        \
-            const u32 high = (type)p[l] < (type)q[l] ? q[l] : p[l];                       \
-            x[l] = smaller >> l & 1 ? low : high;                                         \
+            const u32 less = (type)p[l] < (type)q[l];                                     \
+            x[l] = less == (smaller >> l & 1) ? p[l] : q[l];                              \
         }                                                                                 \
         if (i->flags & MINMAX_3) {                                                        \
             IVDEP for (int l = 0; l < LANES; l++) {                                       \
-                const u32 low = (type)x[l] < (type)c[l] ? x[l] : c[l];                    \
-                const u32 high = (type)x[l] < (type)c[l] ? c[l] : x[l];                   \
-                x[l] = smaller >> l & 1 ? low : high;                                     \
+                const u32 less = (type)x[l] < (type)c[l];                                 \
+                x[l] = less == (smaller >> l & 1) ? x[l] : c[l];                          \
             }                                                                             \
         }                                                                                 \
     } while (0)
@@ -639,11 +669,13 @@ static void op_SEL(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 static void op_SEL64(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
-    SOURCE64(a, 0);
-    SOURCE64(b, 1);
+    PAIR(a, 0);
+    PAIR(b, 1);
     DESTINATION(d, 0);
+    u32 *const e = d + LANES;
     const u32 first = predicate(w, i->ps[0]);
-    WRITE64(m, d, first >> l & 1 ? a[l] : b[l]);
+    WRITE(m, d, first >> l & 1 ? a.low[l] : b.low[l]);
+    WRITE(m, e, first >> l & 1 ? a.high[l] : b.high[l]);
 }
 
 /* PRMT: byte k of the result is that of c:a which nibble k of b names; its upper bit asks for the
@@ -675,21 +707,17 @@ static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
         memset(x, 0, sizeof x);
         for (u32 k = 0; k < 4; k++) {
             const u32 nibble = selector >> 4 * k & 15, top = 24 - 8 * (nibble & 3);
-            const u32 *const from = nibble & 4 ? c : a;
-            if (nibble & 8) {
-                IVDEP for (int l = 0; l < LANES; l++)
-                    x[l] |= (u32)(as_signed(from[l] << top) >> 31) >> 24 << 8 * k;
-            } else {
-                IVDEP for (int l = 0; l < LANES; l++) x[l] |= from[l] << top >> 24 << 8 * k;
-            }
+            const u32 sign = nibble & 8 ? 31 : 0, *const from = nibble & 4 ? c : a;
+            for (int l = 0; l < LANES; l++)
+                x[l] |= (u32)(as_signed(from[l] << top) >> sign) >> 24 << 8 * k;
         }
     } else {
         for (int l = 0; l < LANES; l++) {
-            const u64 pair = (u64)c[l] << 32 | a[l];
+            const u64 both = (u64)c[l] << 32 | a[l];
             const u32 selector = nibbles(i->flags, b[l]);
             x[l] = 0;
             for (u32 k = 0; k < 4; k++) {
-                const u32 nibble = selector >> 4 * k & 15, byte = (u32)(pair >> 8 * (nibble & 7)) & 0xff;
+                const u32 nibble = selector >> 4 * k & 15, byte = (u32)(both >> 8 * (nibble & 7)) & 0xff;
                 x[l] |= (nibble & 8 ? (byte >> 7) * 0xff : byte) << 8 * k;
             }
         }
@@ -842,7 +870,7 @@ static void op_R2P(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 #define INTEGER_OPS(OP)                                                                           \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
     OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)           \
     OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)           \
     OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)       \

@@ -169,10 +169,13 @@ def iadd3(i: Instruction, to: Lowering) -> None:
     if len(addends) != 3 or bool(carries_in) != ("X" in i.modifiers):
         return
     if "64" in i.modifiers:
-        if carries_in:
+        zero = addends.pop()
+        if carries_in or not is_zero(zero):
             return
         ends_discarded(i, carries_out, to)
         sum_of("ADD64", to, d, addends)
+    elif is_zero(addends[2]) and not is_negative(addends[2]):
+        sum_of("IADD", to, d, addends[:2], carries_out, carries_in)
     else:
         sum_of("IADD3", to, d, addends, carries_out, carries_in)
 
@@ -186,7 +189,7 @@ def iadd(i: Instruction, to: Lowering) -> None:
     carries_in = rest[len(carries_out) + 2 :]
     if len(addends) != 2 or bool(carries_in) != ("X" in i.modifiers):
         return
-    operation = "ADD64" if "64" in i.modifiers else "IADD3"
+    operation = "ADD64" if "64" in i.modifiers else "IADD"
     sum_of(operation, to, d, addends, carries_out, carries_in)
 
 
@@ -196,7 +199,7 @@ def viadd(i: Instruction, to: Lowering) -> None:
         case [d, a, b]:
             bits = choice(i, {"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
             if bits == 32:
-                sum_of("IADD3", to, d, [a, b])
+                sum_of("IADD", to, d, [a, b])
             elif len([x for x in (a, b) if is_negative(x)]) < 2:
                 sum_of("ADD_PACKED", to, d, [a, b], aux=bits)
 
@@ -230,6 +233,10 @@ def addend(
     if is_negative(operand):
         return Source(source.slot, source.mod & ~INT_NEG), NEGATE[position]
     return source, 0
+
+
+def is_zero(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.index == RZ and not operand.invert
 
 
 def is_negative(operand: Operand) -> bool:
@@ -292,7 +299,7 @@ def low_product(
     sources = [to.u32(x) for x in (*factors, c)]
     if carries_in:
         to.emit("IMAD_CARRY", d=[to.out(d)], s=sources, ps=[to.predicate(x) for x in carries_in])
-    elif all(isinstance(x, Register) and x.index == RZ for x in factors):
+    elif all(is_zero(x) for x in factors):
         to.emit("MOV", d=[to.out(d)], s=sources[2:])
     else:
         to.emit("IMAD", d=[to.out(d)], s=sources)
@@ -608,7 +615,7 @@ def vabsdiff4(i: Instruction, to: Lowering) -> None:
     match i.operands:
         case [d, a, b, c]:
             total = "ACC" in i.modifiers
-            if not total and not (isinstance(c, Register) and c.index == RZ):
+            if not total and not is_zero(c):
                 to.refuse_operand(c, "RZ")
             to.emit(
                 "ABSDIFF4",
