@@ -2,17 +2,35 @@
 
 The attributes of section `.nv.info` are what ptxas and cuobjdump print; NVIDIA documents them
 only by name (`cuobjdump -elf`). A test compares the numbers read here with those of ptxas.
+
+How code refers to what is not in it, as the compiler does it for sm_75 to sm_120:
+- Launch parameters stand in constant bank 0, from an offset that .nv.info says.
+- `__constant__` variables are bank 3, at offsets that are fixed. Their generic addresses count
+  from a base that the driver puts into bank 0.
+- Variables in global memory (`__device__`, strings, tables of classes) are in .nv.global, which
+  is zero, and .nv.global.init. Code loads their addresses from bank 4; relocations (R_CUDA_64)
+  of .nv.constant4 say whose, and those (R_CUDA_G64) of other banks and of .nv.global.init where
+  initial values hold addresses.
+- Functions of the system, such as vprintf and malloc, are targets of relocations of bank 4 too.
+- Pointers to functions are offsets into bank 2, which holds the addresses in the kernel's own
+  code; so are the tables of a switch. Every kernel has its own copy of the functions it calls.
+- Only relocatable device code (-rdc) has relocations in the instructions themselves.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
+from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from analysis.errors import UnsupportedError
+from toolkit.sass.decode import INSTRUCTION_BYTES
 from toolkit.sass.instruction import SourceLine
 from toolkit.sass.lines import line_table
 
@@ -23,7 +41,17 @@ _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: bytes of local memory per thread, spill
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
 _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
 _PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, bytes << 18 and flags
+_LARGE_PARAMETER = 0x45  # EIATTR_KPARAM_INFO_V2, where one has more bytes than V1 has bits for
+_MOST_THREADS = 0x05  # EIATTR_MAX_THREADS: of __launch_bounds__
+_BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
+
+# Types of relocations: an address, and a generic one, of 32 or 64 bits.
+_ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R_CUDA_G64
+_CONSTANT_BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?")
+_GLOBAL = (".nv.global", ".nv.global.init")
+_COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
+_OBJECT, _FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC
 
 _TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
@@ -52,6 +80,69 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Variable:
+    """A variable in global memory; bytes beyond its `content` are zero at first."""
+
+    name: str
+    size: int
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantVariable:
+    """A `__constant__` variable: where its bytes stand in a constant bank."""
+
+    name: str
+    bank: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relocation:
+    """An address that is not known before everything has its place in memory.
+
+    At `offset` of `place`, a constant bank (4) or a variable ("table"), stands the address of
+    `target`, plus `addend`, in `size` bytes. The target is a variable, a constant variable, or a
+    function of the system such as "vprintf".
+    """
+
+    place: int | str
+    offset: int
+    size: int
+    target: str
+    addend: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """What a cubin says of one kernel.
+
+    `code` has 16 bytes per instruction. `functions` says where in it each function begins, the
+    kernel first. `sources` has the source line of each instruction by its address, without those
+    of the compiler's own functions (the slow paths of division, square root ...). `max_threads`
+    is that of `__launch_bounds__`. The parameters begin at `parameter_base` of constant bank 0
+    and end after `parameter_bytes`. `is_relocatable` is true of code compiled with -rdc, whose
+    instructions are not final.
+    """
+
+    sizes: KernelSizes
+    code: bytes
+    functions: Mapping[str, int]
+    sources: Mapping[int, SourceLine]
+    parameters: tuple[Parameter, ...]
+    parameter_base: int
+    parameter_bytes: int
+    constant_banks: Mapping[int, bytes]
+    constants: tuple[ConstantVariable, ...]
+    variables: tuple[Variable, ...]
+    relocations: tuple[Relocation, ...]
+    max_threads: int | None
+    barriers: int
+    is_relocatable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """What a cubin was compiled for (90 for sm_90), and by what ("ptxas 13.0.88")."""
 
@@ -77,8 +168,7 @@ def origin(image: bytes) -> Origin:
 def kernel_symbols(image: bytes) -> list[str]:
     """The symbol names of the kernels in a cubin, in its order."""
     prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
-    names = (section.name for section in _elf(image).iter_sections())
-    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return [name.removeprefix(prefix) for name in _File(image).names if name.startswith(prefix)]
 
 
 def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
@@ -86,58 +176,145 @@ def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
 
     Raises KeyError where the cubin has no such kernel.
     """
-    elf = _elf(image)
-    attributes = {(code, name): value for code, name, value in _attributes(elf)}
-    return KernelSizes(
-        registers_per_thread=attributes[_REGISTER_COUNT, symbol],
-        static_shared_bytes=_static_shared_bytes(elf, symbol, capability),
-        local_bytes=attributes[_FRAME_SIZE, symbol],
-    )
+    return _sizes(_File(image), symbol, capability)
 
 
 def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
-    """Where in constant bank 0 the parameters of a kernel begin, and the parameters in order."""
-    section: Any = _elf(image).get_section_by_name(f".nv.info.{symbol}")
-    base, found = 0, []
-    for code, payload in _records(section.data()):
-        if code == _PARAMETER_BANK:
-            _, base, _ = struct.unpack("<IHH", payload)
-        elif code == _PARAMETER:
-            _, ordinal, offset, packed = struct.unpack("<IHHI", payload)
-            found.append(Parameter(ordinal=ordinal, offset=offset, size=packed >> 18))
-    return base, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
+    """Where in constant bank 0 the parameters of a kernel begin, and the parameters in order.
+
+    Raises KeyError where the cubin has no such kernel.
+    """
+    base, _, found = _parameters(_attributes(_File(image), symbol))
+    return base, found
 
 
-def constant_banks(image: bytes, symbol: str) -> dict[int, bytes]:
-    """The content of the constant banks that a kernel sees, before a launch adds to it."""
-    banks = {}
-    for section in _elf(image).iter_sections():
-        match = re.fullmatch(r"\.nv\.constant(\d+)(?:\.(.+))?", section.name)
-        if match and match[2] in (None, symbol):
-            banks[int(match[1])] = section.data()
-    return banks
+def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
+    """Everything about kernel `symbol` of a cubin for compute capability `capability` (86).
 
-
-def source_lines(image: bytes, symbol: str) -> dict[int, SourceLine]:
-    """The source line of each instruction of a kernel, by address; empty without -lineinfo."""
-    elf: Any = _elf(image)
-    section, relocations = (
-        elf.get_section_by_name(name) for name in (".debug_line", ".rela.debug_line")
+    Raises KeyError where the cubin has no such kernel.
+    """
+    file = _File(image)
+    text = f".text.{symbol}"
+    code, attributes = file.content(text), _attributes(file, symbol)
+    base, parameter_bytes, found = _parameters(attributes)
+    banks, variables = _constant_banks(file, symbol), _variables(file)
+    return Kernel(
+        sizes=_sizes(file, symbol, capability),
+        code=code,
+        functions=_functions(file, text),
+        sources=_sources(file, symbol, code),
+        parameters=found,
+        parameter_base=base,
+        parameter_bytes=parameter_bytes,
+        constant_banks={number: file.content(name) for name, number in banks.items()},
+        constants=_constants(file, banks),
+        variables=tuple(
+            Variable(name=x.name, size=x.size, content=content[x.value : x.value + x.size])
+            for section, kept in variables.items()
+            if kept and (content := file.content(section)) is not None
+            for x in kept
+        ),
+        relocations=tuple(_relocations(file, banks, variables)),
+        max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
+        barriers=sum(_values(attributes, _BARRIERS)),
+        is_relocatable=any(True for _ in file.relocations(text)),
     )
-    relocations = relocations or elf.get_section_by_name(".rel.debug_line")
-    if section is None or relocations is None:
-        return {}
-    symbols: Any = elf.get_section_by_name(".symtab")
-    targets = {
-        entry["r_offset"]: symbols.get_symbol(entry["r_info_sym"]).name
-        for entry in relocations.iter_relocations()
-    }
-    size = elf.get_section_by_name(f".text.{symbol}")["sh_size"]
-    return line_table(section.data(), targets, symbol, size)
+
+
+class _File:
+    """The sections and symbols of an ELF file."""
+
+    def __init__(self, image: bytes) -> None:
+        self._sections: list[Any] = list(_elf(image).iter_sections())
+        self._indices = {section.name: index for index, section in enumerate(self._sections)}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the sections, in order."""
+        return [section.name for section in self._sections]
+
+    def has(self, name: str) -> bool:
+        return name in self._indices
+
+    def content(self, name: str) -> bytes:
+        """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
+        section = self._sections[self._indices[name]]
+        return b"" if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
+
+    def size(self, name: str) -> int:
+        return int(self._sections[self._indices[name]]["sh_size"])
+
+    @cached_property
+    def symbols(self) -> list[_Symbol]:
+        names = self.content(".strtab")
+        return [
+            _Symbol(
+                name=_text(names, name),
+                kind=info & 0xF,
+                section=self.names[section] if section < len(self._sections) else "",
+                value=value,
+                size=size,
+            )
+            for name, info, _, section, value, size in struct.iter_unpack(
+                "<IBBHQQ", self.content(".symtab")
+            )
+        ]
+
+    def relocations(self, name: str) -> Iterator[tuple[int, int, _Symbol, int | None]]:
+        """(offset, type, symbol, addend) for section `name`; no addend where it is in there."""
+        for prefix, form in ((".rel", "<QQ"), (".rela", "<QQq")):
+            if not self.has(prefix + name):
+                continue
+            for offset, info, *addend in struct.iter_unpack(form, self.content(prefix + name)):
+                symbol = self.symbols[info >> 32]
+                yield offset, info & 0xFFFFFFFF, symbol, addend[0] if addend else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Symbol:
+    """A name, and what it stands for: a place in a section, "" for one of another file."""
+
+    name: str
+    kind: int
+    section: str
+    value: int
+    size: int
+
+
+def _text(strings: bytes, offset: int) -> str:
+    return strings[offset : strings.index(0, offset)].decode(errors="replace")
+
+
+# Attributes.
+
+
+def _sizes(file: _File, symbol: str, capability: int) -> KernelSizes:
+    values = {}
+    for code, payload in _records(file.content(".nv.info")):
+        if len(payload) == 8:
+            index, value = struct.unpack("<II", payload)
+            values[code, file.symbols[index].name] = value
+    return KernelSizes(
+        registers_per_thread=values[_REGISTER_COUNT, symbol],
+        static_shared_bytes=_static_shared_bytes(file, symbol, capability),
+        local_bytes=values[_FRAME_SIZE, symbol],
+    )
+
+
+def _static_shared_bytes(file: _File, symbol: str, capability: int) -> int:
+    section = f".nv.shared.{symbol}"
+    if not file.has(section):
+        return 0
+    in_section = capability >= _FIRST_WITH_RESERVED_IN_SECTION
+    return file.size(section) - (_RESERVED_SHARED_BYTES if in_section else 0)
+
+
+def _attributes(file: _File, symbol: str) -> list[tuple[int, bytes]]:
+    return list(_records(file.content(f".nv.info.{symbol}")))
 
 
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(attribute, payload) of a section of attributes."""
+    """(attribute, payload) for each in a section `.nv.info`."""
     offset = 0
     while offset < len(data):
         form, code, value = struct.unpack_from("<BBH", data, offset)
@@ -145,33 +322,124 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
         if form == _SIZED_VALUE:
             yield code, data[offset : offset + value]
             offset += value
-        else:
+        else:  # the value itself stands where the length would
             yield code, struct.pack("<H", value)
 
 
-def _static_shared_bytes(elf: ELFFile, symbol: str, capability: int) -> int:
-    section = elf.get_section_by_name(f".nv.shared.{symbol}")
-    if section is None:
-        return 0
-    in_section = capability >= _FIRST_WITH_RESERVED_IN_SECTION
-    return int(section["sh_size"]) - (_RESERVED_SHARED_BYTES if in_section else 0)
+def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, ...]:
+    """The words of an attribute, or its short number; (0,) where it is absent."""
+    for code, payload in attributes:
+        if code == wanted:
+            return struct.unpack(f"<{len(payload) // 4}I" if len(payload) > 2 else "<H", payload)
+    return (0,)
 
 
-def _attributes(elf: ELFFile) -> Iterator[tuple[int, str, int]]:
-    """(attribute, symbol, value) for each attribute of `.nv.info` that belongs to a symbol."""
-    symbols: Any = elf.get_section_by_name(".symtab")
-    attributes: Any = elf.get_section_by_name(".nv.info")
-    data = attributes.data()
-    offset = 0
-    while offset < len(data):
-        form, code, length = struct.unpack_from("<BBH", data, offset)
-        offset += 4
-        if form != _SIZED_VALUE:
-            continue  # the value itself stands where the length would
-        if length == 8:
-            index, value = struct.unpack_from("<II", data, offset)
-            yield code, symbols.get_symbol(index).name, value
-        offset += length
+def _parameters(
+    attributes: Iterable[tuple[int, bytes]],
+) -> tuple[int, int, tuple[Parameter, ...]]:
+    """Where the parameters begin in bank 0, their bytes, and the parameters in order."""
+    base, total, found = 0, 0, []
+    for code, payload in attributes:
+        if code == _PARAMETER_BANK:
+            _, base, total = struct.unpack("<IHH", payload)
+        elif code == _PARAMETER:
+            _, ordinal, offset, packed = struct.unpack("<IHHI", payload)
+            found.append(Parameter(ordinal=ordinal, offset=offset, size=packed >> 18))
+        elif code == _LARGE_PARAMETER:
+            _, ordinal, offset, size, _ = struct.unpack("<IHHHH", payload)
+            found.append(Parameter(ordinal=ordinal, offset=offset, size=size))
+    return base, total, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
+
+
+# Code.
+
+
+def _functions(file: _File, section: str) -> dict[str, int]:
+    """Where each function of a section of code begins, in order."""
+    found = [x for x in file.symbols if x.kind == _FUNCTION and x.section == section]
+    return {x.name: x.value for x in sorted(found, key=lambda x: (x.value, -x.size))}
+
+
+def _sources(file: _File, symbol: str, code: bytes) -> dict[int, SourceLine]:
+    """The source lines that the line table has, without those of the compiler's own functions.
+
+    They have no lines: the table's last one before them, a closing brace, just goes on.
+    """
+    if not file.has(".debug_line"):
+        return {}
+    targets = {offset: target.name for offset, _, target, _ in file.relocations(".debug_line")}
+    table = line_table(file.content(".debug_line"), targets, symbol, size=len(code))
+    starts = [*_functions(file, f".text.{symbol}").items(), ("", len(code))]
+    for (name, start), (_, end) in pairwise(starts):
+        if _COMPILERS_OWN in name:
+            for address in range(start, end, INSTRUCTION_BYTES):
+                table.pop(address, None)
+    return table
+
+
+# Data.
+
+
+def _constant_banks(file: _File, symbol: str) -> dict[str, int]:
+    """The constant banks that a kernel sees, by the names of their sections."""
+    matches = filter(None, map(_CONSTANT_BANK.fullmatch, file.names))
+    return {m[0]: int(m[1]) for m in matches if m[2] in (None, symbol)}
+
+
+def _constants(file: _File, banks: Mapping[str, int]) -> tuple[ConstantVariable, ...]:
+    return tuple(
+        ConstantVariable(name=x.name, bank=banks[x.section], offset=x.value, size=x.size)
+        for x in file.symbols
+        if x.kind == _OBJECT and x.section in banks
+    )
+
+
+def _variables(file: _File) -> dict[str, list[_Symbol]]:
+    """The variables of each section in global memory, in order of address.
+
+    A symbol within another one, such as a second name for it, is no variable of its own.
+    """
+    found: dict[str, list[_Symbol]] = {name: [] for name in _GLOBAL}
+    candidates = [x for x in file.symbols if x.kind == _OBJECT and x.section in _GLOBAL and x.size]
+    for symbol in sorted(candidates, key=lambda x: (x.value, -x.size)):
+        kept = found[symbol.section]
+        if not kept or symbol.value >= kept[-1].value + kept[-1].size:
+            kept.append(symbol)
+    return found
+
+
+def _relocations(
+    file: _File, banks: Mapping[str, int], variables: Mapping[str, Sequence[_Symbol]]
+) -> Iterator[Relocation]:
+    for section in (*banks, *_GLOBAL):
+        for offset, kind, target, explicit in file.relocations(section):
+            if kind not in _ADDRESS_BYTES:
+                raise UnsupportedError(
+                    f"{section} at {offset:#x}: the simulator does not know relocations of type "
+                    f"{kind} (of {target.name!r})"
+                )
+            size = _ADDRESS_BYTES[kind]
+            stored = file.content(section)[offset : offset + size]
+            addend = int.from_bytes(stored, "little") if explicit is None else explicit
+            place: int | str = banks.get(section, "")
+            if section not in banks:
+                place, offset = _located(variables[section], offset)  # noqa: PLW2901
+            name = target.name
+            if target.section in variables:
+                at_symbol = target.kind == _OBJECT
+                name, inside = _located(
+                    variables[target.section], target.value + (0 if at_symbol else addend)
+                )
+                addend = inside + (addend if at_symbol else 0)
+            yield Relocation(place=place, offset=offset, size=size, target=name, addend=addend)
+
+
+def _located(variables: Sequence[_Symbol], offset: int) -> tuple[str, int]:
+    """The variable at an offset of a section, and where in it that is."""
+    for variable in variables:
+        if variable.value <= offset < variable.value + variable.size:
+            return variable.name, offset - variable.value
+    raise UnsupportedError(f"no variable is at {offset:#x} of its section of global memory")
 
 
 def _elf(image: bytes) -> ELFFile:

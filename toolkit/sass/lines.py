@@ -1,7 +1,8 @@
-"""The line table that `-lineinfo` leaves in a cubin: DWARF 2 with extensions of NVIDIA's.
+"""The line table that `-lineinfo` leaves in a cubin: a line program of DWARF 2, section 6.2.
 
 Read here rather than through pyelftools, whose reader wants `.debug_info` beside it, which
-`-lineinfo` does not write.
+`-lineinfo` does not write. NVIDIA adds two extended opcodes about inlined functions (0x90 and
+0x91); they are skipped: the line is that of the innermost function, as `nvdisasm -g` has it.
 """
 
 from __future__ import annotations
@@ -9,29 +10,29 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from toolkit.sass.decode import INSTRUCTION_BYTES
 from toolkit.sass.instruction import SourceLine
-
-INSTRUCTION_BYTES = 16
 
 
 def line_table(
-    data: bytes, targets: Mapping[int, str], symbol: str, size: int
+    data: bytes, targets: Mapping[int, str], symbol: str, *, size: int
 ) -> dict[int, SourceLine]:
     """The source line of each instruction of `symbol`, whose code has `size` bytes.
 
-    `data` is section .debug_line; `targets` names the symbol that each of its addresses, by
-    offset, is relative to.
+    `data` is section .debug_line; `targets` names what each address in it, by offset, is
+    relative to.
     """
     rows = [row for unit in _units(data) for row in _rows(unit, targets) if row.symbol == symbol]
-    rows.sort(key=lambda row: row.address)
-    table = {}
-    ends = [row.address for row in rows[1:]] + [size]
-    for row, end in zip(rows, ends, strict=False):
-        if not row.ends:
-            for address in range(row.address, min(end, size), INSTRUCTION_BYTES):
-                table[address] = row.source
-    return table
+    rows.sort(key=lambda row: row.address)  # stable: of two at one address the latter counts
+    ends = [*(row.address for row in rows[1:]), size]
+    return {
+        address: row.source
+        for row, end in (zip(rows, ends, strict=True) if rows else ())
+        if row.source
+        for address in range(row.address, min(end, size), INSTRUCTION_BYTES)
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,107 +45,134 @@ class _Unit:
     minimum_length: int
     line_base: int
     line_range: int
-    lengths: tuple[int, ...]  # operands of the standard opcodes, from opcode 1 on
+    lengths: bytes  # operands of the standard opcodes, from opcode 1 on
     files: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
+    """From this address on the code is of this line; of none after the end of a sequence."""
+
     symbol: str
     address: int
-    source: SourceLine
-    ends: bool = False
+    source: SourceLine | None
 
 
 def _units(data: bytes) -> Iterator[_Unit]:
     offset = 0
     while offset + 10 <= len(data):
-        length, _, prologue = struct.unpack_from("<IHI", data, offset)
+        length, version, prologue = struct.unpack_from("<IHI", data, offset)
         end = offset + 4 + length
-        minimum, _, line_base, line_range, opcode_base = struct.unpack_from(
-            "<BBbBB", data, offset + 10
-        )
-        tables = offset + 15 + opcode_base - 1
-        yield _Unit(
-            data=data,
-            start=offset + 10 + prologue,
-            end=end,
-            minimum_length=minimum,
-            line_base=line_base,
-            line_range=line_range,
-            lengths=tuple(data[offset + 15 : tables]),
-            files=tuple(_files(data, tables)),
-        )
+        if version in (2, 3):
+            minimum, _, line_base, line_range, opcode_base = struct.unpack_from(
+                "<BBbBB", data, offset + 10
+            )
+            tables = offset + 15 + opcode_base - 1
+            yield _Unit(
+                data=data,
+                start=offset + 10 + prologue,
+                end=end,
+                minimum_length=minimum,
+                line_base=line_base,
+                line_range=line_range,
+                lengths=data[offset + 15 : tables],
+                files=tuple(_files(data, tables)),
+            )
         offset = end
 
 
 def _files(data: bytes, offset: int) -> Iterator[str]:
-    while data[offset]:  # directories
+    """The names of the files, without their folders.
+
+    The folder of a name that the compiler was told is the one in which the process ran then.
+    """
+    while data[offset]:
         offset = data.index(0, offset) + 1
     offset += 1
     while data[offset]:
         end = data.index(0, offset)
         yield data[offset:end].decode(errors="replace")
         offset = end + 1
-        for _ in range(3):  # directory, time, size
+        for _ in range(3):  # folder, time, size
             _, offset = _unsigned(data, offset)
 
 
 def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
-    """The rows of a line program (DWARF 2, section 6.2.5)."""
-    data, offset = unit.data, unit.start
-    opcode_base = len(unit.lengths) + 1
     symbol, address, line, file = "", 0, 1, 1
+    for operation, value in _operations(unit):
+        match operation:
+            case "advance":
+                address += value * unit.minimum_length
+            case "line":
+                line += value
+            case "file":
+                file = value
+            case "address":
+                address = int.from_bytes(unit.data[value : value + 8], "little")
+                symbol = targets.get(value, "")
+            case "row":
+                source = SourceLine(file=unit.files[file - 1], line=line)
+                yield _Row(symbol=symbol, address=address, source=source)
+            case "end":
+                yield _Row(symbol=symbol, address=address, source=None)
+                symbol, address, line, file = "", 0, 1, 1
 
-    def row(*, ends: bool = False) -> _Row:
-        source = SourceLine(file=unit.files[file - 1], line=line)
-        return _Row(symbol=symbol, address=address, source=source, ends=ends)
 
+_Operation = Literal["advance", "line", "file", "address", "row", "end"]
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
+_CONST_ADD_PC, _FIXED_ADVANCE_PC = 8, 9
+_END_SEQUENCE, _SET_ADDRESS = 1, 2  # extended
+
+
+def _operations(unit: _Unit) -> Iterator[tuple[_Operation, int]]:
+    """The operations of a line program; that of "address" is where its 8 bytes stand."""
+    data, offset, special = unit.data, unit.start, len(unit.lengths) + 1
     while offset < unit.end:
-        opcode = data[offset]
-        offset += 1
-        if opcode >= opcode_base:
-            opcode -= opcode_base
-            address += opcode // unit.line_range * unit.minimum_length
-            line += unit.line_base + opcode % unit.line_range
-            yield row()
+        opcode, offset = data[offset], offset + 1
+        if opcode >= special:
+            advance, line = divmod(opcode - special, unit.line_range)
+            yield "advance", advance
+            yield "line", line + unit.line_base
+            yield "row", 0
         elif opcode == 0:
             length, offset = _unsigned(data, offset)
-            match data[offset]:
-                case 1:
-                    yield row(ends=True)
-                    symbol, address, line, file = "", 0, 1, 1
-                case 2:
-                    address = int.from_bytes(data[offset + 1 : offset + length], "little")
-                    symbol = targets.get(offset + 1, "")
+            if data[offset] == _END_SEQUENCE:
+                yield "end", 0
+            elif data[offset] == _SET_ADDRESS:
+                yield "address", offset + 1
             offset += length
-        elif opcode == 1:
-            yield row()
-        elif opcode == 3:
-            change, offset = _signed(data, offset)
-            line += change
-        elif opcode == 8:
-            address += (255 - opcode_base) // unit.line_range * unit.minimum_length
-        elif opcode == 9:
-            address += int.from_bytes(data[offset : offset + 2], "little")
-            offset += 2
         else:
-            values = []
-            for _ in range(unit.lengths[opcode - 1]):
-                value, offset = _unsigned(data, offset)
-                values.append(value)
-            if opcode == 2:
-                address += values[0] * unit.minimum_length
-            elif opcode == 4:
-                file = values[0]
+            operation, offset = _standard(unit, opcode, offset)
+            if operation:
+                yield operation
+
+
+def _standard(unit: _Unit, opcode: int, offset: int) -> tuple[tuple[_Operation, int] | None, int]:
+    """What a standard opcode does, if anything that matters here, and the offset after it."""
+    data = unit.data
+    if opcode == _ADVANCE_LINE:
+        change, offset = _signed(data, offset)
+        return ("line", change), offset
+    if opcode == _FIXED_ADVANCE_PC:
+        (advance,) = struct.unpack_from("<H", data, offset)
+        return ("advance", advance // unit.minimum_length), offset + 2
+    operand = 0
+    for _ in range(unit.lengths[opcode - 1]):
+        operand, offset = _unsigned(data, offset)
+    operations: dict[int, tuple[_Operation, int]] = {
+        _COPY: ("row", 0),
+        _ADVANCE_PC: ("advance", operand),
+        _SET_FILE: ("file", operand),
+        _CONST_ADD_PC: ("advance", (254 - len(unit.lengths)) // unit.line_range),
+    }
+    return operations.get(opcode), offset
 
 
 def _unsigned(data: bytes, offset: int) -> tuple[int, int]:
     """An unsigned LEB128 number, and the offset after it."""
     value = shift = 0
     while True:
-        byte = data[offset]
-        offset += 1
+        byte, offset = data[offset], offset + 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
