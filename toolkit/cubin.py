@@ -30,12 +30,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.decode import INSTRUCTION_BYTES
-from toolkit.sass.instruction import SourceLine
-from toolkit.sass.lines import line_table
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
+
+    from toolkit.sass.instruction import SourceLine
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: bytes of local memory per thread, spills included
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
@@ -365,6 +364,9 @@ def _sources(file: _File, symbol: str, code: bytes) -> dict[int, SourceLine]:
 
     They have no lines: the table's last one before them, a closing brace, just goes on.
     """
+    from toolkit.sass.instruction import INSTRUCTION_BYTES
+    from toolkit.sass.lines import line_table
+
     if not file.has(".debug_line"):
         return {}
     targets = {offset: target.name for offset, _, target, _ in file.relocations(".debug_line")}

@@ -22,6 +22,7 @@ from typing import Any
 
 from analysis.errors import ToolkitError, UnsupportedError
 from toolkit.sass.instruction import (
+    INSTRUCTION_BYTES,
     PT,
     RZ,
     Address,
@@ -34,8 +35,6 @@ from toolkit.sass.instruction import (
     SourceLine,
     Special,
 )
-
-INSTRUCTION_BYTES = 16
 
 _FILES: dict[str, RegisterFile] = {"R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B"}
 _CONSTANT_REGISTERS: dict[str, tuple[RegisterFile, int]] = {

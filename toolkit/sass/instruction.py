@@ -7,6 +7,7 @@ from typing import Literal
 
 RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 
+INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
 
 _CONSTANT_NAMES = {("R", RZ): "RZ", ("UR", URZ): "URZ", ("P", PT): "PT", ("UP", PT): "UPT"}

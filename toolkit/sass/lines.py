@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from toolkit.sass.decode import INSTRUCTION_BYTES
-from toolkit.sass.instruction import SourceLine
+from toolkit.sass.instruction import INSTRUCTION_BYTES, SourceLine
 
 
 def line_table(

@@ -17,9 +17,9 @@ from toolkit.cubin import (
     Variable,
     read_kernel,
 )
-from toolkit.sass.decode import INSTRUCTION_BYTES, decode
+from toolkit.sass.decode import decode
 from toolkit.sass.disassemble import disassemble
-from toolkit.sass.instruction import Immediate, Instruction, Operand, Special
+from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate, Instruction, Operand, Special
 
 __all__ = ["Linked", "Parameter", "Program", "link", "load_program"]
 
