@@ -5,16 +5,17 @@ Two symmetries keep big problems short, and neither is assumed:
 - Blocks of one place in the grid (corner, edge, interior) do the same work. Several of each are
   executed; where their counts differ in a single instruction, every block is executed instead.
 - Per-instruction counts are affine in K among values of K that leave the same remainder in
-  everything that matters: the unrolled step, the tile's depth, the alignment of rows. Where K is
-  large, the blocks are executed at four small values of it, two for the line and two more that
-  must lie on it; where one does not, they are executed at K itself.
+  everything that matters: the unrolled step, the tile's depth, the alignment of rows. Where the
+  blocks would take long, they are executed at four small values of K, two for a line and two more
+  that must lie on it, and a few of them at K itself, which must too; where one does not, all of
+  them are executed at K.
 
 The elements that executed blocks wrote are held against float64 like a GPU's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from pathlib import PurePath
@@ -31,12 +32,13 @@ from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Simulated
 from kernels.registry import Parameters, Selection, Variant
+from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
 from toolkit.host import available_bytes
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, run_blocks
-from toolkit.sass.representatives import Place, agree, places
+from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
@@ -44,16 +46,19 @@ from toolkit.workload import Matrix, TileReference, Workload
 
 Counts = NDArray[Any]
 
-# Thread instructions of the executed blocks, above which K is made smaller: about a second of
-# two cores. Below it the check is of the very product that was asked for.
-FULL_K_BUDGET = 3 * 10**9
-# Of all blocks: what is executed where blocks of one place differ. Ten minutes of two cores.
+# Thread instructions of the chosen blocks above which K is made smaller: a tenth of a second of
+# two cores. A larger budget checks more elements of the very product that was asked for.
+FULL_K_BUDGET = 2 * 10**8
+# Of the few blocks that prove an extrapolation at K itself; beyond it, nothing is executed there.
+ANCHOR_BUDGET = 5 * 10**8
+ANCHORS = 3
+# Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
 
-ALIGNMENT = 8  # floats of a sector: K modulo 8 decides where a row of A begins in one
-STEP = 8  # the naive rungs' unrolled loops
-UNROLLED_PHASES = 4  # how many phases a compiler may make of one loop iteration
+# A row of A begins in a sector by K modulo 8. The naive rungs are unrolled by 8, and compilers
+# make up to four such steps, or short phases, one iteration.
+STEPS_AND_SECTORS = 32
 POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
 
 
@@ -63,22 +68,6 @@ class Simulation:
 
     simulated: Simulated
     check: Check
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Executed:
-    """The counts of each place's blocks at one K, and the verdict on what they wrote."""
-
-    places: Sequence[tuple[Place, Sequence[Counts]]]
-    check: Check
-
-    @property
-    def alike(self) -> bool:
-        return all(agree(counts) for _, counts in self.places)
-
-    @property
-    def blocks(self) -> int:
-        return sum(len(counts) for _, counts in self.places)
 
 
 class LadderSimulator:
@@ -109,7 +98,10 @@ class LadderSimulator:
         return Workload(replace(self.workload.problem, k=k), self.workload.seed)
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
-        """A and B, read-only, padded up to the executed shape; the last shapes are kept."""
+        """A and B, read-only, padded up to the executed shape; kept for the next rung.
+
+        Raises ShapeError where they do not fit into memory.
+        """
         if executed not in self._matrices:
             _check_room(executed)
             a, b = (matrix.view() for matrix in workload.padded(executed))
@@ -124,6 +116,24 @@ class LadderSimulator:
         return self._references[key]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What blocks did at one K: the counts of each group's members, and verdicts on their tiles."""
+
+    k: int
+    groups: Sequence[Sequence[Counts]]
+    verdicts: Sequence[Check]
+
+    @property
+    def blocks(self) -> int:
+        return sum(map(len, self.groups))
+
+    @property
+    def alike(self) -> bool:
+        """Whether the members of each group counted the same, instruction by instruction."""
+        return all(map(agree, self.groups))
+
+
 class _Rung:
     """One rung with its parameters, its machine code and its grid."""
 
@@ -134,83 +144,89 @@ class _Rung:
         self.problem = ladder.workload.problem
         self.executed = variant.executed(self.problem)
         self.geometry = variant.geometry(parameters, self.executed)
-        self.translated = translate(cubin)
         self.counts = variant.access_counts(parameters, self.executed)
+        self.cost = instructions_per_block(self.counts, self.geometry)
+        self.places = places(self.geometry.grid)
+        self.translated = translate(cubin)
 
     def simulate(self) -> Simulation:
-        chosen = places(self.geometry.grid)
-        members = sum(len(place.members) for place in chosen)
-        note = ""
-        if members * instructions_per_block(self.counts, self.geometry) > FULL_K_BUDGET:
-            points = k_points(self.executed.k, period(self.counts))
-            if points:
-                found = self._along_k(chosen, points)
-                if found is not None:
-                    return found
-                note = "; counts are not affine in K, so it was not shortened"
-        return self._at_full_k(chosen, note)
+        members = sum(len(place_.members) for place_ in self.places)
+        points = k_points(self.executed.k, period(self.counts))
+        if not points or members * self.cost <= FULL_K_BUDGET:
+            return self._at_full_k()
+        return self._from_small_k(points) or self._at_full_k(
+            "; counts are not affine in K, so that nothing was extrapolated"
+        )
 
-    def _along_k(self, chosen: Sequence[Place], points: Sequence[int]) -> Simulation | None:
-        """From small values of K, None where blocks differ or counts leave the line."""
-        runs = {k: self._execute(k, chosen) for k in points}
-        wrong = next((run for run in runs.values() if not run.check.passed), None)
-        last = runs[points[-1]]
-        total = np.zeros_like(last.places[0][1][0])
-        for index, (place_, _) in enumerate(last.places):
-            along = {k: run.places[index][1][0] for k, run in runs.items()}
-            fitted = affine(along, self.executed.k)
-            if fitted is None or not all(run.alike for run in runs.values()):
+    def _from_small_k(self, points: Sequence[int]) -> Simulation | None:
+        """From small values of K and a few blocks at K, None where counts leave their line."""
+        runs = [self._execute(k, [place_.members for place_ in self.places]) for k in points]
+        if not all(run.alike for run in runs):
+            return None
+        at_k: list[Any] = [
+            affine({run.k: run.groups[n][0] for run in runs}, self.executed.k)
+            for n in range(len(self.places))
+        ]
+        anchors = self._anchors()
+        anchored = self._execute(self.executed.k, [self.places[n].members[-1:] for n in anchors])
+        total = np.zeros_like(runs[0].groups[0][0])
+        for place_, fitted in zip(self.places, at_k, strict=True):
+            if fitted is None:
                 return None
             add(total, fitted, place_.population)
-        *first, final = (f"{k:,}" for k in points)
-        basis = (
-            f"{self._of_blocks(last.blocks)} executed at K = {', '.join(first)} and {final} "
-            f"instead of {self.executed.k:,}: every instruction's counts are affine in K, "
-            "fitted on two of these and verified on the others"
+        proofs = zip(anchors, anchored.groups, strict=True)
+        if not all(agree([at_k[n], counts]) for n, (counts,) in proofs):
+            return None
+        return self._simulation(
+            total, runs[0], self._basis_of(runs, anchored), self._verdict([anchored, *runs])
         )
-        check = (wrong or last).check
-        return self._simulation(total, basis + _rest(last.blocks, self.geometry), last, check)
 
-    def _at_full_k(self, chosen: Sequence[Place], note: str) -> Simulation:
-        run = self._execute(self.executed.k, chosen)
-        reason = ""
+    def _anchors(self) -> list[int]:
+        """The places of which a block is executed at K itself: the largest, and corners."""
+        affordable = min(ANCHORS, int(ANCHOR_BUDGET / self.cost))
+        if not _has_room(self.executed):
+            return []
+        largest = max(range(len(self.places)), key=lambda n: self.places[n].population)
+        return list(dict.fromkeys([largest, len(self.places) - 1, 0]))[:affordable]
+
+    def _at_full_k(self, note: str = "") -> Simulation:
+        run = self._execute(self.executed.k, [place_.members for place_ in self.places])
+        populations, reason = [place_.population for place_ in self.places], ""
         if not run.alike:
-            run = self._all_blocks(run)
+            run = self._all_blocks()
+            populations = [1] * run.blocks
             reason = ": blocks of one place in the grid (corner, edge, interior) differ"
-        total = np.zeros_like(run.places[0][1][0])
-        for place_, counts in run.places:
-            for count in counts:
-                add(total, count, 1)
-            add(total, counts[0], place_.population - len(counts))
-        rest = _rest(run.blocks, self.geometry) if not reason else ""
-        basis = f"{self._of_blocks(run.blocks)} executed{reason}{rest}{note}"
-        return self._simulation(total, basis, run, run.check)
+        total = np.zeros_like(run.groups[0][0])
+        for population, counts in zip(populations, run.groups, strict=True):
+            add(total, counts[0], population)
+        basis = f"{self._of_blocks(run.blocks)} executed{reason}{self._others(run.blocks)}{note}"
+        return self._simulation(total, run, basis, self._verdict([run]))
 
-    def _all_blocks(self, some: _Executed) -> _Executed:
+    def _all_blocks(self) -> _Run:
         blocks = self.geometry.blocks
-        needed = instructions_per_block(self.counts, self.geometry) * blocks
-        if needed > ALL_BLOCKS_BUDGET:
+        if self.cost * blocks > ALL_BLOCKS_BUDGET:
             raise ShapeError(
                 f"blocks of one place in the grid differ, and all {blocks:,} would take about "
-                f"{needed:.1e} thread instructions: take a smaller shape"
+                f"{self.cost * blocks:.1e} thread instructions: take a smaller shape"
             )
-        everything = [Place(population=1, members=(block,)) for block in range(blocks)]
-        return self._execute(self.executed.k, everything)
+        return self._execute(self.executed.k, [(block,) for block in range(blocks)])
 
-    def _execute(self, k: int, chosen: Sequence[Place]) -> _Executed:
-        """Run the members of the places at K = k and check what they wrote."""
-        padding = self.executed.k - self.problem.k
-        workload = self.ladder.at(k - padding)
+    def _execute(self, k: int, groups: Sequence[Sequence[int]]) -> _Run:
+        """Run groups of blocks at K = k and look at what they wrote."""
+        blocks = [block for group in groups for block in group]
+        if not blocks:
+            return _Run(k=k, groups=(), verdicts=())
+        workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         shape = replace(self.executed, k=k)
         a, b = self.ladder.matrices(workload, shape)
-        blocks = [block for place_ in chosen for block in place_.members]
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
         bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
         counts = iter(self._run(bound, blocks))
-        return _Executed(
-            places=[(place_, [next(counts) for _ in place_.members]) for place_ in chosen],
-            check=self._check(workload, c, tiles, k),
+        return _Run(
+            k=k,
+            groups=[[next(counts) for _ in group] for group in groups],
+            verdicts=list(self._verdicts(workload, c, tiles)),
         )
 
     def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Counts]:
@@ -227,33 +243,54 @@ class _Rung:
             raise LaunchError(describe(error.fault, self.translated, bound)) from None
         return [run.counts for run in runs]
 
-    def _check(
-        self, workload: Workload, c: Matrix, tiles: Sequence[tuple[range, range]], k: int
-    ) -> Check:
-        """The verdict on the elements of C that the executed blocks own."""
-        problem = workload.problem
-        verdicts = []
-        for rows, columns in dict.fromkeys(tiles):
-            inside = range(columns.start, min(columns.stop, problem.n))
+    def _verdicts(
+        self, workload: Workload, c: Matrix, tiles: Sequence[tuple[range, range]]
+    ) -> Iterator[Check]:
+        """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
+        for rows, columns in tiles:
+            inside = range(columns.start, min(columns.stop, workload.problem.n))
             if rows and inside:
-                reference = self.ladder.reference(workload, rows, inside)
-                verdicts.append(reference.check(c))
-        assert verdicts, "no executed block owns an element of C"
-        return merged(verdicts, self._checked(len(tiles), k))
+                yield self.ladder.reference(workload, rows, inside).check(c)
 
-    def _checked(self, blocks: int, k: int) -> str:
-        shorter = f" at K = {k:,}" if k != self.executed.k else ""
-        return f"on the elements of {self._of_blocks(blocks)}{shorter}, executed on the CPU"
+    # What is said of it.
+
+    def _verdict(self, runs: Sequence[_Run]) -> Check:
+        """One verdict on all runs, which says on what: blocks at K itself, and at small K."""
+        at_k = [
+            self._of_blocks(run.blocks) for run in runs if run.k == self.executed.k and run.blocks
+        ]
+        small = [run for run in runs if run.k != self.executed.k]
+        looked_at = at_k
+        if small:
+            blocks = f"{small[0].blocks:,}" if at_k else self._of_blocks(small[0].blocks)
+            looked_at = [*at_k, f"{blocks} at K = {_values(small)}"]
+        where = f"on the elements of {', and of '.join(looked_at)}, executed on the CPU"
+        return merged([verdict for run in runs for verdict in run.verdicts], where)
+
+    def _basis_of(self, runs: Sequence[_Run], anchored: _Run) -> str:
+        plural = "s" if anchored.blocks > 1 else ""
+        anchors = f" and by {anchored.blocks} block{plural} at K itself" if anchored.blocks else ""
+        return (
+            f"{self._of_blocks(runs[0].blocks)} executed at K = {_values(runs)} instead of "
+            f"{self.executed.k:,}: every instruction's counts are affine in K, fitted on two of "
+            f"these and verified by the others{anchors}{self._others(runs[0].blocks)}"
+        )
+
+    def _others(self, executed: int) -> str:
+        if executed == self.geometry.blocks:
+            return ""
+        return (
+            "; the other blocks count like those of their place in the grid (corner, edge, "
+            "interior), which agreed instruction by instruction"
+        )
 
     def _of_blocks(self, executed: int) -> str:
         everything = self.geometry.blocks
         if everything == 1:
             return "the one block"
-        if executed == everything:
-            return f"all {everything:,} blocks"
-        return f"{executed:,} of {everything:,} blocks"
+        return f"{'all' if executed == everything else f'{executed:,} of'} {everything:,} blocks"
 
-    def _simulation(self, counts: Counts, basis: str, run: _Executed, check: Check) -> Simulation:
+    def _simulation(self, counts: Counts, run: _Run, basis: str, check: Check) -> Simulation:
         instructions = instruction_counts(self.translated, counts)
         cubin = self.translated.cubin
         return Simulation(
@@ -270,13 +307,8 @@ class _Rung:
         )
 
 
-def _rest(executed: int, geometry: Geometry) -> str:
-    if executed == geometry.blocks:
-        return ""
-    return (
-        "; the other blocks count like those of their place in the grid (corner, edge, interior), "
-        "which agreed instruction by instruction"
-    )
+def _values(runs: Sequence[_Run]) -> str:
+    return text.listing([f"{run.k:,}" for run in runs])
 
 
 # Along K.
@@ -292,7 +324,7 @@ def instructions_per_block(counts: AccessCounts, geometry: Geometry) -> float:
 def period(counts: AccessCounts) -> int:
     """What values of K must differ by, so that whole steps and phases lie between them."""
     depth = counts.tiling.depth if counts.tiling else 0
-    return lcm(ALIGNMENT, STEP, depth or 1) * UNROLLED_PHASES
+    return lcm(STEPS_AND_SECTORS, depth or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:
@@ -305,31 +337,28 @@ def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
     """The counts at `k` on the line through the first two points, in exact integers.
 
     None unless each other point lies on that line too, for every instruction and quantity, and
-    no count at `k` is negative. `counts` maps at least three values of K, the first two of them
-    one step apart, to counts; `k` and the others are whole steps away.
+    no count at `k` is negative. `counts` maps at least three values of K to counts; all of them
+    and `k` are whole steps apart, the first two one step.
     """
     first, second, *others = sorted(counts)
     assert others, "a line through two points proves nothing"
-    step = second - first
     names = counts[first].dtype.names or ()
+    found = np.zeros_like(counts[first])
+    for name in names:
+        start = counts[first][name].astype(np.int64)
+        slope = counts[second][name].astype(np.int64) - start
 
-    def on_line(at: int) -> Counts:
-        steps, remainder = divmod(at - first, step)
-        assert not remainder, f"K = {at} is no whole step of {step} from {first}"
-        found = np.zeros_like(counts[first])
-        for name in names:
-            start = counts[first][name].astype(np.int64)
-            slope = counts[second][name].astype(np.int64) - start
-            values = start + steps * slope
-            if (values < 0).any():
-                return np.zeros(0, dtype=found.dtype)
-            found[name] = values.astype(np.uint64)
-        return found
+        def on_line(at: int, start: Any = start, slope: Any = slope) -> Any:
+            steps, remainder = divmod(at - first, second - first)
+            assert not remainder, f"K = {at} is not on the grid of {first} and {second}"
+            return start + steps * slope
 
-    if not all(np.array_equal(on_line(other), counts[other]) for other in others):
-        return None
-    found = on_line(k)
-    return found if found.size else None
+        if any((on_line(other) != counts[other][name]).any() for other in others):
+            return None
+        if (on_line(k) < 0).any():
+            return None
+        found[name] = on_line(k)
+    return found
 
 
 def add(total: Counts, counts: Counts, times: int) -> None:
@@ -373,11 +402,20 @@ def _poisoned(shape: Gemm, tiles: Sequence[tuple[range, range]]) -> Matrix:
     return c
 
 
+def _has_room(shape: Gemm) -> bool:
+    """Whether memory is free for A and B."""
+    available = available_bytes()
+    return available is None or _input_bytes(shape) <= available
+
+
+def _input_bytes(shape: Gemm) -> int:
+    return FLOAT_BYTES * (shape.a_elements + shape.b_elements)
+
+
 def _check_room(shape: Gemm) -> None:
-    needed, available = FLOAT_BYTES * (shape.a_elements + shape.b_elements), available_bytes()
-    if available is not None and needed > available:
+    if not _has_room(shape):
         raise ShapeError(
-            f"A and B take {needed / 1e9:.1f} GB at {shape}, {available / 1e9:.1f} GB are free: "
+            f"A and B take {_input_bytes(shape) / 1e9:.1f} GB at {shape}, which are not free: "
             "take a smaller shape"
         )
 
@@ -406,9 +444,9 @@ def line_counters(
     found = []
     for (file, line), counters in by_line(instructions).items():
         name = PurePath(file).name
-        is_own = name == variant.file and 0 < line <= len(lines)
         counted = {name: count for name, count in counters.items() if count}
         if counted:
-            text = lines[line - 1].strip() if is_own else ""
-            found.append(LineCounters(file=name, line=line, text=text, counters=counted))
+            is_own = name == variant.file and 0 < line <= len(lines)
+            shown = lines[line - 1].strip() if is_own else ""
+            found.append(LineCounters(file=name, line=line, text=shown, counters=counted))
     return tuple(found)

@@ -1,0 +1,346 @@
+"""A few blocks, and a few values of K, that stand for the whole launch; and when they do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.access import Tiling
+from analysis.counters import totals
+from analysis.devices import find_device
+from analysis.errors import LaunchError, ShapeError
+from analysis.problem import Gemm, parse_shape
+from analysis.result import Check
+from kernels import LADDER, Selection, Variant, parse_selection
+from kernels.warps import one_thread_per_element
+from toolkit import simulated_ladder
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.sass.core import COUNT
+from toolkit.simulated_ladder import LadderSimulator, Simulation, affine, k_points, merged, period
+from toolkit.simulator import Simulator
+from toolkit.theory_bench import compile_for
+from toolkit.workload import Workload
+
+DEVICE = find_device("rtx-3090")
+RAGGED = "300x333x65"
+
+
+def simulated(label: str, shape: str, device: Any = DEVICE) -> Simulation:
+    selection = parse_selection(label)
+    cubin = compile_for(device, selection)
+    return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(cubin, selection)
+
+
+def whole_counters(label: str, shape: str) -> dict[str, int]:
+    """The counters of all blocks, executed one and all."""
+    selection = parse_selection(label)
+    return all_executed(compile_for(DEVICE, selection), selection, shape)
+
+
+def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, int]:
+    variant, problem = selection.variant, parse_shape(shape)
+    assert isinstance(variant, Variant)
+    executed = variant.executed(problem)
+    a, b = Workload(problem, 3).padded(executed)
+    sizes = map(np.int32, (executed.m, executed.n, executed.k))
+    c = np.full((executed.m, executed.n), np.nan, np.float32)
+    execution = Simulator(arch=DEVICE.sm_arch).run(
+        cubin,
+        variant.geometry(selection.parameters, executed),
+        [a, b, c, *sizes, np.float32(1), np.float32(0)],
+    )
+    return dict(execution.counters)
+
+
+RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
+
+
+@pytest.mark.parametrize("label", [*RUNGS, "tiled:tile=8", "coarsened-1d:bk=16,tm=8"])
+def test_representative_blocks_count_like_all_blocks(label: str) -> None:
+    found = simulated(label, RAGGED)
+    assert found.simulated.counters == whole_counters(label, RAGGED)
+    assert found.check.passed
+
+
+def test_the_basis_says_what_was_executed_and_the_check_on_what() -> None:
+    found = simulated("tiled", "512x512x64")
+    blocks = found.simulated.blocks_executed
+    assert 9 <= blocks < 256
+    assert found.simulated.basis == (
+        f"{blocks} of 256 blocks executed; the other blocks count like those of their place in "
+        "the grid (corner, edge, interior), which agreed instruction by instruction"
+    )
+    assert found.check.bound.endswith(
+        f"; on the elements of {blocks} of 256 blocks, executed on the CPU"
+    )
+    assert found.simulated.architecture == "sm_86"
+    assert found.simulated.compiler.startswith("NVRTC ")
+
+
+def test_few_blocks_are_all_executed() -> None:
+    found = simulated("one-block", "20x30x40")
+    assert found.simulated.blocks_executed == 1
+    assert found.simulated.basis == "the one block executed"
+    assert simulated("tiled", "40x40x40").simulated.basis == "all 4 blocks executed"
+
+
+def test_lines_carry_their_source_and_sum_to_the_launch() -> None:
+    found = simulated("vectorized", "256x256x64").simulated
+    assert {line.file for line in found.lines} == {"07_vectorized.cu"}
+    by_text = {line.text: line.counters for line in found.lines}
+    ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    assert by_text["sum[i][j] += a[i] * b[j];"][ffma] == 256 * 256 * 64
+    for name, count in found.counters.items():
+        assert count >= sum(line.counters.get(name, 0) for line in found.lines)
+    assert all(all(line.counters.values()) for line in found.lines)
+
+
+# Along K.
+
+
+@pytest.fixture
+def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every K is too large."""
+    monkeypatch.setattr(simulated_ladder, "FULL_K_BUDGET", 0)
+
+
+@pytest.mark.parametrize("label", RUNGS)
+@pytest.mark.parametrize("shape", ["256x256x2048", "200x136x1027"])
+def test_counts_extrapolated_along_k_are_those_of_full_execution(
+    label: str, shape: str, short_of_time: None
+) -> None:
+    found = simulated(label, shape)
+    assert "instead of " in found.simulated.basis
+    assert found.simulated.counters == whole_counters(label, shape)
+    assert found.check.passed
+
+
+@pytest.mark.parametrize(
+    ("label", "per_element", "anchors"),
+    [
+        ("naive-coalesced", 65536, " and by 1 block at K itself;"),
+        ("vectorized", 65536 + 1, ";"),  # one for beta; a block at K would take too long
+    ],
+)
+def test_a_very_deep_product_takes_no_time(label: str, per_element: int, anchors: str) -> None:
+    found = simulated(label, "512x512x65536")
+    ffma = found.simulated.counters["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
+    assert ffma == 512 * 512 * per_element
+    assert (
+        "blocks executed at K = 64, 96, 128 and 192 instead of 65,536: every instruction's counts "
+        f"are affine in K, fitted on two of these and verified by the others{anchors}"
+    ) in found.simulated.basis
+    assert found.check.passed
+    assert " at K = 64, 96, 128 and 192, executed on the CPU" in found.check.bound
+
+
+def test_a_small_k_is_executed_as_it_is(short_of_time: None) -> None:
+    assert "instead of" not in simulated("tiled", "256x256x192").simulated.basis
+
+
+def test_values_of_k_leave_the_same_remainder() -> None:
+    assert k_points(65536, 32) == [64, 96, 128, 192]
+    assert k_points(65537, 32) == [65, 97, 129, 193]
+    assert k_points(192, 32) == []
+    assert k_points(193, 32) == []  # 65, 97, 129 and 193 itself
+    assert k_points(224, 32) == [64, 96, 128, 192]
+
+
+@pytest.mark.parametrize(
+    ("label", "steps"),
+    [("naive-coalesced", 32), ("tiled", 32), ("coarsened-1d:bk=16", 32)],
+)
+def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int) -> None:
+    selection = parse_selection(label)
+    assert isinstance(selection.variant, Variant)
+    shape = Gemm(m=256, n=256, k=256)
+    assert period(selection.variant.access_counts(selection.parameters, shape)) == steps
+
+
+def counts(*executed: int) -> Any:
+    found = np.zeros(len(executed), dtype=COUNT)
+    found["executed"] = executed
+    found["sectors"] = np.array(executed) * 3
+    return found
+
+
+def test_a_line_must_hold_every_point() -> None:
+    points = {10: counts(5, 20), 12: counts(5, 24), 14: counts(5, 28), 18: counts(5, 36)}
+    assert np.array_equal(affine(points, 1010), counts(5, 2020))  # 2 per step of 2 and 20 at 10
+    assert affine(points | {18: counts(5, 37)}, 1010) is None
+    bent = counts(5, 36)
+    bent["sectors"][1] += 1
+    assert affine(points | {18: bent}, 1010) is None
+
+
+def test_a_count_that_would_fall_below_zero_is_on_no_line() -> None:
+    points = {2: counts(9), 3: counts(6), 4: counts(3)}
+    assert np.array_equal(affine(points, 5), counts(0))
+    assert affine(points, 6) is None
+
+
+# Kernels that were made up for what they do wrong.
+
+HEAD = """
+extern "C" __global__ void made(const float* A, const float* B, float* C, int M, int N, int K,
+                                float alpha, float beta)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || col >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+"""
+RIGHT = "C[row * N + col] = alpha * sum; }"
+EXTRA = "float extra = 0; for (int i = 0; i < %s; ++i) extra += A[i %% 7]; sum += 0.0f * extra;"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made(Variant):
+    """A variant whose source is given."""
+
+    text: str = ""
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+
+def kernel(body: str) -> tuple[Cubin, Selection]:
+    """A naive kernel in blocks of 16×16, with `body` after its products."""
+    variant = Made(
+        name="made", rung=1, title="Made", idea="made up", file="made.cu", entry="made",
+        tiling=lambda p: Tiling(block_m=16, block_n=16), warp=one_thread_per_element,
+        text=HEAD + body,
+    )  # fmt: skip
+    cubin = compile_cubin(variant.source, name="made.cu", kernel="made", arch="sm_86")
+    return cubin, Selection(variant=variant)
+
+
+def made(body: str, shape: str) -> Simulation:
+    return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(*kernel(body))
+
+
+def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time: None) -> None:
+    body = EXTRA % "(K / 16) * (K / 16)" + RIGHT
+    found = made(body, "64x64x256")
+    assert "instead of" not in found.simulated.basis
+    assert found.simulated.basis.endswith(
+        "; counts are not affine in K, so that nothing was extrapolated"
+    )
+    assert found.check.passed
+    assert found.simulated.counters == all_executed(*kernel(body), "64x64x256")
+
+
+def test_blocks_of_one_place_that_differ_are_all_executed() -> None:
+    body = EXTRA % "blockIdx.x" + RIGHT
+    found = made(body, "128x128x32")
+    assert found.simulated.blocks_executed == 64
+    assert found.simulated.basis == (
+        "all 64 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
+    )
+    assert found.simulated.counters == all_executed(*kernel(body), "128x128x32")
+
+
+def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simulated_ladder, "ALL_BLOCKS_BUDGET", 1000)
+    with pytest.raises(
+        ShapeError, match="blocks of one place in the grid differ, and all 64 would"
+    ):
+        made(EXTRA % "blockIdx.x" + RIGHT, "128x128x32")
+
+
+@pytest.mark.parametrize(
+    ("body", "row", "column"),
+    [
+        ("if (row != 17 || col != 33) " + RIGHT, 17, 33),  # NaN is left in one element
+        ("sum += row == 127 && col == 3 ? 1e-3f : 0;" + RIGHT, 127, 3),
+        ("sum += row == 3 && col == 99 ? 1e38f * 1e38f : 0;" + RIGHT, 3, 99),
+    ],
+)
+def test_a_wrong_element_of_an_executed_block_fails(body: str, row: int, column: int) -> None:
+    check = made(body, "128x112x32").check
+    assert (check.passed, check.worst_row, check.worst_column) == (False, row, column)
+
+
+def test_a_wrong_result_at_a_small_k_fails_too(short_of_time: None) -> None:
+    check = made("sum += K == 96;" + RIGHT, "64x64x256").check
+    assert not check.passed
+    assert check.bound.endswith(
+        " blocks, and of 15 at K = 64, 96, 128 and 192, executed on the CPU"
+    )
+
+
+def test_a_store_to_an_input_is_a_fault() -> None:
+    with pytest.raises(LaunchError, match="made"):
+        made("((float*)A)[row] = sum;" + RIGHT, "32x32x32")
+
+
+def test_a_load_beyond_a_matrix_is_a_fault() -> None:
+    with pytest.raises(LaunchError, match="made"):
+        made("sum += 0 * A[M * K + row];" + RIGHT, "32x32x32")
+
+
+def test_matrices_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 1000)
+    with pytest.raises(ShapeError, match=r"A and B take 0\.0 GB at 64x64x64, which are not free"):
+        simulated("tiled", "64x64x64")
+
+
+def test_the_matrices_stay_as_they_were_and_are_not_copied() -> None:
+    workload = Workload(Gemm(m=64, n=64, k=64), 3)
+    before = workload.a.copy()
+    ladder = LadderSimulator(workload)
+    selection = parse_selection("tiled")
+    ladder.simulate(compile_for(DEVICE, selection), selection)
+    assert np.array_equal(workload.a, before)
+    a, b = ladder.matrices(workload, workload.problem)
+    assert np.shares_memory(a, workload.a)
+    assert np.shares_memory(b, workload.b)
+    assert not a.flags.writeable
+    assert workload.a.flags.writeable
+
+
+def verdict(**more: Any) -> Check:
+    values: dict[str, Any] = {
+        "passed": True, "worst_ratio": 0.1, "worst_row": 1, "worst_column": 2,
+        "max_absolute_error": 1e-6, "bound": "a bound",
+    }  # fmt: skip
+    return Check(**(values | more))
+
+
+def test_the_worst_of_several_verdicts_counts() -> None:
+    worse = verdict(worst_ratio=0.3, worst_row=8, max_absolute_error=1e-7)
+    found = merged([verdict(), worse, verdict()], "on two blocks")
+    assert found == replace(worse, max_absolute_error=1e-6, bound="a bound; on two blocks")
+    lost = verdict(passed=False, worst_ratio=None, worst_row=5, max_absolute_error=None)
+    assert merged([worse, lost], "x") == replace(lost, bound="a bound; x")
+    assert merged([lost, verdict(passed=False, worst_ratio=9.0)], "x").worst_row == 5
+
+
+def test_totals_have_every_counter() -> None:
+    assert simulated("tiled", "32x32x32").simulated.counters.keys() == totals([]).keys()
+
+
+def test_without_room_for_whole_rows_small_values_of_k_are_enough(
+    monkeypatch: pytest.MonkeyPatch, short_of_time: None
+) -> None:
+    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 4 * 256 * 1000)
+    found = simulated("tiled", "256x256x2048")
+    assert found.simulated.basis.count("verified by the others;") == 1  # no block at K itself
+    assert found.check.bound.endswith(
+        "; on the elements of 20 of 64 blocks at K = 64, 96, 128 and 192, executed on the CPU"
+    )
+
+
+def test_a_line_that_k_itself_leaves_is_none(
+    monkeypatch: pytest.MonkeyPatch, short_of_time: None
+) -> None:
+    body = EXTRA % "(K > 200 ? 3 : 0)" + RIGHT
+    found = made(body, "64x64x256")
+    assert found.simulated.basis.endswith("so that nothing was extrapolated")
+    assert found.simulated.counters == all_executed(*kernel(body), "64x64x256")
