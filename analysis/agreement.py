@@ -207,39 +207,42 @@ class _Side:
         )
         if not self.patterns:
             return
-        requests = sum(p.requests for p in self.patterns)
-        issued = sum(a.requests if self.space == "global" else a.executed for a in self.machine)
-        idle = self._idle(issued)
-        causes = [cause for cause in (widths, idle) if cause]
-        is_known = of_widths and self._may_be_idle(issued)
-        yield _compared(
-            self.subject,
-            "requests" if self.space == "global" else "warp instructions",
-            requests,
+        is_global = self.space == "global"
+        requests = sum(a.requests for a in self.machine)
+        issued = requests if is_global else sum(a.executed for a in self.machine)
+        causes = [widths, self._idle(requests), self._switched_off(issued - requests)]
+        is_known = of_widths and self._may_be_idle(requests)
+        yield self._caused(
+            "requests" if is_global else "warp instructions",
+            sum(p.requests for p in self.patterns),
             issued,
-            "; ".join(causes),
-            is_explained=is_known and bool(causes),
+            causes,
+            is_known=is_known,
         )
-        if self.space == "shared":
-            wavefronts = sum(p.requests * (p.wavefronts or 0) for p in self.patterns)
-            passed = sum(a.wavefronts for a in self.machine)
-            yield _compared(
-                self.subject,
-                "wavefronts",
-                wavefronts,
-                passed,
-                "; ".join(causes),
-                is_explained=is_known and bool(causes),
-            )
-            return
-        causes += [cause for cause in (self._misaligned(),) if cause]
-        yield _compared(
+        if is_global:
+            causes.append(self._misaligned())
+        yield self._caused(
+            "sectors" if is_global else "wavefronts",
+            sum(
+                p.requests * ((p.sectors if is_global else p.wavefronts) or 0)
+                for p in self.patterns
+            ),
+            sum(a.sectors if is_global else a.wavefronts for a in self.machine),
+            causes,
+            is_known=is_known,
+        )
+
+    def _caused(
+        self, quantity: str, closed_form: int, simulated: int, causes: list[str], *, is_known: bool
+    ) -> Comparison:
+        reason = "; ".join(filter(None, causes))
+        return _compared(
             self.subject,
-            "sectors",
-            sum(p.requests * (p.sectors or 0) for p in self.patterns),
-            sum(a.sectors for a in self.machine),
-            "; ".join(causes),
-            is_explained=is_known and bool(causes),
+            quantity,
+            closed_form,
+            simulated,
+            reason,
+            is_explained=is_known and bool(reason),
         )
 
     def _widths(self) -> str:
@@ -258,19 +261,23 @@ class _Side:
             else ""
         )
 
-    def _idle(self, issued: int) -> str:
-        """How full the warps are, where they are not."""
+    def _idle(self, requests: int) -> str:
+        """How full the warps are that reach memory, where they are not."""
         lanes = sum(a.lanes for a in self.machine)
-        if not issued or lanes == WARP_SIZE * issued:
+        if lanes == WARP_SIZE * requests:
             return ""
-        off = sum(a.executed - a.requests for a in self.machine)
-        switched_off = f", none in {off:,}" if off and self.space == "shared" else ""
-        return f"guards leave {lanes / issued:.4g} of 32 lanes on average{switched_off}"
+        return f"guards leave {lanes / requests:.4g} of 32 lanes on average"
 
-    def _may_be_idle(self, issued: int) -> bool:
+    def _may_be_idle(self, requests: int) -> bool:
         """Whether idle lanes are no riddle: there are none, or tiles reach beyond a matrix."""
         lanes = sum(a.lanes for a in self.machine)
-        return lanes == WARP_SIZE * issued or self.counts.has_edges is not False
+        return lanes == WARP_SIZE * requests or self.counts.has_edges is not False
+
+    def _switched_off(self, instructions: int) -> str:
+        """Instructions of warps that take no part: the other branch of a guard, as it were."""
+        if not instructions:
+            return ""
+        return f"{instructions:,} more are issued with every lane's guard off"
 
     def _misaligned(self) -> str:
         """The rows that begin off a sector's boundary, so that a warp touches one sector more."""
