@@ -14,7 +14,7 @@ from toolkit.cubin import kernel_symbols, parameters
 
 sys.path.append(str(Path(__file__).parent))
 from case import CORPUS, Case, Near
-from cases import CASES, COUNTED
+from cases import CASES, COUNTED, find
 from compiled import compiled, of_file
 from inventory import ARCHITECTURES
 
@@ -76,3 +76,9 @@ def test_near_takes_no_nan_and_no_wrong_infinity() -> None:
     got = np.array([1.4, np.inf, np.nan, np.inf], np.float32)
     assert not near.wrong(got).any()
     assert near.wrong(np.array([np.nan, -np.inf, 0, -np.inf], np.float32)).all()
+
+
+@pytest.mark.parametrize("name", ["spills_300", "local_array_140", "local_bytes_140"])
+def test_kernels_of_local_memory_use_it(name: str) -> None:
+    for arch in ARCHITECTURES:
+        assert compiled(find(name), arch).resources.local_bytes > 0

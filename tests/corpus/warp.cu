@@ -84,12 +84,11 @@ extern "C" __global__ void aggregated_atomics(int* counts, const int* keys, int 
 
 extern "C" __global__ void lane_registers(unsigned* out)
 {
-    unsigned lane, lt, le, gt, ge, eq, warp;
+    unsigned lane, lt, le, gt, ge, eq;
     asm volatile(
-        "mov.u32 %0, %%laneid;\n mov.u32 %1, %%lanemask_lt;\n mov.u32 %2, %%lanemask_le;\n mov.u32 %3, "
-        "%%lanemask_gt;\n"
-        "mov.u32 %4, %%lanemask_ge;\n mov.u32 %5, %%lanemask_eq;\n mov.u32 %6, %%warpid;"
-        : "=r"(lane), "=r"(lt), "=r"(le), "=r"(gt), "=r"(ge), "=r"(eq), "=r"(warp));
+        "mov.u32 %0, %%laneid; mov.u32 %1, %%lanemask_lt; mov.u32 %2, %%lanemask_le;"
+        "mov.u32 %3, %%lanemask_gt; mov.u32 %4, %%lanemask_ge; mov.u32 %5, %%lanemask_eq;"
+        : "=r"(lane), "=r"(lt), "=r"(le), "=r"(gt), "=r"(ge), "=r"(eq));
     unsigned* mine = out + 6 * (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
     mine[0] = lane;
     mine[1] = lt;

@@ -34,7 +34,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
-from cases import COUNTED, find
+from cases import COUNTED, RACING, find
 
 ARCHITECTURE, CHIP = "sm_90", "gh100"
 OPTIONS = ("-lineinfo",)
@@ -181,6 +181,7 @@ def corpus_launches(folder: Path) -> Iterator[Entry]:
             "group": "corpus",
             "label": case.name,
             "case": case.name,
+            "racing": case.kernel in RACING,
             "defines": {},
             **code(folder, Path(case.file).stem, case.file, case.source, case.kernel, {}),
             "grid": case.grid,
