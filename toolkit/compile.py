@@ -31,9 +31,11 @@ from analysis.errors import (
 from analysis.result import Resources
 from toolkit.cache import cached, keep
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
+from toolkit.headers import explained, include_options, includes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
     from types import ModuleType
 
 REMEDY = "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'"
@@ -48,7 +50,6 @@ _FRONT_END_ERROR = re.compile(
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
-_READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
 _TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 
 
@@ -102,19 +103,26 @@ def compile_cubin(
     arch: str,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    folder: Path | None = None,
 ) -> Cubin:
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
-    messages, `arch` such as "sm_86". Raises CompileError where the source is wrong, InputError
-    where the kernel, architecture, a define or an option is, and UnavailableError without NVRTC.
+    messages, `arch` such as "sm_86", `folder` where the source's own headers are. Raises
+    CompileError where the source is wrong, InputError where the kernel, architecture, a define or
+    an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
     request = _Request(
         source=source,
         name=name,
         kernel=kernel,
-        options=(f"--gpu-architecture={arch}", *options, *_define_options(defines or {})),
+        options=(
+            f"--gpu-architecture={arch}",
+            *options,
+            *_define_options(defines or {}),
+            *include_options(source, folder),
+        ),
         compiler=compiler_version(),
     )
     symbol, image = _cached(request) or _compile_and_cache(request)
@@ -157,7 +165,7 @@ class _Request:
     def cacheable(self) -> bool:
         """Whether no other file decides too: included files may change unnoticed."""
         texts = (self.source, *self.options)
-        return not any(_READS_OTHER_FILES.search(text) or "-include" in text for text in texts)
+        return not any(map(includes, texts))
 
     @property
     def entry(self) -> str:
@@ -267,7 +275,7 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
     others = len(_FRONT_END_ERROR.findall(log)) - 1
     more = f" (and {others} more error{'s' if others > 1 else ''})" if others else ""
-    raise CompileError(f"{place}: {found['text']}{more}", log=log)
+    raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
 
 
 def _chosen(kernel: str | None, symbols: Sequence[str], where: str) -> str:

@@ -98,8 +98,16 @@ def simulate(
         return simulator.run(cubin, geometry, arguments)
     assert isinstance(source, str | Path)
     text, name = read_source(source)
+    is_file = isinstance(source, Path) or text != source
     return simulator.compile_and_run(
-        text, name, kernel, geometry, arguments, defines or {}, options
+        text,
+        name,
+        kernel,
+        geometry,
+        arguments,
+        defines or {},
+        options,
+        folder=Path(source).resolve().parent if is_file else None,
     )
 
 
@@ -145,11 +153,19 @@ class Simulator:
         arguments: Sequence[Argument],
         defines: Mapping[str, object],
         options: Sequence[str],
+        *,
+        folder: Path | None = None,
     ) -> Execution:
-        """Run a kernel of a source text; as `simulate`."""
+        """Run a kernel of a source text, whose own headers are in `folder`; as `simulate`."""
         architecture, note = known_architecture(self.arch)
         cubin = compile_cubin(
-            source, name=name, kernel=kernel, arch=architecture, defines=defines, options=options
+            source,
+            name=name,
+            kernel=kernel,
+            arch=architecture,
+            defines=defines,
+            options=options,
+            folder=folder,
         )
         if note is not None:
             cubin = replace(cubin, resources=replace(cubin.resources, note=note))

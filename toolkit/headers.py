@@ -1,0 +1,81 @@
+"""What a source includes: where NVRTC finds it, and what to do where it does not.
+
+NVRTC knows no folder by itself, not even the source's own, and has neither CUDA's headers, which
+come with a toolkit or a pip wheel, nor those of the host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
+
+_READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
+_WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
+
+_OF_CUDA = re.compile(
+    r"cuda|nv/|cub/|thrust/|cooperative_groups|curand|device_|mma\.|sm_|vector_|builtin_types"
+)
+_OF_THE_HOST = (
+    "algorithm array assert.h cassert chrono cmath cstdint cstdio cstdlib cstring ctime float.h "
+    "fstream functional iomanip iostream limits limits.h map math.h memory numeric random sstream "
+    "stdbool.h stddef.h stdexcept stdint.h stdio.h stdlib.h string string.h sys/time.h time.h "
+    "tuple type_traits utility vector"
+)
+_HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
+
+
+def includes(text: str) -> bool:
+    """Whether a source, or an option, may pull in other files."""
+    return bool(_READS_OTHER_FILES.search(text) or "-include" in text)
+
+
+def include_options(source: str, folder: Path | None) -> list[str]:
+    """Options by which a source finds what it includes: beside it in `folder`, or of CUDA."""
+    if not includes(source):
+        return []
+    return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
+
+
+def explained(message: str) -> str:
+    """A message of the compiler, with the remedy where it is about what NVRTC leaves out.
+
+    >>> explained('could not open source file "stdio.h" (no directories in search list)')
+    'stdio.h is a header of the host: put it between #ifndef __CUDACC_RTC__ and #endif'
+    """
+    if "considered a host" in message:
+        return f"this is host code, and only kernels are compiled here: {_HOST_REMEDY}"
+    missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
+    if missing is None:
+        return message
+    name = missing[1]
+    if name in _OF_THE_HOST.split():
+        return f"{name} is a header of the host: {_HOST_REMEDY}"
+    if _OF_CUDA.match(name):
+        return f"{name} of CUDA is not installed: {REMEDY}"
+    return f"there is no {name} beside the source: name its folder: --option -IFOLDER"
+
+
+@cache
+def _folders_of_cuda() -> tuple[Path, ...]:
+    """CUDA's headers: of the pip wheel, else of a toolkit; none where there is neither."""
+    nvcc = shutil.which("nvcc")
+    homes = [os.environ.get("CUDA_HOME"), nvcc and Path(nvcc).parents[1], "/usr/local/cuda"]
+    for folder in (*_folders_of_wheel(), *(Path(home) / "include" for home in homes if home)):
+        if (folder / _ONE_OF_ITS_FILES).exists():
+            within = folder / "cccl"
+            return (folder, within) if within.exists() else (folder,)
+    return ()
+
+
+def _folders_of_wheel() -> list[Path]:
+    try:
+        files = metadata.files(_WHEEL) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [Path(str(f.locate())).parent for f in files if f.name == _ONE_OF_ITS_FILES]
