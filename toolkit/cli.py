@@ -178,10 +178,7 @@ def simulate(
         typer.Option(
             "--arg",
             "-a",
-            help="An argument, in the kernel's order: a buffer 'f32[64,64]' (random), "
-            "'f32[64]=zeros', '=ones', '=arange', '=2.5', '=data.npy', or 'data.npy'; a value "
-            "'i32=4096'; a struct 'struct:i32=1,f32=2'. Types: i8 to i64, u8 to u64, f16, f32, "
-            "f64, bool.",
+            help="An argument; repeatable, in the kernel's order.",
         ),
     ] = None,
     shared: Annotated[
@@ -232,6 +229,10 @@ def simulate(
     """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
 
     Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
+
+    --arg takes a buffer, 'f32[64,64]' (random) or 'f32[64]=zeros', =ones, =arange, =2.5,
+    =data.npy; 'data.npy' as it is; a value, 'i32=4096'; a struct, 'struct:i32=1,f32=2'. Types are
+    i8 to i64, u8 to u64, f16, f32, f64 and bool.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
         from toolkit.call import parse_call

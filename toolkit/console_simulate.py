@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from itertools import product
 from math import prod
 from types import TracebackType
 from typing import Any
@@ -18,8 +17,7 @@ from rich.table import Table
 
 import toolkit
 from analysis.counters import COUNTERS, InstructionCounts
-from analysis.geometry import WARP_SIZE
-from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS, conflict_share
+from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from reports import text
 from toolkit.arguments import Buffer
 from toolkit.call import Call, Simulated
@@ -30,7 +28,8 @@ SCHEMA_VERSION = 1
 
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
 # that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
-WASTEFUL, UNCOALESCED = 1.1, 2.0
+WASTEFUL, UNCOALESCED = 1.25, 2.0
+NEGLIGIBLE = 0.02  # of the wavefronts: conflicts that nobody would look for
 
 FROM_WIDTH_OF_NAMES = 116
 
@@ -81,8 +80,10 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     out.print(_counters_table(execution))
     if top is not None:
         lines = summed_by_line(execution.instructions)
-        absent = "no source lines: the machine code was compiled without -lineinfo"
-        out.print(_lines_table(lines, simulated.call, top) if lines else absent)
+        if lines:
+            _print_lines(lines, simulated.call, top)
+        else:
+            out.print("no source lines: the machine code was compiled without -lineinfo")
 
 
 def _headline(simulated: Simulated) -> Iterator[str]:
@@ -100,13 +101,15 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     if call.arguments:
         yield f"  {'; '.join(_arguments(simulated))}"
     if any(isinstance(item, Buffer) and item.fill == "random" for item in call.arguments):
-        yield f"  random content of seed {call.seed} (--seed {call.seed} repeats it)"
+        yield f"  random content: --seed {call.seed} repeats it"
     yield f"  {execution.basis}{_speed(call, execution)}"
-    dynamic = f" + {text.size(call.dynamic_shared_bytes)} dynamic" * bool(call.dynamic_shared_bytes)
+    static, dynamic = resources.static_shared_bytes, call.dynamic_shared_bytes
+    shared = [f"{text.size(static)} static"] * bool(static)
+    shared += [f"{text.size(dynamic)} dynamic"] * bool(dynamic)
     local = text.size(resources.local_bytes) if resources.local_bytes else "no"
     yield (
         f"  {_many(resources.registers_per_thread, 'register')} and {local} local memory per "
-        f"thread, {text.size(resources.static_shared_bytes)}{dynamic} shared memory per block"
+        f"thread, {' + '.join(shared) or 'no'} shared memory per block"
     )
 
 
@@ -128,121 +131,123 @@ def _speed(call: Call, execution: Execution) -> str:
     if execution.executed_blocks != prod(call.grid):
         return took  # the counters are of more than was executed
     rate = execution.counters[THREAD_INSTRUCTIONS] / execution.simulation_s
-    return f"{took}: {text.count(float(f'{rate:.2g}'))} thread instructions per second"
+    return f"{took} ({_in_words(rate)} thread instructions per second)"
+
+
+# Counters of the launch.
 
 
 def _counters_table(execution: Execution) -> Table:
-    """The counters that are not zero, in groups, each with what follows from them."""
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, title_style=""
-    )
+    """The counters that are not zero, in groups, each beside what follows from it."""
     with_names = out.width >= FROM_WIDTH_OF_NAMES
-    table.add_column("counters", no_wrap=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("counters")
     table.add_column("[dim]simulated[/]", justify="right", no_wrap=True)
     if with_names:
         table.add_column("[dim]at Nsight Compute[/]", no_wrap=True)
-    groups = _groups(execution)
-    for group, rows in groups.items():
-        if not rows:
-            continue
-        table.add_row(f"[bold]{group}[/]")
-        for meaning, value, name in rows:
-            cells = [f"  {escape(meaning)}", value]
-            table.add_row(*cells, *([f"[dim]{escape(name)}[/]"] if with_names else []))
+    metrics = _metrics(execution)
+    for group in ("instructions", "global memory", "shared memory", "local memory"):
+        names = [n for n, value in execution.counters.items() if value and _group(n) == group]
+        if names:
+            table.add_row(f"[bold]{group}[/]")
+        for name in names:
+            counter, value = COUNTERS[name], f"{execution.counters[name]:,}"
+            grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
+            shown_name = [f"[dim]{escape(name)}[/]"] * with_names
+            table.add_row(f"  {escape(counter.meaning)}{grade}", value, *shown_name)
+            if name in metrics:
+                meaning, derived = metrics[name]
+                table.add_row(f"    [italic]{meaning}[/]", f"[italic]{derived}[/]")
     return table
-
-
-def _groups(execution: Execution) -> dict[str, list[tuple[str, str, str]]]:
-    """(meaning, value, name) of what is not zero, by group; metrics have no name."""
-    counters = execution.counters
-    groups: dict[str, list[tuple[str, str, str]]] = {
-        name: [] for name in ("instructions", "global memory", "shared memory", "local memory")
-    }
-    for name, value in counters.items():
-        if value:
-            counter = COUNTERS[name]
-            grade = "" if counter.grade == "exact" else f" ({counter.grade})"
-            groups[_group(name)].append((f"{counter.meaning}{grade}", f"{value:,}", name))
-    for group, metric in _metrics(execution):
-        if groups[group]:
-            groups[group].append((*metric, ""))
-    return groups
 
 
 def _group(name: str) -> str:
     return next((f"{s} memory" for s in ("global", "shared", "local") if s in name), "instructions")
 
 
-def _metrics(execution: Execution) -> Iterator[tuple[str, tuple[str, str]]]:
+def _metrics(execution: Execution) -> dict[str, tuple[str, str]]:
+    """What follows from counters, by the name of the counter that it is shown below."""
     counters = execution.counters
-    issued = counters[WARP_INSTRUCTIONS]
-    if issued:
-        active = counters[THREAD_INSTRUCTIONS] / issued
-        yield (
-            "instructions",
-            ("active threads per instruction", f"{text.count(active)} of {WARP_SIZE}"),
+    metrics = {}
+    if issued := counters[WARP_INSTRUCTIONS]:
+        active = text.count(counters[THREAD_INSTRUCTIONS] / issued)
+        metrics[THREAD_INSTRUCTIONS] = "active threads per warp instruction", f"{active} of 32"
+    for one in accesses(execution.instructions):
+        short = {"load": "ld", "store": "st"}.get(one.action)
+        if one.space == "shared":
+            name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"
+            conflicts = one.excess / one.requests
+            metrics[name] = "bank conflicts per access", text.count(conflicts)
+        else:
+            name = f"l1tex__t_sectors_pipe_lsu_mem_{one.space}_op_{short}.sum"
+            ideal = text.count(one.ideal / one.requests)
+            found = text.count(one.units / one.requests)
+            but = f" (ideal: {ideal})" if found != ideal else ", the fewest possible"
+            metrics[name] = f"sectors per request{but}", found
+    return metrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What instructions asked of one memory: sectors, or wavefronts of shared memory.
+
+    `ideal` is the fewest that could hold the bytes, or that there would be without bank
+    conflicts.
+    """
+
+    space: str
+    action: str
+    requests: int
+    units: int
+    ideal: int
+
+    @property
+    def excess(self) -> int:
+        return self.units - self.ideal
+
+
+def accesses(instructions: Iterable[InstructionCounts]) -> list[Access]:
+    """The accesses of some instructions, summed by memory and action."""
+    kinds: dict[tuple[str, str], list[InstructionCounts]] = {}
+    for one in instructions:
+        if one.space is not None and one.action is not None and one.requests:
+            kinds.setdefault((one.space, one.action), []).append(one)
+    return [
+        Access(
+            space=space,
+            action=action,
+            requests=sum(one.requests for one in same),
+            units=sum(one.wavefronts if space == "shared" else one.sectors for one in same),
+            ideal=sum(one.conflict_free if space == "shared" else one.ideal for one in same),
         )
-    for space, action in product(("global", "local"), ("load", "store")):
-        of = _accesses(execution, space, action)
-        if of.requests:
-            ideal = text.count(of.ideal / of.requests)
-            what = f"sectors per request of {space} {action}s (ideal: {ideal})"
-            yield (f"{space} memory", (what, text.count(of.sectors / of.requests)))
-    for action in ("load", "store"):
-        of = _accesses(execution, "shared", action)
-        if of.shared_accesses:
-            what = f"bank conflicts per shared {action}"
-            yield ("shared memory", (what, text.count(of.conflicts / of.shared_accesses)))
-    share = conflict_share(counters)
-    if share:
-        yield ("shared memory", ("of the wavefronts are bank conflicts", text.percent(share)))
+        for (space, action), same in kinds.items()
+    ]
 
 
-def _accesses(execution: Execution, space: str, action: str) -> Line:
-    of = [i for i in execution.instructions if (i.space, i.action) == (space, action)]
-    return _line(("", 0), of)
+# Source lines.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What the instructions of one source line did together."""
+    """What the instructions of one source line did."""
 
     file: str
-    line: int
+    number: int
     executed: int
     threads: int
-    requests: int
-    sectors: int
-    ideal: int
-    shared_accesses: int
-    wavefronts: int
-    conflict_free: int
-    splitting: int
+    accesses: Sequence[Access]
+    branches: int  # those that split a warp, by warps
     splits: int
-    local: bool
-
-    @property
-    def conflicts(self) -> int:
-        return self.wavefronts - self.conflict_free
 
     @property
     def cost(self) -> int:
         """What it takes of the issue slots and of L1, roughly."""
-        return self.executed + self.sectors + self.wavefronts
+        return self.executed + sum(access.units for access in self.accesses)
 
-    def remarks(self) -> Iterator[str]:
-        """What is worth a look."""
-        if self.ideal and self.sectors >= UNCOALESCED * self.ideal:
-            yield f"[bold red]uncoalesced: {text.ratio(self.sectors / self.ideal)} the sectors[/]"
-        elif self.ideal and self.sectors > WASTEFUL * self.ideal:
-            yield f"[yellow]{text.ratio(self.sectors / self.ideal)} the sectors needed[/]"
-        if self.conflicts:
-            share = self.conflicts / self.wavefronts
-            yield f"[bold red]bank conflicts: {text.percent(share)} of its wavefronts[/]"
-        if self.splits:
-            yield f"[yellow]splits {text.percent(self.splits / self.splitting)} of the warps[/]"
-        if self.local:
-            yield "[yellow]local memory[/]"
+    def per_request(self, quantity: str, *, shared: bool) -> str:
+        of = [access for access in self.accesses if (access.space == "shared") == shared]
+        requests = sum(access.requests for access in of)
+        return text.count(sum(getattr(a, quantity) for a in of) / requests) if requests else ""
 
 
 def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
@@ -255,67 +260,91 @@ def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
 
 
 def _line(place: tuple[str, int], of: Sequence[InstructionCounts]) -> Line:
-    off_chip = [i for i in of if i.sectors]
-    shared = [i for i in of if i.wavefronts]
-    splitting = [i for i in of if i.divergent]
+    splitting = [one for one in of if one.divergent]
     return Line(
         file=place[0],
-        line=place[1],
-        executed=sum(i.executed for i in of),
-        threads=sum(i.threads for i in of),
-        requests=sum(i.requests for i in off_chip),
-        sectors=sum(i.sectors for i in off_chip),
-        ideal=sum(i.ideal for i in off_chip),
-        shared_accesses=sum(i.requests for i in shared),
-        wavefronts=sum(i.wavefronts for i in shared),
-        conflict_free=sum(i.conflict_free for i in shared),
-        splitting=sum(i.executed for i in splitting),
-        splits=sum(i.divergent for i in splitting),
-        local=any(i.space == "local" for i in of),
+        number=place[1],
+        executed=sum(one.executed for one in of),
+        threads=sum(one.threads for one in of),
+        accesses=accesses(of),
+        branches=sum(one.executed for one in splitting),
+        splits=sum(one.divergent for one in splitting),
     )
 
 
-def _lines_table(lines: Sequence[Line], call: Call, top: int) -> Table:
-    busiest = sorted(lines, key=lambda line: line.cost, reverse=True)[:top]
-    shown = [line for line in lines if line in busiest]
-    left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
-    table = Table(
-        title=f"source lines{left if len(lines) > top else ''}",
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    columns = [column for column in _COLUMNS if any(column[1](line) for line in shown)]
-    table.add_column("line", justify="right", no_wrap=True)
-    table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)
-    for title, _ in columns:
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("")
-    texts = (call.text or "").splitlines()
-    for line in shown:
-        own = line.file == call.source.name
-        table.add_row(
-            str(line.line) if own else escape(f"{line.file}:{line.line}"),
-            escape(texts[line.line - 1].strip()) if own and line.line <= len(texts) else "",
-            *(cell(line) for _, cell in columns),
-            ", ".join(line.remarks()),
-        )
-    return table
+def remarks(line: Line) -> Iterator[str]:
+    """What is worth a look about a line."""
+    for one in line.accesses:
+        what = f"{one.space} {one.action}s"
+        found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
+        if one.space == "shared" and one.excess > NEGLIGIBLE * one.units:
+            yield f"{what} take {found} wavefronts each instead of {ideal}: bank conflicts"
+        if one.space == "local":
+            yield f"{what}: {one.requests:,} requests for what did not fit into registers"
+        elif one.space != "shared" and one.units >= WASTEFUL * one.ideal:
+            kind = "uncoalesced" if one.units >= UNCOALESCED * one.ideal else "partly used"
+            yield f"{what} take {found} sectors each where {ideal} would hold the bytes: {kind}"
+    if line.splits:
+        yield f"splits {text.percent(line.splits / line.branches)} of the warps that branch here"
 
 
-def _per(count: int, of: int) -> str:
-    return text.count(count / of) if of else ""
-
-
-_COLUMNS: tuple[tuple[str, Callable[[Line], str]], ...] = (
-    ("warp\ninstructions", lambda line: f"{line.executed:,}"),
-    ("threads\neach", lambda line: _per(line.threads, line.executed)),
-    ("sectors per\nrequest", lambda line: _per(line.sectors, line.requests)),
-    ("\nideal", lambda line: _per(line.ideal, line.requests)),
-    ("bank conflicts\nper access", lambda line: _per(line.conflicts, line.shared_accesses)),
+_COLUMNS: tuple[tuple[str, str, Callable[[Line], str]], ...] = (
+    ("instr.", "of warps", lambda line: f"{line.executed:,}"),
+    ("threads", "active", lambda line: text.count(line.threads / line.executed)),
+    ("sectors", "/request", lambda line: line.per_request("units", shared=False)),
+    ("ideal", "", lambda line: line.per_request("ideal", shared=False)),
+    ("conflicts", "/access", lambda line: line.per_request("excess", shared=True)),
 )
+NARROWEST_SOURCE = 16
+FULL_WARP = "32"
+
+
+def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
+    busiest = sorted(lines, key=lambda line: line.cost, reverse=True)[:top]
+    ordered = sorted(lines, key=lambda line: not _is_own(line, call))
+    shown = [line for line in ordered if line in busiest]
+    left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
+    out.print(f"source lines{left if len(lines) > top else ''}")
+    remarkable = {line.number: list(remarks(line)) for line in shown if _is_own(line, call)}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("line", justify="right", no_wrap=True)
+    table.add_column("source", no_wrap=True, overflow="ellipsis")
+    dull = {"", FULL_WARP}
+    columns = [column for column in _COLUMNS if any(column[2](line) not in dull for line in shown)]
+    for title, per, _ in columns:
+        table.add_column(f"{title}\n[dim]{per}[/]", justify="right", no_wrap=True)
+    cells = [[cell(line) for _, _, cell in columns] for line in shown]
+    width = max(NARROWEST_SOURCE, out.width - _width(columns, cells) - len("line") - 5)
+    for line, row in zip(shown, cells, strict=True):
+        number, source = str(line.number), _source_line(line, call, width)
+        if _is_own(line, call) and remarkable[line.number]:
+            number = f"[bold red]{number}[/]"
+        table.add_row(number, source, *row)
+    out.print(table)
+    for number_, found in remarkable.items():
+        for remark in found:
+            out.print(f"[bold red]line {number_}[/]: {remark}", soft_wrap=True)
+
+
+def _width(columns: Sequence[tuple[str, str, Any]], rows: Sequence[Sequence[str]]) -> int:
+    """What the columns of numbers take, with two spaces between them."""
+    return sum(
+        2 + max(len(title), len(per), *(len(row[k]) for row in rows))
+        for k, (title, per, _) in enumerate(columns)
+    )
+
+
+def _is_own(line: Line, call: Call) -> bool:
+    return line.file == call.source.name
+
+
+def _source_line(line: Line, call: Call, width: int) -> str:
+    """The text of a line as far as there is room; of another file its name."""
+    if not _is_own(line, call):
+        return f"[dim]{escape(line.file)}[/]"
+    texts = (call.text or "").splitlines()
+    code = texts[line.number - 1].strip() if line.number <= len(texts) else ""
+    return escape(code if len(code) <= width else code[: width - 1] + "…")
 
 
 # The document.
@@ -365,3 +394,11 @@ def _times(extent: Sequence[int]) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _in_words(count: float) -> str:
+    """Two digits: '540 million'."""
+    for scale, word in ((1e9, " billion"), (1e6, " million")):
+        if count >= scale:
+            return f"{float(f'{count / scale:.2g}'):,g}{word}"
+    return f"{float(f'{count:.2g}'):,.0f}"
