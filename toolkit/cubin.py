@@ -14,7 +14,8 @@ How code refers to what is not in it, as the compiler does it for sm_75 to sm_12
 - Functions of the system, such as vprintf and malloc, are targets of relocations of bank 4 too.
 - Pointers to functions are offsets into bank 2, which holds the addresses in the kernel's own
   code; so are the tables of a switch. Every kernel has its own copy of the functions it calls.
-- Only relocatable device code (-rdc) has relocations in the instructions themselves.
+- Debuggable (-G), relocatable (-rdc) and linked code has relocations in its instructions instead:
+  halves of addresses in MOV, and calls to functions of other sections, which are not read here.
 """
 
 from __future__ import annotations
@@ -45,8 +46,11 @@ _MOST_THREADS = 0x05  # EIATTR_MAX_THREADS: of __launch_bounds__
 _BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
-# Types of relocations: an address, and a generic one, of 32 or 64 bits.
+# Types of relocations: an address, and a generic one, of 32 or 64 bits; the lower and the upper
+# half of one as the immediate of an instruction.
 _ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R_CUDA_G64
+_ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
+_IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
 _CONSTANT_BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
@@ -114,6 +118,19 @@ class Relocation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CodeRelocation:
+    """Half an address in an instruction: that of `target`, plus `addend`, shifted right.
+
+    The target is a variable, or a function of the kernel's section.
+    """
+
+    address: int
+    shift: int  # 0 or 32
+    target: str
+    addend: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """What a cubin says of one kernel.
 
@@ -121,8 +138,7 @@ class Kernel:
     kernel first. `sources` has the source line of each instruction by its address, without those
     of the compiler's own functions (the slow paths of division, square root ...). `max_threads`
     is that of `__launch_bounds__`. The parameters begin at `parameter_base` of constant bank 0
-    and end after `parameter_bytes`. `is_relocatable` is true of code compiled with -rdc, whose
-    instructions are not final.
+    and end after `parameter_bytes`.
     """
 
     sizes: KernelSizes
@@ -136,9 +152,9 @@ class Kernel:
     constants: tuple[ConstantVariable, ...]
     variables: tuple[Variable, ...]
     relocations: tuple[Relocation, ...]
+    code_relocations: tuple[CodeRelocation, ...]
     max_threads: int | None
     barriers: int
-    is_relocatable: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +206,8 @@ def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
 def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     """Everything about kernel `symbol` of a cubin for compute capability `capability` (86).
 
-    Raises KeyError where the cubin has no such kernel.
+    Raises KeyError where the cubin has no such kernel, and UnsupportedError for relocations that
+    this does not know.
     """
     file = _File(image)
     text = f".text.{symbol}"
@@ -214,9 +231,9 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
             for x in kept
         ),
         relocations=tuple(_relocations(file, banks, variables)),
+        code_relocations=tuple(_code_relocations(file, text, variables)),
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
         barriers=sum(_values(attributes, _BARRIERS)),
-        is_relocatable=any(True for _ in file.relocations(text)),
     )
 
 
@@ -414,26 +431,49 @@ def _relocations(
     file: _File, banks: Mapping[str, int], variables: Mapping[str, Sequence[_Symbol]]
 ) -> Iterator[Relocation]:
     for section in (*banks, *_GLOBAL):
-        for offset, kind, target, explicit in file.relocations(section):
+        for at, kind, symbol, explicit in file.relocations(section):
             if kind not in _ADDRESS_BYTES:
                 raise UnsupportedError(
-                    f"{section} at {offset:#x}: the simulator does not know relocations of type "
-                    f"{kind} (of {target.name!r})"
+                    f"{section} at {at:#x}: the simulator does not know relocations of type "
+                    f"{kind:#x} (of {symbol.name!r})"
                 )
             size = _ADDRESS_BYTES[kind]
-            stored = file.content(section)[offset : offset + size]
-            addend = int.from_bytes(stored, "little") if explicit is None else explicit
-            place: int | str = banks.get(section, "")
-            if section not in banks:
-                place, offset = _located(variables[section], offset)  # noqa: PLW2901
-            name = target.name
-            if target.section in variables:
-                at_symbol = target.kind == _OBJECT
-                name, inside = _located(
-                    variables[target.section], target.value + (0 if at_symbol else addend)
-                )
-                addend = inside + (addend if at_symbol else 0)
-            yield Relocation(place=place, offset=offset, size=size, target=name, addend=addend)
+            if explicit is None:
+                explicit = int.from_bytes(file.content(section)[at : at + size], "little")  # noqa: PLW2901
+            place, offset = (
+                (banks[section], at) if section in banks else _located(variables[section], at)
+            )
+            target, addend = _target(symbol, explicit, variables)
+            yield Relocation(place=place, offset=offset, size=size, target=target, addend=addend)
+
+
+def _code_relocations(
+    file: _File, text: str, variables: Mapping[str, Sequence[_Symbol]]
+) -> Iterator[CodeRelocation]:
+    for address, kind, symbol, addend in file.relocations(text):
+        at = address + _IMMEDIATE_OFFSET
+        known = kind in _ADDRESS_SHIFTS and symbol.section in (text, *variables)
+        if not known or (addend is None and any(file.content(text)[at : at + 4])):
+            raise UnsupportedError(
+                f"{text} at {address:#06x}: the simulator does not know relocations of type "
+                f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G and -rdc"
+            )
+        target, rest = _target(symbol, addend or 0, variables)
+        yield CodeRelocation(
+            address=address, shift=_ADDRESS_SHIFTS[kind], target=target, addend=rest
+        )
+
+
+def _target(
+    symbol: _Symbol, addend: int, variables: Mapping[str, Sequence[_Symbol]]
+) -> tuple[str, int]:
+    """What a symbol and an addend refer to: a name, and the distance from it."""
+    if symbol.section not in variables:
+        return symbol.name, addend
+    if symbol.kind == _OBJECT:
+        name, inside = _located(variables[symbol.section], symbol.value)
+        return name, inside + addend
+    return _located(variables[symbol.section], symbol.value + addend)
 
 
 def _located(variables: Sequence[_Symbol], offset: int) -> tuple[str, int]:

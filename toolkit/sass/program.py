@@ -7,9 +7,10 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from analysis.errors import ToolkitError, UnsupportedError
+from analysis.errors import ToolkitError
 from toolkit.compile import Cubin
 from toolkit.cubin import (
+    CodeRelocation,
     ConstantVariable,
     Kernel,
     Parameter,
@@ -26,6 +27,7 @@ __all__ = ["Linked", "Parameter", "Program", "link", "load_program"]
 # Opcodes whose operands may name functions, and those whose target is a distance.
 _CALLS = {"CALL", "RET", "BRA", "JMP"}
 _RELATIVE = {"BRX", "BRXU"}
+_HALF = "32@"  # 32@lo(name), 32@hi(name): half the address of what has that name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,8 @@ class Program:
     of the functions that it calls included: `functions` says where each begins. Targets of jumps
     and calls are addresses; those of BRX, CALL and RET with a register are to be added to it.
     `constant_banks` maps a bank's number to its bytes before a launch adds anything; the
-    parameters begin at `parameter_base` of bank 0. `relocations` say where addresses of
-    `variables`, `constants` and functions of the system are wanted: see `link`.
+    parameters begin at `parameter_base` of bank 0. `relocations` and `code_relocations` say where
+    addresses of `variables`, `constants` and functions of the system are wanted: see `link`.
     """
 
     symbol: str
@@ -50,6 +52,7 @@ class Program:
     constants: tuple[ConstantVariable, ...]
     variables: tuple[Variable, ...]
     relocations: tuple[Relocation, ...]
+    code_relocations: tuple[CodeRelocation, ...]
     static_shared_bytes: int
     local_bytes: int
     registers_per_thread: int
@@ -59,8 +62,9 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """Constant banks by number, and initial values of variables by name, addresses filled in."""
+    """What a program has addresses in: banks by number, initial values of variables by name."""
 
+    instructions: tuple[Instruction, ...]
     constant_banks: Mapping[int, bytes]
     variables: Mapping[str, bytes]
 
@@ -78,11 +82,6 @@ def load_program(cubin: Cubin) -> Program:
         kernel = read_kernel(cubin.image, cubin.symbol, capability=architecture)
     except (KeyError, IndexError, ValueError, struct.error) as error:
         raise ToolkitError(f"the machine code of {cubin.kernel} is damaged: {error!r}") from error
-    if kernel.is_relocatable:
-        raise UnsupportedError(
-            f"{cubin.kernel} is relocatable device code, which the simulator does not link: "
-            "compile it without -rdc"
-        )
     return Program(
         symbol=cubin.symbol,
         architecture=architecture,
@@ -94,6 +93,9 @@ def load_program(cubin: Cubin) -> Program:
         constants=kernel.constants,
         variables=kernel.variables,
         relocations=kernel.relocations,
+        code_relocations=tuple(
+            x for x in kernel.code_relocations if x.target not in kernel.functions
+        ),
         static_shared_bytes=kernel.sizes.static_shared_bytes,
         local_bytes=kernel.sizes.local_bytes,
         registers_per_thread=kernel.sizes.registers_per_thread,
@@ -117,7 +119,17 @@ def link(program: Program, addresses: Mapping[str, int]) -> Linked:
         places[relocation.place][relocation.offset : end] = address.to_bytes(
             relocation.size, "little"
         )
+    halves = {
+        x.address: (addresses[x.target] + x.addend) >> x.shift & 0xFFFFFFFF
+        for x in program.code_relocations
+    }
     return Linked(
+        instructions=tuple(
+            _with_half(i, halves[i.address]) if i.address in halves else i
+            for i in program.instructions
+        )
+        if halves
+        else program.instructions,
         constant_banks={number: bytes(places[number]) for number in program.constant_banks},
         variables={variable.name: bytes(places[variable.name]) for variable in program.variables},
     )
@@ -139,9 +151,14 @@ def _instructions(cubin: Cubin, kernel: Kernel) -> Iterable[Instruction]:
 
 def _resolved(instruction: Instruction, kernel: Kernel) -> Instruction:
     """The instruction with addresses for the functions it names, and the bits of its NaNs."""
-    opcode = instruction.opcode
-    if opcode not in _CALLS and opcode not in _RELATIVE and "NAN" not in instruction.text:
+    opcode, text = instruction.opcode, instruction.text
+    if opcode not in _CALLS and opcode not in _RELATIVE and "NAN" not in text and _HALF not in text:
         return instruction
+    for half in kernel.code_relocations:
+        if half.address == instruction.address and half.target in kernel.functions:
+            return _with_half(
+                instruction, kernel.functions[half.target] + half.addend >> half.shift
+            )
     operands = tuple(_operand(operand, instruction, kernel) for operand in instruction.operands)
     return replace(instruction, operands=operands)
 
@@ -158,3 +175,14 @@ def _operand(operand: Operand, instruction: Instruction, kernel: Kernel) -> Oper
             (bits,) = struct.unpack_from("<I", kernel.code, instruction.address + 4)
             return replace(operand, bits=bits)
     return operand
+
+
+def _with_half(instruction: Instruction, value: int) -> Instruction:
+    """The instruction with a number for its operand `32@lo(name)` or `32@hi(name)`."""
+    operands = (
+        Immediate(text=f"{value:#x}")
+        if isinstance(operand, Special) and operand.name.startswith(_HALF)
+        else operand
+        for operand in instruction.operands
+    )
+    return replace(instruction, operands=tuple(operands))
