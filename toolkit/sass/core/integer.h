@@ -704,13 +704,17 @@ static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
     u32 x[LANES];
     if (i->s[1] & POOL) { /* one selector for all lanes */
         const u32 selector = nibbles(i->flags, b[0]);
-        memset(x, 0, sizeof x);
-        for (u32 k = 0; k < 4; k++) {
-            const u32 nibble = selector >> 4 * k & 15, top = 24 - 8 * (nibble & 3);
-            const u32 sign = nibble & 8 ? 31 : 0, *const from = nibble & 4 ? c : a;
-            for (int l = 0; l < LANES; l++)
-                x[l] |= (u32)(as_signed(from[l] << top) >> sign) >> 24 << 8 * k;
-        }
+#define CHOSEN(k)                                                        \
+    const u32 *const from##k = selector >> 4 * (k) & 4 ? c : a;          \
+    const u32 top##k = 24 - 8 * (selector >> 4 * (k) & 3), sign##k = selector >> 4 * (k) & 8 ? 31 : 0
+#define BYTE(k) ((u32)(as_signed(from##k[l] << top##k) >> sign##k) >> 24 << 8 * (k))
+        CHOSEN(0);
+        CHOSEN(1);
+        CHOSEN(2);
+        CHOSEN(3);
+        IVDEP for (int l = 0; l < LANES; l++) x[l] = BYTE(0) | BYTE(1) | BYTE(2) | BYTE(3);
+#undef BYTE
+#undef CHOSEN
     } else {
         for (int l = 0; l < LANES; l++) {
             const u64 both = (u64)c[l] << 32 | a[l];

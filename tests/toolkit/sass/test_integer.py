@@ -1,0 +1,943 @@
+"""Integer instructions, one at a time, beside what Python's integers say.
+
+In every test R2, R3 and R5 are the operands a, b and c, R8, R10 and R12 the register pairs A, B
+and C; R4 and the pair R6 are written. A reference gets these of one lane and says what is written;
+all else must stay as it was, in lanes that a guard leaves out too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+import pytest
+
+from analysis.errors import UnsupportedError
+from toolkit.sass.probe import FULL, State, probe
+
+WORD, PAIR = 1 << 32, 1 << 64
+EDGES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 0x7FFF, 0x8000, 0xFFFF, 0x10000]
+EDGES += [0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFE, 0xFFFFFFFF, 0x55555555, 0xAAAAAAAA]
+NAMES = {2: "a", 3: "b", 5: "c"}
+PAIRS = {8: "A", 10: "B", 12: "C"}
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The operands of one lane."""
+
+    a: int
+    b: int
+    c: int
+    A: int
+    B: int
+    C: int
+    p: tuple[bool, ...]
+
+
+Written = dict[str, int]  # "R4": a word, "R6": a pair, "P0": a truth
+Reference = Callable[[Lane], Written]
+
+
+def words(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Half of them at an edge, some small, the rest anything."""
+    anything = rng.integers(0, WORD, count, dtype=np.uint64)
+    small = rng.integers(0, 80, count, dtype=np.uint64)
+    edges = rng.choice(np.array(EDGES, np.uint64), count)
+    kind = rng.integers(0, 4, count)
+    return np.select([kind < 2, kind == 2], [edges, small], anything).astype(np.uint32)
+
+
+def random_state(rng: np.random.Generator) -> State:
+    state = State()
+    state.r[:16] = words(rng, 16 * 32).reshape(16, 32)
+    state.ur[:16] = words(rng, 16)[:, None]
+    state.p[:7] = rng.integers(0, WORD, 7, dtype=np.uint64)
+    state.up[:7] = np.where(rng.integers(0, 2, 7), FULL, 0)
+    return state
+
+
+def lane_of(state: State, lane: int, *, uniform: bool = False) -> Lane:
+    file, predicates = (state.ur, state.up) if uniform else (state.r, state.p)
+    values = {name: int(file[index, lane]) for index, name in NAMES.items()}
+    for index, name in PAIRS.items():
+        values[name] = int(file[index, lane]) | int(file[index + 1, lane]) << 32
+    return Lane(**values, p=tuple(bool(mask >> np.uint32(lane) & 1) for mask in predicates))
+
+
+def expected(
+    state: State, reference: Reference, lanes: Iterable[int], *, uniform: bool = False
+) -> State:
+    """The state with what the reference says written in some lanes."""
+    after = state.copy()
+    file, predicates = (after.ur, after.up) if uniform else (after.r, after.p)
+    for lane in lanes:
+        for name, value in reference(lane_of(state, lane, uniform=uniform)).items():
+            index = int(name[1:])
+            if name[0] == "P":
+                bit = np.uint32(1 << lane)
+                predicates[index] = (predicates[index] & ~bit) | (bit if value else np.uint32(0))
+            else:
+                file[index, lane] = value % WORD
+                if index == 6:
+                    file[7, lane] = value % PAIR >> 32
+    return after
+
+
+def same(got: State, wanted: State) -> None:
+    for name in ("r", "ur", "p", "up", "b"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
+
+
+def lanes_of(mask: int) -> list[int]:
+    return [lane for lane in range(32) if mask >> lane & 1]
+
+
+def check(text: str, reference: Reference, *, architecture: int = 90, seed: int = 0) -> None:
+    """All lanes, those that a guard admits, and those of a warp that is not whole."""
+    rng = np.random.default_rng([seed, *text.encode()])
+    state = random_state(rng)
+    wanted = expected(state, reference, range(32))
+    same(probe(text, state, architecture=architecture), wanted)
+    state = random_state(rng)
+    guarded = re.sub(r"(^|; *)", r"\1@!P6 ", text)
+    wanted = expected(state, reference, lanes_of(~int(state.p[6])))
+    same(probe(guarded, state, architecture=architecture), wanted)
+    part = int(rng.integers(1, WORD))
+    wanted = expected(state, reference, lanes_of(part))
+    same(probe(text, state, architecture=architecture, lanes=part), wanted)
+
+
+def check_uniform(text: str, reference: Reference, *, architecture: int = 90) -> None:
+    """The uniform twin of an instruction: it writes all lanes, whoever is active."""
+    twin = re.sub(r"\b(R\d|RZ|P\d|PT)", r"U\1", f"U{text.removeprefix('U')}")
+    rng = np.random.default_rng([1, *text.encode()])
+    for lanes in (FULL, 0x00F0):
+        state = random_state(rng)
+        wanted = expected(state, reference, range(32), uniform=True)
+        same(probe(twin, state, architecture=architecture, lanes=lanes), wanted)
+    state.up[6] = 0
+    same(probe(f"@UP6 {twin}", state, architecture=architecture), state)
+
+
+def signed(x: int, bits: int = 32) -> int:
+    x &= (1 << bits) - 1
+    return x - (1 << bits) if x >> (bits - 1) else x
+
+
+def parts(x: int, bits: int, *, is_signed: bool = False) -> list[int]:
+    pieces = [x >> k & (1 << bits) - 1 for k in range(0, 32, bits)]
+    return [signed(piece, bits) for piece in pieces] if is_signed else pieces
+
+
+def joined(pieces: Iterable[int], bits: int) -> int:
+    return sum((piece & (1 << bits) - 1) << bits * k for k, piece in enumerate(pieces))
+
+
+# Moves.
+
+MOVES: dict[str, Reference] = {
+    "MOV R4, R2": lambda x: {"R4": x.a},
+    "MOV R4, RZ": lambda x: {"R4": 0},
+    "MOV R4, -0x2": lambda x: {"R4": 0xFFFFFFFE},
+    "MOV RZ, R2": lambda x: {},
+    "SEL R4, R2, R3, P1": lambda x: {"R4": x.a if x.p[1] else x.b},
+    "SEL R4, R2, R3, !P1": lambda x: {"R4": x.b if x.p[1] else x.a},
+    "SEL R4, RZ, 0xffffffff, PT": lambda x: {"R4": 0},
+    "SEL R2, R3, R2, P1": lambda x: {"R2": x.b if x.p[1] else x.a},
+    "IABS R4, R2": lambda x: {"R4": abs(signed(x.a))},
+    "POPC R4, R2": lambda x: {"R4": x.a.bit_count()},
+    "POPC R4, ~R2": lambda x: {"R4": 32 - x.a.bit_count()},
+    "BREV R4, R2": lambda x: {"R4": int(f"{x.a:032b}"[::-1], 2)},
+}
+MOVES_120: dict[str, Reference] = {
+    "MOV.64 R6, R8": lambda x: {"R6": x.A},
+    "MOV.64 R6, RZ": lambda x: {"R6": 0},
+    "MOV.64 R6, 0x3ff71547652b82fe": lambda x: {"R6": 0x3FF71547652B82FE},
+    "SEL.64 R6, R8, R10, P1": lambda x: {"R6": x.A if x.p[1] else x.B},
+    "SEL.64 R6, R8, -0x1, !P1": lambda x: {"R6": -1 if x.p[1] else x.A},
+}
+
+
+@pytest.mark.parametrize("text", MOVES)
+def test_moves(text: str) -> None:
+    check(text, MOVES[text])
+    if not text.startswith("IABS"):
+        check_uniform(text, MOVES[text])
+
+
+@pytest.mark.parametrize("text", MOVES_120)
+def test_moves_of_register_pairs(text: str) -> None:
+    check(text, MOVES_120[text], architecture=120)
+    check_uniform(text, MOVES_120[text], architecture=120)
+
+
+def test_constants_and_uniform_registers_are_operands() -> None:
+    state = random_state(np.random.default_rng(2))
+    constants = {(0, 0x160): 5, (0, 0x164): 7, (3, 8): 11}
+    after = probe("IADD3 R4, R2, c[0x0][0x160], UR5", state, architecture=90, constants=constants)
+    np.testing.assert_array_equal(after.r[4], state.r[2] + np.uint32(5) + state.ur[5])
+    after = probe(
+        "IMAD.WIDE R6, RZ, RZ, c[0x0][0x160]", state, architecture=80, constants=constants
+    )
+    assert (int(after.r[6, 0]), int(after.r[7, 31])) == (5, 7)
+    after = probe("IADD3 R4, RZ, -c[0x3][0x8], RZ", state, architecture=80, constants=constants)
+    assert set(map(int, after.r[4])) == {WORD - 11}
+    after = probe(
+        "LOP3.LUT R4, RZ, ~c[0x3][0x8], RZ, 0xcc, !PT", state, architecture=80, constants=constants
+    )
+    assert set(map(int, after.r[4])) == {WORD - 12}
+
+
+# Sums: a negated operand adds its complement and one, so that no borrow is a carry.
+
+
+def total(*terms: int, carries: int = 0) -> int:
+    """Terms below 0 are operands -1 - x whose sign is that of a subtraction."""
+    return sum(terms) + carries
+
+
+def negated(x: int) -> int:
+    return (WORD - 1 - x) + 1
+
+
+def sums() -> Iterable[tuple[str, Reference]]:
+    for signs in product("+-", repeat=3):
+        operands = ", ".join(f"{sign}R{n}".strip("+") for sign, n in zip(signs, NAMES, strict=True))
+
+        def add(x: Lane, signs: tuple[str, ...] = signs) -> int:
+            values = zip(signs, (x.a, x.b, x.c), strict=True)
+            return sum(negated(v) if sign == "-" else v for sign, v in values)
+
+        yield f"IADD3 R4, {operands}", lambda x, add=add: {"R4": add(x)}
+        yield (
+            f"IADD3 R4, P0, P1, {operands}",
+            lambda x, add=add: {"R4": add(x), "P0": add(x) >= WORD, "P1": add(x) >= 2 * WORD},
+        )
+    yield "IADD3 R4, P0, PT, R2, 0xffffffff, RZ", lambda x: {"R4": x.a - 1, "P0": x.a > 0}
+    yield "IADD3 R4, PT, PT, R2, -0x1, RZ", lambda x: {"R4": x.a - 1}
+    yield "IADD3 RZ, P0, R2, R3, RZ", lambda x: {"P0": x.a + x.b >= WORD}
+    yield "IADD3 RZ, P0, RZ, -R2, RZ", lambda x: {"P0": x.a == 0}
+    yield "IADD3 R2, R2, R2, R2", lambda x: {"R2": 3 * x.a}
+    for carry in ("P2", "!P2"):
+        yield (
+            f"IADD3.X R4, P0, R2, ~R3, RZ, {carry}, !PT",
+            lambda x, carry=carry: subtracted(x.a, x.b, x.p[2] != (carry == "!P2")),
+        )
+    yield "IADD3.X R4, RZ, RZ, R2, P2, P3", lambda x: {"R4": x.a + x.p[2] + x.p[3]}
+    yield "IADD3.X R4, R2, -0x1, RZ, P1, !PT", lambda x: {"R4": x.a - 1 + x.p[1]}
+    yield "VIADD R4, R2, 0x6", lambda x: {"R4": x.a + 6}
+    yield "VIADD R4, R2, -R3", lambda x: {"R4": x.a - x.b}
+
+
+def subtracted(a: int, b: int, carry: bool) -> Written:
+    return {"R4": a - b - 1 + carry, "P0": a - b - 1 + carry >= 0}
+
+
+SUMS = dict(sums())
+
+
+@pytest.mark.parametrize("text", SUMS)
+def test_sums(text: str) -> None:
+    check(text, SUMS[text])
+    check_uniform(text, SUMS[text])
+
+
+SUMS_64: dict[str, Reference] = {
+    "IADD.64 R6, R8, R10": lambda x: {"R6": x.A + x.B},
+    "IADD.64 R6, -R8, R10": lambda x: {"R6": x.B - x.A},
+    "IADD.64 R6, R8, -R10": lambda x: {"R6": x.A - x.B},
+    "IADD.64 R6, R8, -0x10": lambda x: {"R6": x.A - 16},
+    "IADD.64 R6, P0, R8, R10": lambda x: {"R6": x.A + x.B, "P0": x.A + x.B >= PAIR},
+    "IADD.64.X R6, R8, R10, P1": lambda x: {"R6": x.A + x.B + x.p[1]},
+    "IADD R4, P0, R2, R3": lambda x: {"R4": x.a + x.b, "P0": x.a + x.b >= WORD},
+    "VIADD.16x2 R4, R2, R3": lambda x: {
+        "R4": joined(map(sum, zip(parts(x.a, 16), parts(x.b, 16), strict=True)), 16)
+    },
+    "VIADD.U8x4 R4, R2, R3": lambda x: {
+        "R4": joined(map(sum, zip(parts(x.a, 8), parts(x.b, 8), strict=True)), 8)
+    },
+    "VIADD.U8x4 R4, R2, -R3": lambda x: {
+        "R4": joined((a - b for a, b in zip(parts(x.a, 8), parts(x.b, 8), strict=True)), 8)
+    },
+}
+
+
+@pytest.mark.parametrize("text", SUMS_64)
+def test_sums_of_pairs_and_parts(text: str) -> None:
+    check(text, SUMS_64[text], architecture=120)
+
+
+def test_a_uniform_sum_of_pairs() -> None:
+    check_uniform("IADD3.64 R6, PT, PT, R8, R10, RZ", lambda x: {"R6": x.A + x.B}, architecture=120)
+
+
+def product_128(x: Lane) -> Written:
+    a, b = x.A, x.B
+    low_a, high_a, low_b, high_b = a % WORD, a >> 32, b % WORD, b >> 32
+    middle = high_a * low_b + low_a * high_b
+    return {
+        "R6": a * b >> 64,
+        "P0": (low_a * low_b >> 32) + middle % WORD >= WORD,
+        "R4": middle >> 32,
+        "R5": middle >> 64,
+        "R12": middle,
+        "R13": middle >> 32,
+    }
+
+
+CHAINS: dict[str, Reference] = {
+    "IADD3 R6, P0, R8, R10, RZ; IADD3.X R7, R9, R11, RZ, P0, !PT": lambda x: {
+        "R6": x.A + x.B,
+        "P0": x.A % WORD + x.B % WORD >= WORD,
+    },
+    "IADD3 R6, P0, R8, -R10, RZ; IADD3.X R7, R9, ~R11, RZ, P0, !PT": lambda x: {
+        "R6": x.A - x.B,
+        "P0": x.A % WORD >= x.B % WORD,
+    },
+    "IADD3 R6, P0, PT, RZ, -R8, RZ; IADD3.X R7, PT, PT, RZ, ~R9, RZ, P0, !PT": lambda x: {
+        "R6": -x.A,
+        "P0": x.A % WORD == 0,
+    },
+    "IADD3 R6, P0, P1, R8, R10, R12; IADD3.X R7, R9, R11, R13, P0, P1": lambda x: {
+        "R6": x.A + x.B + x.C,
+        "P0": x.A % WORD + x.B % WORD + x.C % WORD >= WORD,
+        "P1": x.A % WORD + x.B % WORD + x.C % WORD >= 2 * WORD,
+    },
+    "IADD3 R6, P0, R8, R10, RZ; IMAD.X R7, R9, 0x1, R11, P0": lambda x: {
+        "R6": x.A + x.B,
+        "P0": x.A % WORD + x.B % WORD >= WORD,
+    },
+    "SHF.L.U32 R6, R8, R2, RZ; SHF.L.U64.HI R7, R8, R2, R9": lambda x: {"R6": shift(x.A, x.a)},
+    "SHF.R.U64 R6, R8, R2, R9; SHF.R.U32.HI R7, RZ, R2, R9": lambda x: {"R6": x.A >> min(x.a, 64)},
+    "SHF.R.S64 R6, R8, R2, R9; SHF.R.S32.HI R7, RZ, R2, R9": lambda x: {
+        "R6": signed(x.A, 64) >> min(x.a, 64)
+    },
+    # the 128-bit product of two pairs, its upper half: what a division by a constant needs
+    "IMAD.WIDE.U32 R12, R9, R10, RZ; IMAD.WIDE.U32 R12, P0, R8, R11, R12;"
+    "IMAD.X R5, RZ, RZ, RZ, P0; IMAD.MOV.U32 R4, RZ, RZ, R13; IMAD.WIDE.U32 R6, R8, R10, RZ;"
+    "IADD3 RZ, P0, R7, R12, RZ; IMAD.WIDE.U32.X R6, R9, R11, R4, P0": product_128,
+}
+
+
+def shift(x: int, n: int) -> int:
+    return x << n if n < 64 else 0
+
+
+@pytest.mark.parametrize("text", CHAINS)
+def test_chains_of_instructions_make_64_bits(text: str) -> None:
+    for seed in range(8):
+        check(text, CHAINS[text], seed=seed)
+
+
+# Addresses.
+
+
+def addresses() -> Iterable[tuple[str, Reference]]:
+    for n in (0, 1, 2, 4, 31):
+        yield f"LEA R4, R2, R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) + x.b}
+        yield f"LEA R4, R2, -R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) - x.b}
+        yield f"LEA.HI R4, R2, R3, RZ, {n:#x}", lambda x, n=n: {"R4": (x.a << n >> 32) + x.b}
+        yield (
+            f"LEA.HI R4, R2, R3, R5, {n:#x}",
+            lambda x, n=n: {"R4": ((x.c << 32 | x.a) << n >> 32) + x.b},
+        )
+        yield (
+            f"LEA.HI.SX32 R4, R2, R3, {n:#x}",
+            lambda x, n=n: {"R4": (signed(x.a) << n >> 32) + x.b},
+        )
+        yield (
+            f"LEA R6, P0, R2, R8, {n:#x}; LEA.HI.X R7, R2, R9, R5, {n:#x}, P0",
+            lambda x, n=n: {
+                "R6": ((x.c << 32 | x.a) << n) + x.A,
+                "P0": (x.a << n) % WORD + x.A % WORD >= WORD,
+            },
+        )
+        yield (
+            f"LEA R6, P0, R2, R8, {n:#x}; LEA.HI.X.SX32 R7, R2, R9, {n:#x}, P0",
+            lambda x, n=n: {
+                "R6": (signed(x.a) << n) + x.A,
+                "P0": (x.a << n) % WORD + x.A % WORD >= WORD,
+            },
+        )
+
+
+ADDRESSES = dict(addresses())
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_addresses(text: str) -> None:
+    for seed in range(3):
+        check(text, ADDRESSES[text], seed=seed)
+    if ";" not in text:
+        check_uniform(text, ADDRESSES[text])
+
+
+# Products.
+
+PRODUCTS: dict[str, Reference] = {
+    "IMAD R4, R2, R3, R5": lambda x: {"R4": x.a * x.b + x.c},
+    "IMAD R4, R2, -0x3334, RZ": lambda x: {"R4": x.a * -0x3334},
+    "IMAD R4, R2, 0x800000, -R5": lambda x: {"R4": (x.a << 23) - x.c},
+    "IMAD.U32 R4, R2, 0x10000, R3": lambda x: {"R4": (x.a << 16) + x.b},
+    "IMAD.SHL.U32 R4, R2, 0x4, RZ": lambda x: {"R4": x.a * 4},
+    "IMAD.MOV.U32 R4, RZ, RZ, 0x80000000": lambda x: {"R4": 1 << 31},
+    "IMAD.MOV R4, RZ, RZ, -R2": lambda x: {"R4": -x.a},
+    "IMAD.IADD R4, R2, 0x1, -R3": lambda x: {"R4": x.a - x.b},
+    "IMAD.X R4, R2, 0x1, R3, P1": lambda x: {"R4": x.a + x.b + x.p[1]},
+    "IMAD.X R4, R2, 0x1, ~R3, P1": lambda x: {"R4": x.a - x.b - 1 + x.p[1]},
+    "IMAD.X R4, RZ, RZ, ~R3, !P1": lambda x: {"R4": -x.b - x.p[1]},
+    "IMAD.WIDE R6, R2, R3, R8": lambda x: {"R6": signed(x.a) * signed(x.b) + x.A},
+    "IMAD.WIDE R6, R2, R3, RZ": lambda x: {"R6": signed(x.a) * signed(x.b)},
+    "IMAD.WIDE R6, R2, -0x4, R8": lambda x: {"R6": signed(x.a) * -4 + x.A},
+    "IMAD.WIDE R6, R2, R3, -R8": lambda x: {"R6": signed(x.a) * signed(x.b) - x.A},
+    "IMAD.WIDE.U32 R6, R2, R3, R8": lambda x: {"R6": x.a * x.b + x.A},
+    "IMAD.WIDE.U32 R6, R2, 0x2168c235, R8": lambda x: {"R6": x.a * 0x2168C235 + x.A},
+    "IMAD.WIDE.U32 R6, P0, R2, R3, R8": lambda x: {
+        "R6": x.a * x.b + x.A,
+        "P0": x.a * x.b + x.A >= PAIR,
+    },
+    "IMAD.WIDE.U32.X R6, R2, R3, R8, P1": lambda x: {"R6": x.a * x.b + x.A + x.p[1]},
+    "IMAD.HI R4, R2, R3, RZ": lambda x: {"R4": signed(x.a) * signed(x.b) >> 32},
+    "IMAD.HI R4, R2, -0x6db6db6d, R8": lambda x: {"R4": signed(x.a) * -0x6DB6DB6D + x.A >> 32},
+    "IMAD.HI.U32 R4, R2, R3, R8": lambda x: {"R4": x.a * x.b + x.A >> 32},
+    "IMAD.HI.U32 R4, R2, -0x36f0255e, RZ": lambda x: {"R4": x.a * (WORD - 0x36F0255E) >> 32},
+    "IMAD.HI.U32 R4, P2, R2, R3, R8": lambda x: {
+        "R4": x.a * x.b + x.A >> 32,
+        "P2": x.a * x.b + x.A >= PAIR,
+    },
+}
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_products(text: str) -> None:
+    for seed in range(4):
+        check(text, PRODUCTS[text], seed=seed)
+    check_uniform(text, PRODUCTS[text])
+
+
+def test_a_wide_product_may_write_over_its_operands() -> None:
+    check(
+        "IMAD.WIDE R6, R2, R3, R8; IMAD.WIDE R6, R6, R7, R6",
+        lambda x: {"R6": squared(signed(x.a) * signed(x.b) + x.A)},
+    )
+
+
+def squared(first: int) -> int:
+    return signed(first) * signed(first >> 32) + first
+
+
+def dot(a: Iterable[int], b: Iterable[int], c: int) -> Written:
+    return {"R4": c + sum(x * y for x, y in zip(a, b, strict=False))}
+
+
+@pytest.mark.parametrize(("type_a", "type_b"), list(product(("S", "U"), repeat=2)))
+def test_dot_products(type_a: str, type_b: str) -> None:
+    sign_a, sign_b = type_a == "S", type_b == "S"
+
+    def bytes_of_b(x: Lane) -> list[int]:
+        return parts(x.b, 8, is_signed=sign_b)
+
+    for seed in range(3):
+        check(
+            f"IDP.4A.{type_a}8.{type_b}8 R4, R2, R3, R5",
+            lambda x: dot(parts(x.a, 8, is_signed=sign_a), bytes_of_b(x), x.c),
+            seed=seed,
+        )
+        for half, first in (("LO", 0), ("HI", 2)):
+            check(
+                f"IDP.2A.{half}.{type_a}16.{type_b}8 R4, R2, R3, R5",
+                lambda x, first=first: dot(
+                    parts(x.a, 16, is_signed=sign_a), bytes_of_b(x)[first : first + 2], x.c
+                ),
+                seed=seed,
+            )
+
+
+# Shifts.
+
+
+def funnel(x: Lane, right: bool, wrap: bool, kind: str, high: bool, amount: int) -> Written:
+    bits = int(kind[1:])
+    n = amount % bits if wrap else min(amount, bits)
+    value = x.c << 32 | x.a
+    if kind[0] == "S":
+        value = signed(value, 64)
+    return {"R4": (value >> n if right else value << n) >> (32 if high else 0)}
+
+
+SHIFTS = list(product("LR", (False, True), ("U32", "S32", "U64", "S64"), (False, True)))
+
+
+@pytest.mark.parametrize(("direction", "wrap", "kind", "high"), SHIFTS)
+def test_funnel_shifts(direction: str, wrap: bool, kind: str, high: bool) -> None:
+    opcode = f"SHF.{direction}{'.W' * wrap}.{kind}{'.HI' * high}"
+    for amount in (None, 0, 1, 7, 31, 32, 33, 63, 64, 100):
+        operand = "R3" if amount is None else f"{amount:#x}"
+
+        def reference(x: Lane, amount: int | None = amount) -> Written:
+            n = x.b if amount is None else amount
+            return funnel(x, direction == "R", wrap, kind, high, n)
+
+        check(f"{opcode} R4, R2, {operand}, R5", reference)
+        check_uniform(f"{opcode} R4, R2, {operand}, R5", reference)
+    check(
+        f"{opcode} R2, R2, R2, R2",
+        lambda x: {
+            "R2": funnel(Lane(x.a, x.a, x.a, 0, 0, 0, ()), direction == "R", wrap, kind, high, x.a)[
+                "R4"
+            ]
+        },
+    )
+
+
+# Bits.
+
+
+def leading(x: int, *, is_signed: bool, distance: bool) -> int:
+    bits = ~x % WORD if is_signed and signed(x) < 0 else x
+    if not bits:
+        return WORD - 1
+    return 32 - bits.bit_length() if distance else bits.bit_length() - 1
+
+
+def ones(first: int, count: int, wrap: bool) -> int:
+    """BMSK: `count` ones from bit `first` upwards."""
+    if wrap:
+        first, count = first % 32, count % 32
+    return ((1 << min(count, 32)) - 1 << first) % WORD if first < 32 else 0
+
+
+def extended(x: int, bits: int, *, is_signed: bool, wrap: bool) -> int:
+    if wrap:
+        bits %= 32
+    if bits == 0:
+        return 0
+    kept = x & (1 << min(bits, 32)) - 1
+    return signed(kept, min(bits, 32)) if is_signed else kept
+
+
+BITS: dict[str, Reference] = {
+    f"FLO{type_}{shift_} R4, R2": lambda x, type_=type_, shift_=shift_: {
+        "R4": leading(x.a, is_signed=not type_, distance=bool(shift_))
+    }
+    for type_, shift_ in product(("", ".U32"), ("", ".SH"))
+}
+BITS |= {
+    f"BMSK{wrap} R4, R2, R3": lambda x, wrap=wrap: {"R4": ones(x.a, x.b, bool(wrap))}
+    for wrap in ("", ".W")
+}
+BITS |= {
+    f"SGXT{wrap}{type_} R4, R2, R3": lambda x, wrap=wrap, type_=type_: {
+        "R4": extended(x.a, x.b, is_signed=not type_, wrap=bool(wrap))
+    }
+    for wrap, type_ in product(("", ".W"), ("", ".U32"))
+}
+BITS |= {"SGXT R4, R2, 0x8": lambda x: {"R4": signed(x.a, 8)}}
+
+
+@pytest.mark.parametrize("text", BITS)
+def test_bits(text: str) -> None:
+    for seed in range(4):
+        check(text, BITS[text], seed=seed)
+    check_uniform(text, BITS[text])
+
+
+def saturated(x: int, kind: str) -> int:
+    bits = int(kind[1:])
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "S" else (0, (1 << bits) - 1)
+    return min(max(signed(x), low), high)
+
+
+@pytest.mark.parametrize("kind", ["S8", "U8", "S16", "U16"])
+def test_saturation(kind: str) -> None:
+    bits = int(kind[1:])
+    check(f"I2I.{kind}.S32.SAT R4, R2", lambda x: {"R4": saturated(x.a, kind)})
+    check(
+        f"I2IP.{kind}.S32.SAT R4, R2, R3, R5",
+        lambda x: {
+            "R4": joined([saturated(x.b, kind), saturated(x.a, kind)], bits)
+            | (x.c << 2 * bits) % WORD
+        },
+    )
+
+
+# Permutations of bytes: PTX's table of modes.
+
+PERMUTATIONS = {
+    ".F4E": ["3210", "4321", "5432", "6543"],
+    ".B4E": ["5670", "6701", "7012", "0123"],
+    ".RC8": ["0000", "1111", "2222", "3333"],
+    ".ECL": ["3210", "3211", "3222", "3333"],
+    ".ECR": ["0000", "1110", "2210", "3210"],
+    ".RC16": ["1010", "3232", "1010", "3232"],
+}
+
+
+def permuted(low: int, high: int, selector: int) -> int:
+    pieces = (high << 32 | low).to_bytes(8, "little")
+    result = 0
+    for k in range(4):
+        nibble = selector >> 4 * k & 15
+        byte = pieces[nibble & 7]
+        if nibble & 8:
+            byte = 0xFF if byte & 0x80 else 0
+        result |= byte << 8 * k
+    return result
+
+
+@pytest.mark.parametrize("selector", [0x3210, 0x7604, 0x8880, 0x9910, 0xBA98, 0xFEDC, 0x0, 0x4])
+def test_bytes_are_permuted_by_an_immediate(selector: int) -> None:
+    text = f"PRMT R4, R2, {selector:#x}, R3"
+    check(text, lambda x: {"R4": permuted(x.a, x.b, selector)})
+    check_uniform(text, lambda x: {"R4": permuted(x.a, x.b, selector)})
+
+
+def test_bytes_are_permuted_by_a_register() -> None:
+    for seed in range(4):
+        check("PRMT R4, R2, R5, R3", lambda x: {"R4": permuted(x.a, x.b, x.c)}, seed=seed)
+
+
+@pytest.mark.parametrize("mode", PERMUTATIONS)
+def test_modes_of_permutation(mode: str) -> None:
+    def reference(x: Lane) -> Written:
+        return {"R4": permuted(x.a, x.b, int(PERMUTATIONS[mode][x.c % 4], 16))}
+
+    for seed in range(4):
+        check(f"PRMT{mode} R4, R2, R5, R3", reference, seed=seed)
+
+
+# Logic.
+
+
+def looked_up(table: int, a: int, b: int, c: int, bits: int = 32) -> int:
+    return sum(
+        (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1) << k
+        for k in range(bits)
+    )
+
+
+@pytest.mark.parametrize("table", range(256))
+def test_all_tables_of_three_words(table: int) -> None:
+    def value(x: Lane) -> int:
+        return looked_up(table, x.a, x.b, x.c)
+
+    check(f"LOP3.LUT R4, R2, R3, R5, {table:#x}, !PT", lambda x: {"R4": value(x)})
+    check(
+        f"LOP3.LUT P0, R4, R2, R3, R5, {table:#x}, P1",
+        lambda x: {"R4": value(x), "P0": value(x) != 0 or x.p[1]},
+    )
+    check_uniform(f"LOP3.LUT R4, R2, R3, R5, {table:#x}, !PT", lambda x: {"R4": value(x)})
+
+
+LOGIC: dict[str, Reference] = {
+    "LOP3.LUT P0, RZ, R2, 0x1f, RZ, 0xc0, !PT": lambda x: {"P0": x.a % 32 != 0},
+    "LOP3.LUT.PAND P0, R4, R2, R3, RZ, 0xc0, P1": lambda x: {
+        "R4": x.a & x.b,
+        "P0": (x.a & x.b) != 0 and x.p[1],
+    },
+    "LOP3.LUT R4, RZ, R3, RZ, 0x33, !PT": lambda x: {"R4": ~x.b},
+    "LOP3.LUT P0, RZ, R2, R3, R5, 0xf8, !PT": lambda x: {"P0": (x.a | x.b & x.c) != 0},
+}
+
+
+@pytest.mark.parametrize("text", LOGIC)
+def test_logic(text: str) -> None:
+    check(text, LOGIC[text])
+
+
+@pytest.mark.parametrize("table", range(256))
+def test_all_tables_of_three_predicates(table: int) -> None:
+    other = (7 * table + 3) % 256
+
+    def reference(x: Lane) -> Written:
+        inputs = x.p[2], not x.p[3], x.p[4]
+        return {
+            "P0": looked_up(table, *inputs, bits=1),
+            "P1": looked_up(other, *inputs, bits=1),
+        }
+
+    check(f"PLOP3.LUT P0, P1, P2, !P3, P4, {table:#x}, {other:#x}", reference)
+    check_uniform(f"PLOP3.LUT P0, P1, P2, !P3, P4, {table:#x}, {other:#x}", reference)
+
+
+def test_predicates_take_part_from_both_files() -> None:
+    state = random_state(np.random.default_rng(3))
+    after = probe("PLOP3.LUT P0, PT, PT, P1, UP2, 0x80, 0x0", state, architecture=90)
+    assert after.p[0] == state.p[1] & state.up[2]
+
+
+def predicate_word(x: Lane) -> int:
+    return sum(truth << k for k, truth in enumerate(x.p[:7]))
+
+
+@pytest.mark.parametrize(("byte", "first"), [("", 0), (".B1", 8), (".B2", 16), (".B3", 24)])
+def test_predicates_as_a_word(byte: str, first: int) -> None:
+    for mask in (0x1, 0x20, 0x7F):
+        moved = mask << first
+        check(
+            f"P2R{byte} R4, R2, {mask:#x}",
+            lambda x, moved=moved: {
+                "R4": x.a & ~moved | predicate_word(x) << first & moved,
+            },
+        )
+        check(
+            f"R2P PR, R2{byte}, {mask:#x}",
+            lambda x, mask=mask: {f"P{k}": x.a >> first + k & 1 for k in range(7) if mask >> k & 1},
+        )
+
+
+# Comparisons.
+
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "F": lambda a, b: False,
+    "LT": lambda a, b: a < b,
+    "EQ": lambda a, b: a == b,
+    "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "NE": lambda a, b: a != b,
+    "GE": lambda a, b: a >= b,
+    "T": lambda a, b: True,
+}
+BOOLEANS: dict[str, Callable[[bool, bool], bool]] = {
+    "AND": lambda a, b: a and b,
+    "OR": lambda a, b: a or b,
+    "XOR": lambda a, b: a != b,
+}
+
+
+@pytest.mark.parametrize(("relation", "boolean"), list(product(RELATIONS, BOOLEANS)))
+def test_comparisons(relation: str, boolean: str) -> None:
+    holds, with_ = RELATIONS[relation], BOOLEANS[boolean]
+
+    def reference(a: int, b: int, other: bool) -> Written:
+        return {"P0": with_(holds(a, b), other), "P1": with_(not holds(a, b), other)}
+
+    for type_, bits, is_signed in (
+        ("", 32, True), (".U32", 32, False), (".S64", 64, True), (".U64", 64, False)
+    ):  # fmt: skip
+        registers = "R2, R3" if bits == 32 else "R8, R10"
+
+        def compared(x: Lane, bits: int = bits, is_signed: bool = is_signed) -> Written:
+            a, b = (x.a, x.b) if bits == 32 else (x.A, x.B)
+            if is_signed:
+                a, b = signed(a, bits), signed(b, bits)
+            return reference(a, b, not x.p[2])
+
+        text = f"ISETP.{relation}{type_}.{boolean} P0, P1, {registers}, !P2"
+        check(text, compared)
+        check_uniform(text, compared)
+    check(
+        f"ISETP.{relation}.{boolean} P0, PT, R2, -0x1, P2",
+        lambda x: {"P0": reference(signed(x.a), -1, x.p[2])["P0"]},
+    )
+    check(
+        f"ISETP.{relation}.S64.{boolean} P0, PT, R8, -0x1, P2",
+        lambda x: {"P0": reference(signed(x.A, 64), -1, x.p[2])["P0"]},
+        architecture=120,
+    )
+
+
+@pytest.mark.parametrize("relation", ["LT", "EQ", "LE", "GT", "NE", "GE"])
+@pytest.mark.parametrize(("type_", "is_signed"), [("", True), (".U32", False)])
+def test_comparisons_of_pairs_in_two_steps(relation: str, type_: str, is_signed: bool) -> None:
+    """The lower words' verdict decides where the upper words are equal."""
+    text = (
+        f"ISETP.{relation}.U32.AND P0, PT, R8, R10, PT;"
+        f"ISETP.{relation}{type_}.AND.EX P0, PT, R9, R11, PT, P0"
+    )
+    sign = (lambda x: signed(x, 64)) if is_signed else (lambda x: x)
+    for seed in range(6):
+        check(
+            text,
+            lambda x: {"P0": RELATIONS[relation](sign(x.A), sign(x.B))},
+            seed=seed,
+        )
+
+
+# Minima and maxima.
+
+
+@dataclass(frozen=True)
+class Values:
+    """How a word is read: in parts of some bits, with a sign or without."""
+
+    bits: int
+    is_signed: bool
+
+    def read(self, x: int) -> list[int]:
+        return parts(x, self.bits, is_signed=self.is_signed)
+
+    def wrapped(self, x: int) -> int:
+        return parts(x % (1 << self.bits), self.bits, is_signed=self.is_signed)[0]
+
+
+TYPES = {
+    "S32": Values(32, True),
+    "U32": Values(32, False),
+    "S16x2": Values(16, True),
+    "U16x2": Values(16, False),
+    "S8x4": Values(8, True),
+    "U8x4": Values(8, False),
+}
+
+
+def chosen(values: Values, smaller: bool, relu: bool, *rows: list[int]) -> Written:
+    results = [(min if smaller else max)(column) for column in zip(*rows, strict=True)]
+    if relu:
+        results = [max(result, 0) for result in results]
+    return {"R4": joined(results, values.bits)}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("relu", [False, True])
+def test_minima_and_maxima(kind: str, relu: bool) -> None:
+    values = TYPES[kind]
+    if relu and not values.is_signed:
+        return
+    modifiers = f".{kind}{'.RELU' * relu}"
+
+    def rows(x: Lane) -> list[list[int]]:
+        return [values.read(word) for word in (x.a, x.b, x.c)]
+
+    def sums_of(x: Lane) -> list[int]:
+        a, b, _ = rows(x)
+        return [values.wrapped(p + q) for p, q in zip(a, b, strict=True)]
+
+    for seed, (p, smaller) in product(
+        range(3), (("PT", lambda x: True), ("!PT", lambda x: False), ("P1", lambda x: x.p[1]))
+    ):
+        checks: dict[str, Reference] = {
+            f"VIMNMX{modifiers} R4, R2, R3, {p}": lambda x, s=smaller: chosen(
+                values, s(x), relu, *rows(x)[:2]
+            ),
+            f"VIMNMX3{modifiers} R4, R2, R3, R5, {p}": lambda x, s=smaller: chosen(
+                values, s(x), relu, *rows(x)
+            ),
+            f"VIADDMNMX{modifiers} R4, R2, R3, R5, {p}": lambda x, s=smaller: chosen(
+                values, s(x), relu, sums_of(x), rows(x)[2]
+            ),
+        }
+        for text, reference in checks.items():
+            check(text, reference, seed=seed)
+        check_uniform(f"VIMNMX{modifiers} R4, R2, R3, {p}", next(iter(checks.values())))
+
+
+MINMAX: dict[str, Reference] = {
+    "IMNMX R4, R2, R3, PT": lambda x: {"R4": min(signed(x.a), signed(x.b))},
+    "IMNMX R4, RZ, R3, !PT": lambda x: {"R4": max(0, signed(x.b))},
+    "IMNMX.U32 R4, R2, 0x3, PT": lambda x: {"R4": min(x.a, 3)},
+    "VIMNMX R4, PT, PT, R2, -0x64, !PT": lambda x: {"R4": max(signed(x.a), -100)},
+    "VIADDMNMX R4, R2, -R3, 0xb9600000, !PT": lambda x: {
+        "R4": max(signed(x.a - x.b), signed(0xB9600000))
+    },
+    "IMNMX.S64 PT, PT, R6, R8, R10, PT, !PT": lambda x: {
+        "R6": min(signed(x.A, 64), signed(x.B, 64))
+    },
+    "IMNMX.U64 PT, PT, R6, R8, R10, !PT, !PT": lambda x: {"R6": max(x.A, x.B)},
+    "VABSDIFF R4, R2, R3, R5": lambda x: {"R4": abs(signed(x.a) - signed(x.b)) + x.c},
+    "VABSDIFF.U32 R4, R2, R3, R5": lambda x: {"R4": abs(x.a - x.b) + x.c},
+}
+
+
+@pytest.mark.parametrize("text", MINMAX)
+def test_minima_maxima_and_differences(text: str) -> None:
+    for seed in range(4):
+        check(text, MINMAX[text], seed=seed)
+
+
+@pytest.mark.parametrize(("type_", "is_signed"), [("", True), (".U8", False)])
+def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
+    def distances(x: Lane) -> list[int]:
+        a, b = parts(x.a, 8, is_signed=is_signed), parts(x.b, 8, is_signed=is_signed)
+        return [abs(p - q) for p, q in zip(a, b, strict=True)]
+
+    for seed in range(4):
+        check(
+            f"VABSDIFF4{type_} R4, R2, R3, RZ",
+            lambda x: {"R4": joined(distances(x), 8)},
+            seed=seed,
+        )
+        check(
+            f"VABSDIFF4{type_}.ACC R4, R2, R3, R5",
+            lambda x: {"R4": sum(distances(x)) + x.c},
+            seed=seed,
+        )
+
+
+# What is not known must not be computed.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MOV.SPILL R4, UR4",
+        "MOV R4, R2, 0xf",
+        "MOV R4, SR_TID.X",
+        "MOV R4, |R2|",
+        "IADD3 R4, R2.H1, R3, RZ",
+        "IADD3 R4, R2, R3",
+        "IADD3 R4, R2, R3, RZ, P0, !PT",
+        "IADD3.X R4, R2, R3, RZ",
+        "IADD.64 R4, R2.H0, R6",
+        "UIADD3.64 UR6, UP0, UPT, UR8, UR10, URZ",
+        "VIADD.16x2.ISAT R4, R2, R3",
+        "VIADD.U8x4 R4, -R2, -R3",
+        "IMAD.WIDE R6, R2, R3, 0x4",
+        "IMAD.WIDE R6, P0, R2, R3, R8",
+        "IMAD.WIDE R6, -R2, R3, R8",
+        "IMAD.HI.X R4, R2, R3, R8, P0",
+        "IMAD R4, P0, R2, R3, R5",
+        "LEA R4, R2, R3, R5",
+        "LEA R4, R2, R3, 0x20",
+        "LEA.HI R4, R2, R3, 0x2",
+        "LEA R4, -R2, R3, 0x2",
+        "SHF.L.U32 R4, R2, 0x2",
+        "LOP3 R4, R2, R3, RZ, 0xc0, !PT",
+        "LOP3.LUT R4, R2, R3, RZ, 0x1c0, !PT",
+        "LOP3.LUT R4, R2, R3, RZ, R5, !PT",
+        "PLOP3.LUT P0, PT, P1, P2, R3, 0x80, 0x0",
+        "ISETP.GE.U64.AND.EX P0, PT, R8, R10, PT, P0",
+        "ISETP.GE.AND P0, PT, R2, R3, PT, P0",
+        "ISETP.GE.AND.EX P0, PT, R2, R3, PT",
+        "ISETP.GE.LT.AND P0, PT, R2, R3, PT",
+        "VIMNMX R4, P0, PT, R2, R3, PT",
+        "VIMNMX.U32.RELU R4, R2, R3, PT",
+        "IMNMX.S64 PT, PT, R6, R8, R10, PT, P0",
+        "VABSDIFF4.U8 R4, R2, R3, R5",
+        "PRMT.INVALID7 R4, R2, 0x1, R3",
+        "I2I.S8.S32 R4, R2",
+        "R2P PR, R2.H1, 0x7f",
+        "R2P R2, 0x7f",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError, match=re.escape(text)):
+        probe(text, State(), architecture=90)
+
+
+def test_a_guard_that_admits_nobody_writes_nothing() -> None:
+    state = random_state(np.random.default_rng(4))
+    state.p[6] = 0
+    texts = [*MOVES, *SUMS, *PRODUCTS, *BITS, *LOGIC, *MINMAX]
+    guarded = [re.sub(r"(^|; *)", r"\1@P6 ", text) for text in texts]
+    same(probe("\n".join(guarded), state, architecture=90), state)
+
+
+def test_results_go_nowhere_where_nobody_wants_them() -> None:
+    state = random_state(np.random.default_rng(5))
+    texts = [
+        "IADD3 RZ, PT, PT, R2, R3, R5",
+        "IMAD.WIDE RZ, R2, R3, R8",
+        "LOP3.LUT PT, RZ, R2, R3, R5, 0xfe, !PT",
+        "ISETP.GE.AND PT, PT, R2, R3, PT",
+        "PLOP3.LUT PT, PT, P0, P1, P2, 0x80, 0x7f",
+        "SHF.L.U32 RZ, R2, R3, RZ",
+        "UIADD3 URZ, UPT, UPT, UR2, UR3, URZ",
+    ]
+    same(probe("\n".join(texts), state, architecture=90), state)
+    assert reduce(int.__and__, (int(state.p[7]), int(state.up[7]))) == FULL
