@@ -904,6 +904,8 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "ISETP.GE.U64.AND.EX P0, PT, R8, R10, PT, P0",
         "ISETP.GE.AND P0, PT, R2, R3, PT, P0",
         "ISETP.GE.AND.EX P0, PT, R2, R3, PT",
+        "ISETP.AND P0, PT, R2, R3, PT",
+        "ISETP.GE P0, PT, R2, R3, PT",
         "ISETP.GE.LT.AND P0, PT, R2, R3, PT",
         "VIMNMX R4, P0, PT, R2, R3, PT",
         "VIMNMX.U32.RELU R4, R2, R3, PT",

@@ -88,12 +88,16 @@ def is_predicate(operand: Operand) -> bool:
     return isinstance(operand, Register) and operand.file in ("P", "UP")
 
 
-def choice(i: Instruction, choices: Mapping[str, int], default: int) -> int:
-    """What the modifier means that is among `choices`."""
+def choice(i: Instruction, choices: Mapping[str, int], default: int | None = None) -> int:
+    """What the one modifier means that is among `choices`; without a default there must be one."""
     found = [name for name in i.modifiers if name in choices]
     if len(found) > 1:
         refuse(i, f"the simulator does not know .{' .'.join(found)} together")
-    return choices[found[0]] if found else default
+    if found:
+        return choices[found[0]]
+    if default is None:
+        refuse(i, f"the simulator wants one of .{' .'.join(choices)}")
+    return default
 
 
 def flag(i: Instruction, modifier: str, value: int) -> int:
@@ -530,7 +534,7 @@ def isetp(i: Instruction, to: Lowering) -> None:
         pd=[to.predicate_out(first), to.predicate_out(second)],
         s=[to.u32(x) if bits == 32 else to.u64(x) for x in (a, b)],
         ps=[to.predicate(x) for x in inputs],
-        flags=signed | choice(i, COMPARISONS, 0) | choice(i, BOOLEANS, 0) | flag(i, "EX", EXTENDED),
+        flags=signed | choice(i, COMPARISONS) | choice(i, BOOLEANS) | flag(i, "EX", EXTENDED),
     )
 
 

@@ -58,7 +58,7 @@ def shfl(i: Instruction, to: Lowering) -> None:
                 d=[to.out(d)],
                 pd=[to.predicate_out(p)],
                 s=[to.u32(x) for x in (a, b, c)],
-                aux=choice(i, SHUFFLES, SHUFFLES["IDX"]),
+                aux=choice(i, SHUFFLES),
             )
 
 
@@ -79,7 +79,7 @@ def emit_vote(i: Instruction, to: Lowering, d: Operand, p: Operand, q: Operand) 
         pd=[to.predicate_out(p)],
         ps=[to.predicate(q)],
         flags=to_uniform(d),
-        aux=choice(i, VOTES, VOTES["ALL"]),
+        aux=choice(i, VOTES),
     )
 
 
