@@ -4,7 +4,7 @@ Quirks of the JSON, found by comparing it with the text output (`nvdisasm -c -ra
 kernels for sm_75 to sm_120:
 - A comma may be missing before a memory operand: `[R5][R6.64]` of LDGSTS on sm_8x up to nvdisasm
   13.5, and `R12[R3]` of every load before 13.5.
-- P2R and R2P name all predicates, PR, and the JSON has that in the place of their guard.
+- P2R reads all predicates, PR, and the JSON has that in the place of the guard.
 - Before 13.5 each function of a section stands alone; addresses count from the section anyway.
 - Branches have absolute targets as numbers, but CALL and RET those of functions by symbol, and
   BRX has a distance: toolkit/sass/program.py makes addresses of all of them.
@@ -140,21 +140,19 @@ def _parts(record: Mapping[str, str]) -> tuple[str, str, str]:
     words, guard = record["opcode"], record.get("predicate", "")
     operands = record.get("operands", "")
     if guard == "PR":
-        guard, operands = _with_predicates(words, operands)
+        guard, operands = _of_p2r(operands)
     return words, guard, operands
 
 
-def _with_predicates(words: str, operands: str) -> tuple[str, str]:
-    """Guard and operands of P2R and R2P.
+def _of_p2r(operands: str) -> tuple[str, str]:
+    """Guard and operands of P2R.
 
     `P2R R3,PR,RZ,0x1` has the "predicate" PR and the operands R3,RZ,0x1; with the guard @P0 it
-    has R3,@P0,RZ,0x1.
+    has the "predicate" PR still, and the operands R3,@P0,RZ,0x1.
     """
-    parts = list(split_operands(operands))
-    place = 1 if words.startswith("P2R") else 0
-    guard = parts.pop(place) if len(parts) > place and parts[place].startswith("@") else ""
-    parts.insert(place, "PR")
-    return guard, ",".join(parts)
+    register, *others = split_operands(operands)
+    guard = others.pop(0) if others and others[0].startswith("@") else ""
+    return guard, ",".join((register, "PR", *others))
 
 
 @cache

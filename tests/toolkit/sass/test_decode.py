@@ -1,0 +1,349 @@
+"""Operands from their text and back; instructions from recorded and from fresh disassemblies."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import ToolkitError, UnsupportedError
+from toolkit.compile import compile_cubin
+from toolkit.sass.decode import (
+    OperandError,
+    decode,
+    parse_guard,
+    parse_operand,
+    parse_operands,
+    split_operands,
+)
+from toolkit.sass.disassemble import disassembler
+from toolkit.sass.instruction import (
+    PT,
+    RZ,
+    URZ,
+    Address,
+    Constant,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    SourceLine,
+    Special,
+)
+
+sys.path.append(str(Path(__file__).parent))
+from decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
+
+FRESH = ("sm_75", "sm_90", "sm_120")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def r(index: int, *suffix: str, **modifiers: bool) -> Register:
+    return Register(file="R", index=index, suffix=suffix, **modifiers)
+
+
+def ur(index: int) -> Register:
+    return Register(file="UR", index=index)
+
+
+def printed(*instructions: dict[str, str], start: int = 0, name: str = "kernel") -> str:
+    """What nvdisasm would print."""
+    function = {"function-name": name, "start": start, "sass-instructions": list(instructions)}
+    return json.dumps([{"SchemaVersion": {}}, [function]])
+
+
+def only(text: str) -> Instruction:
+    ((instruction,),) = (function.instructions for function in decode(text))
+    return instruction
+
+
+# Operands.
+
+
+@pytest.mark.parametrize(
+    ("text", "operand"),
+    [
+        ("R4", r(4)),
+        ("R4.reuse", r(4)),
+        ("RZ", r(RZ)),
+        ("-RZ", r(RZ, negate=True)),
+        ("-R4.reuse", r(4, negate=True)),
+        ("~R0", r(0, invert=True)),
+        ("|R4|", r(4, absolute=True)),
+        ("-|R4|.reuse", r(4, negate=True, absolute=True)),
+        ("-|R4|.H1_H1", r(4, "H1_H1", negate=True, absolute=True)),
+        ("R4.H0_H0.reuse", r(4, "H0_H0")),
+        ("R18.B1", r(18, "B1")),
+        ("UR6", ur(6)),
+        ("URZ", ur(URZ)),
+        ("P0", Register(file="P", index=0)),
+        ("!PT", Register(file="P", index=PT, invert=True)),
+        ("UP3", Register(file="UP", index=3)),
+        ("!UPT", Register(file="UP", index=PT, invert=True)),
+        ("B0", Register(file="B", index=0)),
+        ("0x1f", Immediate(text="0x1f")),
+        ("-0x4", Immediate(text="-0x4")),
+        ("1.5", Immediate(text="1.5")),
+        ("-1.00000001504746621988e+30", Immediate(text="-1.00000001504746621988e+30")),
+        ("+INF", Immediate(text="+INF")),
+        ("-QNAN", Immediate(text="-QNAN")),
+        ("c[0x0][0x28]", Constant(bank=0, offset=0x28)),
+        ("-c[0x2][0x8]", Constant(bank=2, offset=8, negate=True)),
+        ("|c[0x0][0x168]|", Constant(bank=0, offset=0x168, absolute=True)),
+        ("c[0x3][R4]", Constant(bank=3, offset=0, base=r(4))),
+        ("c[0x4][RZ]", Constant(bank=4, offset=0, base=r(RZ))),
+        ("c[0x0][UR4+0x10]", Constant(bank=0, offset=0x10, base=ur(4))),
+        ("c[0x2][R4+-0x8]", Constant(bank=2, offset=-8, base=r(4))),
+        ("cx[UR4][0x10]", Constant(bank=0, offset=0x10, bank_register=ur(4))),
+        ("[R2]", Address(registers=(r(2),), offset=0)),
+        ("[R5+-0x4]", Address(registers=(r(5),), offset=-4)),
+        ("[R2.64+UR4+0x10]", Address(registers=(r(2, "64"), ur(4)), offset=16)),
+        ("[R8.X4+0x80]", Address(registers=(r(8, "X4"),), offset=128)),
+        ("[R2.U32+UR4]", Address(registers=(r(2, "U32"), ur(4)), offset=0)),
+        ("[UR4+0x10]", Address(registers=(ur(4),), offset=16)),
+        ("[0x40]", Address(registers=(), offset=64)),
+        ("desc[UR6][R22.64]", Address(registers=(r(22, "64"),), offset=0, descriptor=ur(6))),
+        ("SR_TID.X", Special(name="SR_TID.X")),
+        ("SRZ", Special(name="SRZ")),
+        ("SB0", Special(name="SB0")),
+        ("1D", Special(name="1D")),
+        ("{2,1}", Special(name="{2,1}")),
+        ("$__internal_0_$__cuda_sm20_div_u64", Special(name="$__internal_0_$__cuda_sm20_div_u64")),
+        ("32@lo((k + 0x90))", Special(name="32@lo((k + 0x90))")),
+    ],
+)
+def test_an_operand_is_read_and_printed_back(text: str, operand: Operand) -> None:
+    assert parse_operand(text) == operand
+    assert str(operand) == text.replace(".reuse", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["gdesc[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
+)
+def test_another_form_is_refused(text: str) -> None:
+    with pytest.raises(OperandError):
+        parse_operand(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "operands"),
+    [
+        ("", ()),
+        ("R1,c[0x0][0x28]", ("R1", "c[0x0][0x28]")),
+        ("R21,desc[UR6][R22.64]", ("R21", "desc[UR6][R22.64]")),
+        ("[R5][R6.64]", ("[R5]", "[R6.64]")),  # LDGSTS of sm_8x
+        ("[R5+0x800][R6.64+0x600],P0", ("[R5+0x800]", "[R6.64+0x600]", "P0")),
+        ("[R5]desc[UR4][R6.64]", ("[R5]", "desc[UR4][R6.64]")),
+        ("R12[R3.X4]", ("R12", "[R3.X4]")),  # before nvdisasm 13.5
+        ("PT,R2[R2.64],R13", ("PT", "R2", "[R2.64]", "R13")),
+        ("RZ[UR5],R0", ("RZ", "[UR5]", "R0")),
+        ("SB0,0x0,{2,1}", ("SB0", "0x0", "{2,1}")),
+        ("R8,RZ,+QNAN ,P0", ("R8", "RZ", "+QNAN", "P0")),
+    ],
+)
+def test_operands_are_told_apart(text: str, operands: tuple[str, ...]) -> None:
+    assert split_operands(text) == operands
+
+
+def registers(*files: str) -> st.SearchStrategy[Register]:
+    """Registers as they stand in brackets: without signs."""
+    return st.builds(
+        Register,
+        file=st.sampled_from(files),
+        index=st.integers(0, 63),
+        suffix=st.sampled_from([(), ("64",), ("X4",), ("U32",)]),
+    )
+
+
+SIGNS = {"negate": st.booleans(), "absolute": st.booleans(), "invert": st.booleans()}
+OFFSETS = st.integers(-(2**24), 2**24)
+OPERANDS = st.one_of(
+    st.builds(
+        Register,
+        file=st.sampled_from(["R", "UR"]),
+        index=st.integers(0, 255),
+        suffix=st.sampled_from([(), ("H0_H0",), ("64",), ("B1", "X8")]),
+        **SIGNS,
+    ),
+    st.builds(
+        Register, file=st.sampled_from(["P", "UP"]), index=st.integers(0, 7), invert=st.booleans()
+    ),
+    st.builds(
+        Constant,
+        bank=st.integers(0, 17),
+        offset=OFFSETS,
+        base=st.none() | registers("R", "UR"),
+        **SIGNS,
+    ),
+    st.builds(
+        Constant, bank=st.just(0), offset=OFFSETS, bank_register=st.builds(ur, st.integers(0, 62))
+    ),
+    st.builds(
+        Address,
+        registers=st.lists(registers("R", "UR"), max_size=2).map(tuple),
+        offset=OFFSETS,
+        descriptor=st.none() | st.builds(ur, st.integers(0, 62)),
+    ),
+    st.builds(Immediate, text=st.integers(-(2**31), 2**32 - 1).map(hex)),
+)
+
+
+@given(st.lists(OPERANDS, min_size=1, max_size=6))
+def test_whatever_is_printed_is_read_as_the_same(operands: list[Operand]) -> None:
+    assert parse_operands(",".join(map(str, operands))) == tuple(operands)
+
+
+def test_numbers_are_read_as_what_the_opcode_wants() -> None:
+    assert parse_operand("-0x4").integer == -4
+    assert parse_operand("0.5").number == 0.5
+    assert parse_operand("-INF").number == float("-inf")
+    assert parse_operand("+SNAN").number != parse_operand("+SNAN").number
+    with pytest.raises(ValueError, match=r"1\.5"):
+        parse_operand("1.5").integer  # noqa: B018
+
+
+# Instructions.
+
+
+def test_an_instruction_has_all_that_is_printed() -> None:
+    source = SourceLine(file="k.cu", line=7)
+    text = printed(
+        {"opcode": "NOP"},
+        {"predicate": "@!P3", "opcode": "LDG.E.128.CONSTANT", "operands": "R4,[R2.64+0x10]"},
+        start=0x80,
+    )
+    (function,) = decode(text, sources={0x90: source})
+    assert function.name == "kernel"
+    nop, load = function.instructions
+    assert nop == Instruction(
+        address=0x80, opcode="NOP", modifiers=(), operands=(), guard=None, text="NOP"
+    )
+    assert load == Instruction(
+        address=0x90,  # 0x80 + 16
+        opcode="LDG",
+        modifiers=("E", "128", "CONSTANT"),
+        operands=(r(4), Address(registers=(r(2, "64"),), offset=16)),
+        guard=Register(file="P", index=3, invert=True),
+        text="@!P3 LDG.E.128.CONSTANT R4, [R2.64+0x10]",
+        source=source,
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (
+            '{"predicate":"PR","opcode":"P2R","operands":"R27,RZ,0x1"}',
+            "P2R R27, PR, RZ, 0x1",
+        ),
+        (
+            '{"predicate":"@!P0","predicate":"PR","opcode":"P2R","operands":"R27,@!P0,RZ,0x1"}',
+            "@!P0 P2R R27, PR, RZ, 0x1",
+        ),
+    ],
+)
+def test_all_predicates_as_an_operand_are_no_guard(record: str, text: str) -> None:
+    whole = printed({"opcode": "here"}).replace('{"opcode": "here"}', record)
+    instruction = only(whole)
+    guard = re.match(r"@\S+", text)
+    assert instruction.text == text
+    assert instruction.guard == (parse_guard(guard[0]) if guard else None)
+    assert instruction.operands == parse_operands("R27,PR,RZ,0x1")
+
+
+def test_only_wanted_functions_are_decoded() -> None:
+    strange = {"opcode": "HGMMA", "operands": "R24,gdesc[UR4]"}
+    functions = (
+        json.loads(printed({"opcode": "EXIT"}))[1] + json.loads(printed(strange, name="strange"))[1]
+    )
+    text = json.dumps([{}, functions])
+    assert [f.name for f in decode(text, wanted="kernel".__eq__)] == ["kernel"]
+    with pytest.raises(UnsupportedError):
+        decode(text)
+
+
+def test_a_strange_operand_is_named_with_its_place() -> None:
+    text = printed({"opcode": "NOP"}, {"opcode": "HGMMA.F32", "operands": "R24,gdesc[UR4],!UPT"})
+    with pytest.raises(UnsupportedError) as caught:
+        decode(text, sources={16: SourceLine(file="k.cu", line=3)})
+    assert str(caught.value) == (
+        "HGMMA.F32 R24, gdesc[UR4], !UPT at 0x0010 of kernel (k.cu, line 3): "
+        "the simulator does not know the operand 'gdesc[UR4]'"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "nvdisasm fatal", "[]", "[{}, [{}]]", "[{}, 5]", "{}"])
+def test_what_is_no_disassembly_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(ToolkitError, match=r"^nvdisasm printed something unexpected \(.+\): use"):
+        decode(text)
+
+
+# Whole kernels.
+
+
+def recorded(arch: str) -> dict[str, Any]:
+    return json.loads(path_of(arch).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_recorded_disassembly_decodes_to_the_recorded_instructions(arch: str) -> None:
+    snapshot = recorded(arch)
+    assert decoded(snapshot["printed"]) == snapshot["decoded"]
+    assert sorted(snapshot["decoded"]) == ["calls", "jumps"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_operands_of_whole_kernels_are_printed_back(arch: str) -> None:
+    for function in decode(recorded(arch)["printed"]):
+        for i in function.instructions:
+            guard = [f"@{i.guard}"] if i.guard else []
+            words = ".".join((i.opcode, *i.modifiers))
+            text = " ".join([*guard, words, ", ".join(map(str, i.operands))]).strip()
+            assert text == i.text.replace(".reuse", "")
+
+
+@pytest.mark.parametrize("arch", FRESH)
+def test_a_fresh_disassembly_decodes_to_the_recorded_instructions(arch: str) -> None:
+    """Also with another version of nvdisasm, whose JSON may differ."""
+    whole: dict[str, list[Any]] = {}
+    for name, rows in decoded(disassembly(arch)).items():
+        kernel = name if not name.startswith("$") else "calls"
+        whole.setdefault(kernel, []).extend(rows)
+    assert {k: sorted(v) for k, v in whole.items()} == recorded(arch)["decoded"]
+
+
+@pytest.mark.parametrize("arch", FRESH)
+def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch: str, tmp_path: Path) -> None:
+    source = SOURCE.read_text(encoding="utf-8")
+    cubin = compile_cubin(source, name=SOURCE.name, kernel="calls", arch=arch)
+    path = tmp_path / "k.cubin"
+    path.write_bytes(cubin.image)
+    listing = subprocess.run(
+        [disassembler().path, "-c", "-raw", path], capture_output=True, text=True, check=True
+    ).stdout
+    texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*(?:\(\*.*?\*\))?;", listing)
+    known = [i.text for f in decode(disassembly(arch)) for i in f.instructions]
+    assert sorted(map(comparable, texts)) == sorted(map(comparable, known))
+
+
+def comparable(text: str) -> str:
+    """Without what only one of the two prints: labels against addresses, spaces, commas."""
+    text = re.sub(r"`\((\.L_x_\d+)\)", "TARGET", text)
+    text = re.sub(
+        r"^((?:@\S+ )?(?:BRA|BSSY|CALL|LEPC|WARPSYNC)\b.*)\b0x[0-9a-f]+$", r"\1TARGET", text
+    )
+    return re.sub(r"[\s,`()]", "", text)
