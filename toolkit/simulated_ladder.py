@@ -15,7 +15,7 @@ The elements that executed blocks wrote are held against float64 like a GPU's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from pathlib import PurePath
@@ -42,7 +42,7 @@ from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
-from toolkit.workload import Matrix, TileReference, Workload
+from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 Counts = NDArray[Any]
 
@@ -79,7 +79,7 @@ class LadderSimulator:
         self.workload = workload
         self.advance = lambda done, of: None
         self._matrices: dict[Gemm, tuple[Matrix, Matrix]] = {}
-        self._references: dict[tuple[int, range, range], TileReference] = {}
+        self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
     def simulate(self, cubin: Cubin, selection: Selection) -> Simulation:
         """The counters and the verdict of one rung.
@@ -109,11 +109,13 @@ class LadderSimulator:
             self._matrices[executed] = a, b
         return self._matrices[executed]
 
-    def reference(self, workload: Workload, rows: range, columns: range) -> TileReference:
-        key = workload.problem.k, rows, columns
-        if key not in self._references:
-            self._references[key] = workload.tile_reference(rows, columns)
-        return self._references[key]
+    def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
+        """The float64 products on some tiles of C; kept for the next rung."""
+        known = self._references.setdefault(workload.problem.k, {})
+        missing = [tile for tile in tiles if tile not in known]
+        if missing:
+            known |= workload.tile_references(missing)
+        return known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +228,7 @@ class _Rung:
         return _Run(
             k=k,
             groups=[[next(counts) for _ in group] for group in groups],
-            verdicts=list(self._verdicts(workload, c, tiles)),
+            verdicts=self._verdicts(workload, c, tiles),
         )
 
     def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Counts]:
@@ -243,14 +245,13 @@ class _Rung:
             raise LaunchError(describe(error.fault, self.translated, bound)) from None
         return [run.counts for run in runs]
 
-    def _verdicts(
-        self, workload: Workload, c: Matrix, tiles: Sequence[tuple[range, range]]
-    ) -> Iterator[Check]:
+    def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
-        for rows, columns in tiles:
-            inside = range(columns.start, min(columns.stop, workload.problem.n))
-            if rows and inside:
-                yield self.ladder.reference(workload, rows, inside).check(c)
+        n = workload.problem.n
+        inside = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in tiles]
+        owned = [tile for tile in inside if all(tile)]
+        references = self.ladder.references(workload, owned)
+        return [references[tile].check(c) for tile in owned]
 
     # What is said of it.
 
@@ -394,7 +395,7 @@ def bind_in_place(
     return replace(bound, banks={**bound.banks, 0: bank}, buffers=buffers)
 
 
-def _poisoned(shape: Gemm, tiles: Sequence[tuple[range, range]]) -> Matrix:
+def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
     """C with NaN where it will be looked at; the rest is never touched, and takes no memory."""
     c = np.zeros((shape.m, shape.n), dtype=np.float32)
     for rows, columns in tiles:

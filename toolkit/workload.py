@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from analysis.result import Check
 from analysis.rounding import GEMM_BOUND, compare, gemm_error_bound
 
 Matrix = NDArray[np.float32]
+Tile = tuple[range, range]  # rows and columns of C
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,18 +88,34 @@ class Workload:
             of_rows=self.problem.m,
         )
 
-    def tile_reference(self, rows: range, columns: range) -> TileReference:
-        """The float64 product on some neighbouring rows and columns of C."""
+    def tile_references(self, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
+        """The float64 product on some rectangles of C.
+
+        Those of the same rows in one product: many small ones would take BLAS longer.
+        """
+        columns_of: dict[range, dict[range, None]] = {}
+        for rows, columns in tiles:
+            columns_of.setdefault(rows, {})[columns] = None
+        return {
+            (rows, columns): reference
+            for rows, pieces in columns_of.items()
+            for columns, reference in self._along(rows, list(pieces))
+        }
+
+    def _along(self, rows: range, pieces: list[range]) -> Iterator[tuple[range, TileReference]]:
+        """Of the same rows, the reference of each piece of the columns."""
         a = self.a[_slice(rows)].astype(np.float64)
-        b = self.b[:, _slice(columns)].astype(np.float64)
+        b = np.concatenate([self.b[:, _slice(piece)] for piece in pieces], 1, dtype=np.float64)
         exact = a @ b
         magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
-        return TileReference(
-            exact=exact,
-            bound=gemm_error_bound(self.problem.k, magnitude),
-            rows=rows,
-            columns=columns,
-        )
+        bound = gemm_error_bound(self.problem.k, magnitude)
+        ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+        for piece, end in zip(pieces, ends, strict=True):
+            part = np.s_[:, end - len(piece) : end]
+            yield (
+                piece,
+                TileReference(exact=exact[part], bound=bound[part], rows=rows, columns=piece),
+            )
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape."""

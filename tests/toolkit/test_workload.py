@@ -108,17 +108,24 @@ def test_no_padding_is_no_copy() -> None:
     assert b is workload.b
 
 
-def test_a_tile_has_the_reference_of_the_whole() -> None:
+TILE = range(8, 21), range(32, 50)
+
+
+def test_tiles_have_the_reference_of_the_whole() -> None:
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
     whole = workload.reference()
-    tile = workload.tile_reference(range(8, 21), range(32, 50))
-    assert np.allclose(tile.exact, whole.exact[8:21, 32:50], rtol=1e-14, atol=1e-14)
-    assert np.allclose(tile.bound, whole.bound[8:21, 32:50])
+    tiles = [TILE, (range(21, 40), range(32, 50)), (range(8, 21), range(4)), TILE]
+    found = workload.tile_references(tiles)
+    assert found.keys() == set(tiles)
+    for (rows, columns), tile in found.items():
+        part = np.ix_(rows, columns)
+        assert np.allclose(tile.exact, whole.exact[part], rtol=1e-14, atol=1e-14)
+        assert np.allclose(tile.bound, whole.bound[part])
 
 
 def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> None:
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
-    tile = workload.tile_reference(range(8, 21), range(32, 50))
+    tile = workload.tile_references([TILE])[TILE]
     result = np.full((40, 50), np.nan, dtype=np.float32)
     result[8:21, 32:50] = (workload.a @ workload.b)[8:21, 32:50]
     assert tile.check(result).passed
