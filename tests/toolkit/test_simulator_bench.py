@@ -1,0 +1,185 @@
+"""Records without a GPU whose machine code was executed: counters, verdicts, and why not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from analysis.agreement import comparisons, unexplained
+from analysis.devices import DEVICES, find_device
+from analysis.errors import LaunchError, UnavailableError, UnsupportedError
+from analysis.problem import Gemm
+from analysis.result import Check, Record
+from kernels import LADDER
+from toolkit import simulated_ladder, simulator_bench
+from toolkit.plan import make_plan
+from toolkit.progress import Progress
+from toolkit.sampling import Sampling
+from toolkit.simulator_bench import SimulatorBench
+
+FULL, RAGGED = "256x256x64", "127x129x31"
+
+
+def bench(
+    shape: str, variants: Any = None, device: str = "rtx-3090", progress: Progress | None = None
+) -> dict[str, Record]:
+    records: dict[tuple[Gemm, str], Record] = {}
+    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
+    SimulatorBench(find_device(device)).profile_shape(
+        plan.shapes[0], plan, records, progress or Progress()
+    )
+    return {label: record for (_, label), record in records.items()}
+
+
+def test_every_rung_is_executed_and_right() -> None:
+    records = bench("32")
+    assert list(records) == [*(variant.name for variant in LADDER), "cpu", "cublas"]
+    for variant in LADDER:
+        record = records[variant.name]
+        assert (record.status, record.reason) == ("ok", None)
+        assert record.simulated is not None
+        assert record.simulated.architecture == "sm_86"
+        assert record.check is not None
+        assert record.check.passed
+        assert record.occupancy is not None
+        assert record.measured is None
+    assert records["cpu"].measured is not None
+    assert records["cpu"].simulated is records["cublas"].simulated is None
+
+
+ARCHITECTURES = {device.sm_arch: device.key for device in DEVICES.values()}
+
+
+@pytest.mark.parametrize("device", ARCHITECTURES.values(), ids=ARCHITECTURES.keys())
+@pytest.mark.parametrize("shape", [FULL, RAGGED])
+def test_closed_forms_and_machine_code_agree_on_every_architecture(device: str, shape: str) -> None:
+    for label, record in bench(shape, [v.name for v in LADDER[1:]], device).items():
+        assert (label, record.status, record.reason) == (label, "ok", None)
+        assert unexplained(record) == ()
+        found = {(one.subject, one.quantity): one for one in comparisons(record)}
+        for (subject, quantity), one in found.items():
+            # what the source says and how wide the compiler makes it hold at edges too
+            if quantity in ("elements", "instructions"):
+                assert one.is_equal, (label, subject, quantity)
+            # but for alpha, beta and twins of stores whose guards are off
+            if shape == FULL and quantity in ("requests", "sectors", "wavefronts"):
+                assert one.is_equal, (label, subject, quantity)
+        assert found["arithmetic", "multiply-adds"].is_equal or label == "vectorized"
+
+
+def test_an_architecture_that_the_compiler_does_not_know_is_said() -> None:
+    record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
+    assert record.simulated is not None
+    assert record.simulated.architecture == "sm_75"
+    assert record.resources is not None
+    assert record.notes == (record.resources.note,)
+
+
+def refuse(error: Exception) -> Any:
+    def simulate(*arguments: object) -> None:
+        raise error
+
+    return simulate
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnsupportedError("NEW R1 at 0x0010: unknown"),
+        UnavailableError("no core: install a compiler"),
+    ],
+)
+def test_what_cannot_be_simulated_keeps_its_theory(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_ladder.LadderSimulator, "simulate", refuse(error))
+    record = bench("32", ["tiled"])["tiled"]
+    assert record.status == "ok"
+    assert record.theory is not None
+    assert record.occupancy is not None
+    assert record.simulated is record.check is None
+    assert record.notes == (f"not simulated: {error}",)
+
+
+def test_too_large_a_shape_keeps_its_theory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 0)
+    record = bench("32", ["tiled"])["tiled"]
+    assert record.status == "ok"
+    assert record.notes[0].startswith("not simulated: A and B take 0.0 GB at 32x32x32, which are")
+
+
+def test_a_kernel_that_faults_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = simulated_ladder.LadderSimulator.simulate
+
+    def faulty(ladder: Any, cubin: Any, selection: Any) -> Any:
+        if selection.label == "tiled":
+            raise LaunchError("sgemm_tiled: out of bounds")
+        return real(ladder, cubin, selection)
+
+    monkeypatch.setattr(simulated_ladder.LadderSimulator, "simulate", faulty)
+    records = bench("32", ["tiled", "naive-coalesced"])
+    assert (records["tiled"].status, records["tiled"].reason) == (
+        "failed",
+        "sgemm_tiled: out of bounds",
+    )
+    assert records["naive-coalesced"].simulated is not None
+
+
+def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = simulated_ladder.merged
+
+    def wrong(verdicts: list[Check], where: str) -> Check:
+        return replace(real(verdicts, where), passed=False, worst_ratio=3.0)
+
+    monkeypatch.setattr(simulated_ladder, "merged", wrong)
+    record = bench("32", ["tiled"])["tiled"]
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert re.fullmatch(
+        r"wrong result: the error of C\[\d+\]\[\d+\] is 3 times its bound", record.reason
+    )
+    assert record.simulated is not None
+
+
+def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = simulator_bench.LadderSimulator.simulate
+
+    def interrupted(ladder: Any, cubin: Any, selection: Any) -> Any:
+        if selection.label == "naive-coalesced":
+            raise KeyboardInterrupt
+        return real(ladder, cubin, selection)
+
+    monkeypatch.setattr(simulator_bench.LadderSimulator, "simulate", interrupted)
+    plan = make_plan([32], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1)
+    records: dict[tuple[Gemm, str], Record] = {}
+    with pytest.raises(KeyboardInterrupt):
+        SimulatorBench(find_device("t4")).profile_shape(plan.shapes[0], plan, records, Progress())
+    assert [label for _, label in records] == ["tiled"]
+
+
+def test_progress_tells_the_blocks_that_are_done() -> None:
+    told: list[str] = []
+
+    class Details(Progress):
+        def detail(self, text: str) -> None:
+            told.append(text)
+
+    bench("64", ["tiled"], progress=Details())
+    assert told[-1] == "tiled: 4 of 4 blocks"
+
+
+def test_rungs_of_a_shape_share_their_matrices() -> None:
+    made = SimulatorBench(find_device("t4"))
+    plan = make_plan(
+        ["32", "48"], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1
+    )
+    simulators = []
+    for problem in plan.shapes:
+        made.profile_shape(problem, plan, {}, Progress())
+        simulators.append(made._ladder)
+    assert simulators[0] is not simulators[1]
+    assert simulators[1] is not None
+    assert list(simulators[1]._matrices) == [plan.shapes[1]]
