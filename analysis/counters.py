@@ -115,17 +115,19 @@ def _counters() -> Iterable[Counter]:
         )
     sides: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
     for short, action in sides:
+        # an asynchronous copy into shared memory is a global load as well
+        reaching: tuple[MemoryAction, ...] = ("load", "copy") if short == "ld" else (action,)
         for space in _CACHED_SPACES:
             what = f"{space} {action}s"
             yield exact(
                 f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{short}",
                 f"requests of {what}",
-                _memory(space, (action,), "requests"),
+                _memory(space, reaching, "requests"),
             )
             yield exact(
                 f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}",
                 f"32-byte sectors of {what}",
-                _memory(space, (action,), "sectors"),
+                _memory(space, reaching, "sectors"),
             )
     for short, action in sides:
         yield exact(

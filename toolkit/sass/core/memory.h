@@ -267,10 +267,12 @@ static void interleave(u64 *a) {
         a[l] = a[l] / WORD * (LANES * WORD) + (u64)l * WORD + a[l] % WORD;
 }
 
+/* Each word of a local access is a request of its own. */
 static void count_local(Worker *c, const Ins *i, const u64 *local, u32 m) {
     Count *count = &c->count[c->pc];
-    count->requests++;
-    for (u32 k = 0; k < (i->width < WORD ? 1 : i->width / WORD); k++) {
+    const u32 words = i->width < WORD ? 1 : i->width / WORD;
+    count->requests += words;
+    for (u32 k = 0; k < words; k++) {
         u64 a[LANES];
         for (int l = 0; l < LANES; l++) a[l] = local[l] + k * WORD;
         interleave(a);

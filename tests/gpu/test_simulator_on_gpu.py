@@ -1,0 +1,65 @@
+"""The simulator beside silicon: the very machine code that a GPU ran, run again on the CPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.geometry import Geometry
+from toolkit.executor import Launch
+from toolkit.simulator import simulate
+
+sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from case import Case
+from cases import CASES, RACING
+
+pytestmark = pytest.mark.gpu
+
+# MUFU approximates, and its table is not known: results differ in their last bits.
+APPROXIMATE = {"MUFU"}
+# Clocks tick as they please.
+UNLIKE = {"clocks"}
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    from toolkit.gpu import Gpu
+
+    with Gpu() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_same_machine_code_gives_the_same_bits(gpu, case: Case) -> None:
+    if not case.runs_on(gpu.device.sm_arch):
+        pytest.skip(f"needs sm_{case.minimum_capability}")
+    if case.kernel in UNLIKE:
+        pytest.skip("reads a clock")
+    if not case.kernel.isidentifier():
+        pytest.skip("a template: nvcc does not tell its symbol")
+    arguments = case.make(np.random.default_rng())
+    geometry = {
+        "grid": case.grid,
+        "block": case.block,
+        "dynamic_shared_bytes": case.dynamic_shared_bytes,
+    }
+    measured = gpu.execute(
+        Launch(
+            source=case.source,
+            name=case.file,
+            kernel=case.kernel,
+            geometry=Geometry(**geometry),
+            arguments=arguments,
+        )
+    )
+    simulated = simulate(measured.cubin, **geometry, arguments=arguments)
+    opcodes = {i.opcode for i in simulated.instructions if i.executed}
+    if opcodes & APPROXIMATE or case.name in RACING:
+        case.check(simulated.outputs, arguments)
+        return
+    for index, (ours, theirs) in enumerate(zip(simulated.outputs, measured.outputs, strict=True)):
+        same = ours.view(np.uint8) == theirs.view(np.uint8)
+        assert same.all(), f"array {index}: {np.count_nonzero(~same)} bytes differ"
