@@ -167,9 +167,9 @@ def _check_declared(
         scalar = f"x[()] of type {_name(declared)}" if argument.ndim == 0 else _name(declared)
         raise InputError(f"{what} is an array: give a value, {scalar}")
     if declared.kind is not None and not _fits(argument, declared, exactly=not is_array):
-        kind = f"array of {argument.dtype.name}" if is_array else _shown(argument)
+        kind = f"an array of {argument.dtype.name}" if is_array else _shown(argument)
         view = " (x.view changes the type without changing bytes)" if is_array else ""
-        raise InputError(f"{what} is an {kind}: give {_name(declared)}{view}")
+        raise InputError(f"{what} is {kind}: give {_name(declared)}{view}")
     _check_size(what, argument, parameter)
 
 

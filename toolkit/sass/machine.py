@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from threading import current_thread, main_thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,10 @@ UNLIMITED = 1 << 62
 
 # Work is handed out in pieces, so that progress shows and Ctrl-C is heard.
 _PIECES_PER_WORKER = 16
+
+# After a fault the pieces before it are still finished, so that the same block is blamed each
+# time, unless they take too long.
+_PATIENCE_S = 1.0
 
 # kinds of fault, as core.h numbers them
 (
@@ -184,6 +190,7 @@ def _drive(
     with ThreadPoolExecutor(len(handles)) as pool:
         running: dict[Future[int], tuple[int, int]] = {}
         idle = list(handles)
+        patience_ends = inf
         try:
             while True:
                 while idle and (piece := next(pieces, None)) is not None:
@@ -193,11 +200,13 @@ def _drive(
                 if not running:
                     return
                 done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                if monotonic() > patience_ends:
+                    launch.cancel = 1
                 for future in done:
                     handle, blocks = running.pop(future)
                     if future.result():
                         pieces = iter(())
-                        launch.cancel = 1
+                        patience_ends = min(patience_ends, monotonic() + _PATIENCE_S)
                     idle.append(handle)
                     advance(blocks)
         except BaseException:

@@ -1,0 +1,717 @@
+"""Launches on the simulator: what comes back, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.errors import (
+    CompileError,
+    InputError,
+    LaunchError,
+    ToolkitError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from analysis.geometry import Geometry
+from toolkit import simulate
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.executor import Execution, Executor, Launch
+from toolkit.simulator import Simulator, known_architecture
+
+WARPS = "smsp__inst_executed.sum"
+THREADS = "smsp__thread_inst_executed.sum"
+STORES = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
+SECTORS_STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+
+TWICE = """extern "C" __global__ void twice(float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+"""
+
+
+def twice(x: Any = None, n: Any = None, **changes: Any) -> Execution:
+    x = np.arange(100, dtype=np.float32) if x is None else x
+    n = np.int32(x.size) if n is None else n
+    settings: dict[str, Any] = {"grid": 4, "block": 32, "arguments": [x, n], "arch": "sm_86"}
+    return simulate(TWICE, "twice", **settings | changes)
+
+
+def refused(kind: type[ToolkitError] = InputError, /, **changes: Any) -> str:
+    with pytest.raises(kind) as caught:
+        twice(**changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- what comes back --------------------------------------------------------------------------
+
+
+def test_outputs_are_the_arrays_after_the_launch_and_inputs_stay() -> None:
+    x = np.arange(100, dtype=np.float32)
+    execution = twice(x)
+    assert execution.outputs[0].tolist() == (2 * x).tolist()
+    assert x[99] == 99
+    assert execution.counters[STORES] == 4  # one per warp
+    assert execution.counters[SECTORS_STORED] == 13  # 3 warps · 128 B / 32 B + 4 floats
+    assert execution.basis == "all 4 blocks executed"
+    assert execution.executed_blocks == 4
+    assert execution.simulation_s is not None
+    assert 0 < execution.simulation_s < 60
+    assert execution.notes == ()
+
+
+def test_lines_and_instructions_add_up_to_the_counters() -> None:
+    execution = twice()
+    assert sum(i.executed for i in execution.instructions) == execution.counters[WARPS]
+    lines = {line: counters for (file, line), counters in execution.lines.items()}
+    assert sum(counters[WARPS] for counters in lines.values()) == execution.counters[WARPS]
+    assert {line: counters[STORES] for line, counters in lines.items() if counters[STORES]} == {
+        3: 4
+    }
+
+
+def test_resources_are_the_compilers() -> None:
+    execution = twice()
+    assert execution.cubin is not None
+    assert execution.resources == execution.cubin.resources
+    assert execution.resources.architecture == "sm_86"
+    assert execution.resources.registers_per_thread >= 6
+
+
+@pytest.mark.parametrize("threads", [1, 31, 33, 100])
+def test_a_block_need_not_be_full_warps(threads: int) -> None:
+    execution = twice(block=threads, grid=1)
+    assert execution.outputs[0].tolist() == [2.0 * i if i < threads else i for i in range(100)]
+    assert execution.counters[STORES] == -(-threads // 32)
+
+
+def test_grids_and_blocks_have_up_to_three_axes() -> None:
+    source = """__global__ void where(uint3 *x) {
+        unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+        unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        x[block * blockDim.x * blockDim.y * blockDim.z + thread] =
+            make_uint3(blockIdx.z * 100 + threadIdx.z, blockIdx.y * 100 + threadIdx.y,
+                       blockIdx.x * 100 + threadIdx.x);
+    }"""
+    grid, block = (2, 3, 4), (5, 3, 2)
+    x = np.zeros((4 * 3 * 2, 2 * 3 * 5, 3), np.uint32)
+    (found,) = simulate(source, grid=grid, block=block, arguments=[x]).outputs
+    of_blocks = np.indices(grid[::-1]).reshape(3, -1).T
+    of_threads = np.indices(block[::-1]).reshape(3, -1).T
+    assert np.array_equal(found, 100 * of_blocks[:, None] + of_threads[None])
+
+
+def test_one_worker_or_many_count_and_compute_the_same() -> None:
+    x = np.arange(10_000, dtype=np.float32)
+    one, many = (twice(x, grid=313, workers=workers) for workers in (1, 3))
+    assert one.counters == many.counters
+    assert np.array_equal(one.outputs[0], many.outputs[0])
+
+
+def test_finished_blocks_are_told() -> None:
+    told: list[tuple[int, int]] = []
+    twice(grid=100, advance=lambda done, of: told.append((done, of)))
+    assert told[-1] == (100, 100)
+    assert told == sorted(told)
+    assert len(told) > 3
+
+
+def test_an_exception_of_the_listener_ends_the_launch() -> None:
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        twice(grid=100, advance=stop)
+
+
+def test_the_simulator_is_an_executor() -> None:
+    def execute(executor: Executor) -> Execution:
+        geometry = Geometry(grid=(4, 1, 1), block=(32, 1, 1))
+        arguments = [np.arange(100, dtype=np.float32), np.int32(100)]
+        return executor.execute(
+            Launch(
+                source=TWICE,
+                name="twice.cu",
+                kernel="twice",
+                geometry=geometry,
+                arguments=arguments,
+                defines={"UNUSED": 1},
+            )
+        )
+
+    execution = execute(Simulator(arch="sm_86"))
+    assert execution.counters == twice().counters
+    assert execution.instructions[0].file == "twice.cu"
+
+
+# --- arguments --------------------------------------------------------------------------------
+
+
+def test_arrays_of_any_layout_come_back_in_rows() -> None:
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for x in (rows, np.asfortranarray(rows), rows[:, ::-1][:, ::-1], np.repeat(rows, 2, 1)[:, ::2]):
+        (output,) = twice(x, np.int32(3)).outputs
+        assert output.flags.c_contiguous
+        assert output.tolist() == [[0, 2, 4, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_a_read_only_array_is_a_buffer_like_others() -> None:
+    x = np.arange(4, dtype=np.float32)
+    x.flags.writeable = False
+    (output,) = twice(x).outputs
+    assert output.tolist() == [0, 2, 4, 6]
+    output[0] = 1
+
+
+def test_arrays_without_axes_and_without_elements_are_buffers() -> None:
+    (output,) = twice(np.array(3, np.float32)).outputs
+    assert (output.shape, float(output)) == ((), 6.0)
+    (output,) = twice(np.zeros((0, 5), np.float32)).outputs
+    assert output.shape == (0, 5)
+
+
+def test_the_same_array_twice_is_two_buffers() -> None:
+    source = "__global__ void copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x] + 1; }"
+    x = np.zeros(32, np.int32)
+    first, second = simulate(source, grid=1, block=32, arguments=[x, x]).outputs
+    assert (first[0], second[0]) == (0, 1)
+
+
+def test_structs_are_passed_by_value_and_in_buffers() -> None:
+    source = """struct Pair { char tag; double weight; int count; };
+    __global__ void spread(Pair p, Pair *all) {
+        all[threadIdx.x].weight = p.weight * all[threadIdx.x].count + p.tag;
+    }"""
+    pair = np.dtype([("tag", "i1"), ("weight", "f8"), ("count", "i4")], align=True)
+    everything = np.zeros(40, pair)
+    everything["count"] = np.arange(40)
+    one = np.array((3, 0.5, 7), pair)[()]
+    (output,) = simulate(source, grid=1, block=40, arguments=[one, everything]).outputs
+    assert output["weight"].tolist() == [0.5 * k + 3 for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "argument"),
+    [
+        ("int n", np.int32(-5)),
+        ("unsigned n", np.uint32(2**32 - 5)),
+        ("short n", np.int16(-5)),
+        ("unsigned char n", np.uint8(251)),
+        ("long long n", np.int64(-(2**40))),
+        ("bool n", np.bool_(True)),
+        ("float n", np.float32(-0.5)),
+        ("double n", np.float64(1e300)),
+    ],
+)
+def test_scalars_of_every_size_arrive(declared: str, argument: np.generic) -> None:
+    kind = declared.removesuffix(" n")
+    source = f"__global__ void put({declared}, {kind} *x) {{ x[threadIdx.x] = n; }}"
+    x = np.zeros(3, argument.dtype)
+    (output,) = simulate(source, grid=1, block=3, arguments=[argument, x]).outputs
+    assert output.tolist() == [argument.item()] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "twice takes 2 arguments (float *x, int n), 0 were given"),
+        ([np.zeros(1, np.float32)], "twice takes 2 arguments (float *x, int n), 1 was given"),
+        ([np.zeros(4, np.float32), 4], "argument 1 of twice is 4: give a NumPy array or, for a "),
+        ([[1.0], np.int32(1)], "argument 0 of twice is [1.0]: give a NumPy array or, for a value"),
+        (
+            [np.zeros(4), np.int32(4)],
+            "argument 0 of twice (float *x) is an array of float64: give float32 (x.view changes "
+            "the type without changing bytes)",
+        ),
+        (
+            [np.zeros(4, np.int32), np.int32(4)],
+            "argument 0 of twice (float *x) is an array of int32: give float32",
+        ),
+        (
+            [np.int64(4), np.int32(4)],
+            "argument 0 of twice (float *x) is int64 4: give an array: it becomes a device buffer",
+        ),
+        (
+            [np.zeros(4, np.float32), np.zeros(4, np.int32)],
+            "argument 1 of twice (int n) is an array: give a value, int32",
+        ),
+        (
+            [np.zeros(4, np.float32), np.array(4, np.int32)],
+            "argument 1 of twice (int n) is an array: give a value, x[()] of type int32",
+        ),
+        (
+            [np.zeros(4, np.float32), np.float32(4)],
+            "argument 1 of twice (int n) is float32 4.0: give int32",
+        ),
+        (
+            [np.zeros(4, np.float32), np.int64(4)],
+            "argument 1 of twice (int n) is int64 4: give int32",
+        ),
+        (
+            [np.zeros(4, ">f4"), np.int32(4)],
+            "argument 0 of twice is big-endian (>f4): convert it: x.astype(x.dtype.newbyteorder('",
+        ),
+        (
+            [np.zeros(4, [("a", "<i4"), ("b", ">i4")]), np.int32(4)],
+            "argument 0 of twice is big-endian",
+        ),
+        (
+            [np.array([{}, None]), np.int32(4)],
+            "argument 0 of twice holds Python objects: give an array of numbers",
+        ),
+        ([np.array(["a"]), np.int32(4)], "argument 0 of twice is of type <U1: a device has no"),
+        ([np.zeros(4, np.longdouble), np.int32(4)], "argument 0 of twice is of type float128: a"),
+    ],
+)
+def test_arguments_that_are_not_the_kernels_are_refused(arguments: Any, message: str) -> None:
+    assert refused(arguments=arguments).startswith(message)
+
+
+def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type() -> None:
+    source = "__global__ void k(const float *x, unsigned *y) { y[0] = __float_as_uint(x[0]); }"
+    one = np.array([1.0], np.float32)
+    for x in (one, one.view(np.uint8), one.view([("r", "f4")]), np.ones(1, np.complex64)):
+        for y in (np.zeros(1, np.uint32), np.zeros(1, np.int32)):
+            outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
+            assert outputs[1].view(np.uint32)[0] == 0x3F800000
+
+
+def test_without_a_source_sizes_are_checked() -> None:
+    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_86")
+    array = np.zeros(4, np.float32)
+    for arguments, message in (
+        ([array], "twice takes 2 arguments, 1 was given"),
+        ([array, np.int64(4)], "argument 1 of twice is int64 4 of 8 bytes: the kernel's parameter"),
+        ([array, array], "argument 1 of twice is an array, which is passed as a pointer of 8 b"),
+        ([np.int32(4), np.int32(4)], "argument 0 of twice is int32 4 of 4 bytes: the kernel's par"),
+    ):
+        with pytest.raises(InputError) as caught:
+            simulate(cubin, grid=1, block=1, arguments=arguments)
+        assert str(caught.value).startswith(message)
+
+
+def test_too_little_memory_is_said_before_anything_is_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolkit.launch_checks.available_bytes", lambda: 10**6)
+    monkeypatch.setattr("toolkit.simulator.bind", None)
+    assert refused(x=np.zeros(10**6, np.float32)) == (
+        "twice: copies of its buffers take 0.0 GB, 0.0 GB are free: pass smaller arrays"
+    )
+
+
+# --- launches that nobody would take ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"block": 1025},
+            "twice: a block of 1025×1×1 = 1,025 threads: a block has at most 1,024: take a "
+            "smaller one and more blocks",
+        ),
+        ({"block": (32, 8, 8)}, "twice: a block of 32×8×8 = 2,048 threads"),
+        ({"block": (1, 1, 65)}, "twice: a block of 1×1×65: z = 65 is over 64: spread it over "),
+        ({"grid": (1, 65536)}, "twice: a grid of 1×65536×1: y = 65,536 is over 65,535: spread "),
+        ({"grid": 2**31}, "twice: a grid of 2147483648×1×1: x = 2,147,483,648 is over "),
+        ({"grid": 0}, "grid = 0: give one to three whole sizes of at least 1"),
+        ({"grid": (1, 2, 3, 4)}, "grid = (1, 2, 3, 4): give one to three whole sizes"),
+        ({"block": "32"}, "block = '32': give one to three whole sizes"),
+        ({"block": 1.5}, "block = 1.5: give one to three whole sizes"),
+        (
+            {"dynamic_shared_bytes": 101 * 1024},
+            "twice: 103,424 bytes of shared memory per block (0 static, 103,424 dynamic): sm_86 "
+            "has 101,376: use smaller tiles",
+        ),
+        ({"dynamic_shared_bytes": -1}, "twice: -1 bytes of dynamic shared memory: give 0 or more"),
+        ({"arch": "sm_85"}, "unknown architecture 'sm_85': did you mean 'sm_"),
+        ({"arch": "ampere"}, "unknown architecture 'ampere': (known: sm_75, "),
+        ({"blocks": 0}, "blocks = 0: give 'all', 'representative' or a number from 1 on"),
+        ({"blocks": "some"}, "blocks = 'some': give 'all', 'representative' or a number"),
+        ({"max_instructions": 0}, "max_instructions = 0: give 1 or more"),
+        ({"workers": 0}, "workers = 0: give 1 or more"),
+        ({"options": ("--nonsense",)}, "kernel.cu: compiler options: unrecognized option"),
+        ({"defines": {"1A": 2}}, "define '1A' = '2': give a C identifier and one line"),
+    ],
+)
+def test_a_launch_that_no_driver_takes_is_refused(changes: Any, message: str) -> None:
+    assert refused(**changes).startswith(message)
+
+
+def test_a_kernel_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
+        simulate(TWICE, "twise", grid=1, block=1, arguments=[])
+    with pytest.raises(InputError, match=r"^kernel\.cu holds 2 kernels: say which one: "):
+        simulate(TWICE + "__global__ void b() {}", grid=1, block=1, arguments=[])
+
+
+def test_a_source_that_does_not_compile_names_the_line() -> None:
+    with pytest.raises(CompileError, match=r"^kernel\.cu, line 3: identifier \"y\" is undefined$"):
+        simulate(TWICE.replace("x[i] *=", "y[i] *="), "twice", grid=1, block=1, arguments=[])
+
+
+def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for name in ("absent.cu", "absent.cubin"):
+        with pytest.raises(InputError, match=f"{name}.* cannot be read: No such file or directory"):
+            simulate(tmp_path / name, "k", grid=1, block=1, arguments=[])
+
+
+# --- architectures ------------------------------------------------------------------------------
+
+
+def test_an_architecture_that_is_too_old_is_simulated_with_the_nearest_and_says_so() -> None:
+    for arch in ("sm_61", "sm_70"):
+        resources = twice(arch=arch).resources
+        assert resources.architecture == "sm_75"
+        assert resources.note is not None
+        assert f"does not support the device's own {arch}" in resources.note
+    assert twice(arch="sm_75").resources.note is None
+
+
+def test_an_old_device_keeps_its_own_limit_of_shared_memory() -> None:
+    said = refused(arch="sm_61", dynamic_shared_bytes=60_000)  # an sm_75 has 64 KiB
+    assert "sm_61 has 49,152" in said
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_999", "", "sm_", "75", "sm_1"])
+def test_other_names_are_left_to_the_compiler(arch: str) -> None:
+    assert known_architecture(arch) == (arch, None)
+
+
+# --- which blocks -------------------------------------------------------------------------------
+
+LAST_BLOCK_IS_PARTIAL = {"x": np.arange(3190, dtype=np.float32), "grid": 100}
+
+
+def test_representative_blocks_count_like_all_of_them() -> None:
+    everything = twice(**LAST_BLOCK_IS_PARTIAL)
+    some = twice(**LAST_BLOCK_IS_PARTIAL, blocks="representative")
+    assert some.counters == everything.counters
+    assert some.basis == (
+        "5 of 100 blocks executed; the rest counted like those of its place in the grid, which "
+        "agreed"
+    )
+    assert some.executed_blocks == 5
+    written = some.outputs[0] != LAST_BLOCK_IS_PARTIAL["x"]
+    assert np.unique(np.flatnonzero(written) // 32).size == 5
+
+
+DIFFERS = """__global__ void differs(float *x) {
+    for (int i = 0; i <= blockIdx.x % 3; i++) x[blockIdx.x * 32 + threadIdx.x] += 1;
+}"""
+
+
+def test_where_blocks_differ_all_are_executed_from_the_start() -> None:
+    x = np.zeros(100 * 32, np.float32)
+    settings: dict[str, Any] = {"grid": 100, "block": 32, "arguments": [x]}
+    everything = simulate(DIFFERS, **settings)
+    some = simulate(DIFFERS, **settings, blocks="representative")
+    assert some.counters == everything.counters
+    assert some.basis == (
+        "all 100 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
+    )
+    assert np.array_equal(some.outputs[0], everything.outputs[0])  # none was executed twice
+
+
+def test_a_number_of_blocks_is_executed_and_the_rest_estimated() -> None:
+    x = np.zeros(100 * 32, np.float32)
+    execution = simulate(DIFFERS, grid=100, block=32, arguments=[x], blocks=4)
+    assert execution.basis == (
+        "4 of 100 blocks executed; the rest estimated from their mean, place by place in the grid"
+    )
+    exact = simulate(DIFFERS, grid=100, block=32, arguments=[x]).counters[WARPS]
+    assert execution.counters[WARPS] == pytest.approx(exact, rel=0.5)
+    one_each = twice(**LAST_BLOCK_IS_PARTIAL, blocks=1)
+    assert one_each.basis == (
+        "3 of 100 blocks executed; the rest counted like those of its place in the grid"
+    )
+
+
+def test_more_blocks_than_there_are_is_all() -> None:
+    assert twice(blocks=1000).basis == "all 4 blocks executed"
+    assert twice(grid=1, blocks="representative").basis == "the one block executed"
+
+
+# --- machine code from elsewhere ----------------------------------------------------------------
+
+
+def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path: Path) -> None:
+    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
+    path = tmp_path / "twice.cubin"
+    path.write_bytes(cubin.image)
+    x = np.arange(100, dtype=np.float32)
+    settings: dict[str, Any] = {"grid": 4, "block": 32, "arguments": [x, np.int32(100)]}
+    expected = simulate(TWICE, "twice", **settings, arch="sm_80")
+    for source in (cubin, cubin.image, bytearray(cubin.image), path, str(path)):
+        for kernel in ("twice", None):
+            execution = simulate(source, kernel, **settings)
+            assert execution.counters == expected.counters
+            assert execution.resources.architecture == "sm_80"
+            assert np.array_equal(execution.outputs[0], expected.outputs[0])
+
+
+def test_machine_code_that_is_none_is_refused(tmp_path: Path) -> None:
+    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
+    for source, kernel, message in (
+        (cubin, "other", "the cubin is of kernel twice, not of other"),
+        (cubin.image, "other", "unknown kernel 'other': (known: twice)"),
+        (b"nothing", "twice", "the machine code is no cubin: it is no ELF file"),
+    ):
+        with pytest.raises(InputError) as caught:
+            simulate(source, kernel, grid=1, block=1, arguments=[])
+        assert str(caught.value) == message
+
+
+def test_machine_code_without_line_information_has_no_lines() -> None:
+    execution = twice(options=())
+    assert execution.lines == {}
+    assert execution.counters == twice().counters
+
+
+def test_an_opcode_that_is_not_known_is_named_with_its_line() -> None:
+    # tensor cores are not simulated
+    source = """__global__ void k(unsigned *x) {
+        unsigned a = x[0], b = x[1], c = 0, d = 0;
+        asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1},{%2,%3},{%4},{%5,%6};"
+            : "=r"(c), "=r"(d) : "r"(a), "r"(b), "r"(a), "r"(c), "r"(d));
+        x[threadIdx.x] = c + d;
+    }"""
+    with pytest.raises(UnsupportedError, match=r"HMMA.* at 0x.* \(kernel\.cu, line \d\)"):
+        simulate(source, grid=1, block=32, arguments=[np.zeros(32, np.uint32)])
+
+
+# --- what a kernel does wrong -------------------------------------------------------------------
+
+ARCHITECTURES = ("sm_75", "sm_86", "sm_90", "sm_120")
+
+
+def fault(source: str, *arguments: Any, grid: Any = 1, block: Any = 64, arch: str = "sm_90") -> str:
+    """What is said of a kernel that does something wrong."""
+    with pytest.raises(LaunchError) as caught:
+        simulate(
+            source,
+            grid=grid,
+            block=block,
+            arguments=list(arguments),
+            arch=arch,
+            max_instructions=10**6,
+        )
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def floats(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_an_access_out_of_bounds_names_line_block_thread_and_buffer(arch: str) -> None:
+    source = """__global__ void scale(const float *in, float *out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[i] = 2 * in[i];
+    }"""
+    said = fault(source, floats(200), floats(10, 10), grid=(1, 1, 3), block=128, arch=arch)
+    assert said.startswith("scale: global write of 4 bytes out of bounds at 0x7f")
+    assert ": right after the end of argument 1 `out`, float32[10,10] (400 bytes at 0x7f" in said
+    assert "; block (0, 0, 0), thread (100, 0, 0), kernel.cu, line 3: STG" in said
+
+
+@pytest.mark.parametrize(
+    ("index", "where"),
+    [
+        ("25", "right after the end of argument 0 `x`, float32[25] (100 bytes at 0x"),
+        ("125", "400 bytes after the end of argument 0 `x`, float32[25] (100 bytes at 0x"),
+        ("-2", "8 bytes before argument 0 `x`, float32[25] (100 bytes at 0x"),
+    ],
+)
+def test_the_distance_to_the_nearest_buffer_is_told(index: str, where: str) -> None:
+    said = fault(f"__global__ void k(float *x) {{ x[{index}] = 1; }}", floats(25))
+    assert f": {where}" in said
+
+
+def test_an_access_across_the_end_is_told() -> None:
+    source = "__global__ void k(double *x) { x[12] = 1; }"
+    said = fault(source, floats(25).view(np.uint8))
+    assert "write of 8 bytes out of bounds" in said
+    assert ": across the end of argument 0 `x`, uint8[100] (100 bytes at 0x" in said
+
+
+def test_the_thread_that_is_out_of_bounds_is_the_one_that_is_named() -> None:
+    source = """__global__ void k(float *x, int n) {
+        if (threadIdx.y == 2 && threadIdx.x == 5 && blockIdx.y == 1) x[n] = 1;
+    }"""
+    said = fault(source, floats(8), np.int32(8), grid=(2, 2), block=(16, 4))
+    assert "; block (0, 1, 0), thread (5, 2, 0), kernel.cu, line 2: " in said
+
+
+def test_an_empty_buffer_and_a_null_pointer_are_out_of_bounds() -> None:
+    source = "__global__ void k(float *x) { x[0] = 1; }"
+    assert "right after the end of argument 0 `x`, float32[0] (0 bytes at" in fault(
+        source, floats(0)
+    )
+    source = "__global__ void k(float **x) { x[0][3] = 1; }"
+    said = fault(source, np.zeros(1, np.uint64))
+    assert "global write of 4 bytes out of bounds at 0xc: a null pointer; block" in said
+    source = "__global__ void k(long long a) { *(float *)a = 1; }"
+    assert "out of bounds at 0x100000: the kernel was given no buffer" in fault(
+        source, np.int64(2**20)
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_misaligned_access_is_told(arch: str) -> None:
+    source = "__global__ void k(float *x, int n) { *(double *)(x + n) = 1; }"
+    said = fault(source, floats(8), np.int32(1), arch=arch)
+    assert said.startswith("k: misaligned global write of 8 bytes at 0x7f")
+    assert "4: it is not a multiple of 8; block (0, 0, 0), thread (0, 0, 0), kernel.cu, " in said
+
+
+SHARED = """__global__ void k(float *x, int n) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = %s;
+}"""
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_shared_memory_has_bounds_too(arch: str) -> None:
+    source = SHARED % "tile[threadIdx.x + n]"
+    said = fault(source, floats(64), np.int32(4), arch=arch)
+    # thread 60 reads element 64
+    assert said.startswith(
+        "k: shared read of 4 bytes out of bounds at byte 256: the block has 256 bytes; block "
+        "(0, 0, 0), thread (60, 0, 0), kernel.cu, line 5: LDS"
+    )
+    said = fault(SHARED % "tile[n - 2]", floats(64), np.int32(0), arch=arch)
+    assert "out of bounds" in said
+
+
+def test_shared_memory_can_be_misaligned() -> None:
+    source = SHARED % "*(double *)(tile + n + threadIdx.x)"
+    said = fault(source, floats(64), np.int32(0))
+    assert said.startswith("k: misaligned shared read of 8 bytes at byte 4: it is not a multiple")
+    assert "thread (1, 0, 0)" in said
+
+
+def test_dynamic_shared_memory_counts() -> None:
+    source = """extern __shared__ float tile[];
+    __global__ void k(float *x) { tile[threadIdx.x] = 1; x[0] = tile[0]; }"""
+    settings: dict[str, Any] = {"grid": 1, "block": 64, "arguments": [floats(1)]}
+    simulate(source, **settings, dynamic_shared_bytes=256)
+    with pytest.raises(LaunchError, match="byte 248: the block has 248 bytes"):
+        simulate(source, **settings, dynamic_shared_bytes=248)
+
+
+def test_local_memory_has_bounds_too() -> None:
+    source = """__global__ void k(float *x, int n) {
+        float v[40];
+        for (int i = 0; i < 40; i++) v[i] = x[i];
+        for (int i = 0; i < 4; i++) v[i * n % 40] += 1.0f;
+        x[n] = v[n];
+    }"""
+    said = fault(source, floats(64), np.int32(10**6))
+    assert said.startswith("k: local read of 4 bytes out of bounds at 0x")
+    assert "kernel.cu, line 5: LDL" in said
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_deadlock_names_the_barrier_and_who_waits(arch: str) -> None:
+    source = """__global__ void k(float *x, int n) {
+        if (threadIdx.x < n)
+            asm volatile("bar.sync 1, 128;");
+        x[threadIdx.x] = 1;
+    }"""
+    said = fault(source, floats(128), np.int32(32), grid=2, block=128, arch=arch)
+    assert said.startswith(
+        "k: deadlock: 32 of the 128 threads of block (0, 0, 0) wait at the barrier and the others "
+        "never come: kernel.cu, line 3: "
+    )
+    assert "BAR.SYNC" in said
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_an_endless_loop_names_where_it_was(arch: str) -> None:
+    source = """__global__ void k(volatile float *x) {
+        x[0] = 1;
+        while (x[0] > 0) x[1] = 2;
+        x[2] = 3;
+    }"""
+    said = fault(source, floats(3), grid=3, arch=arch)
+    assert said.startswith(
+        "k did not end within the limit of instructions: an endless loop? If it only takes long, "
+        "raise --max-instructions; block (0, 0, 0), kernel.cu, line 3: "
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_trap_names_the_thread(arch: str) -> None:
+    source = """__global__ void k(float *x) {
+        if (blockIdx.x == 1 && threadIdx.x == 37) __trap();
+        x[threadIdx.x] = 1;
+    }"""
+    said = fault(source, floats(64), grid=3, arch=arch)
+    assert said.startswith(
+        "k trapped (__trap, or an assert that failed); block (1, 0, 0), thread (37, 0, 0), "
+        "kernel.cu, line 2: "
+    )
+
+
+def test_a_jump_out_of_the_code_is_told() -> None:
+    source = """typedef float (*Function)(float);
+    __global__ void k(Function *f, float *x) { x[0] = f[0](1); }"""
+    said = fault(source, np.full(1, 0x1234560, np.int64), floats(1))
+    assert said.startswith(
+        "k jumped out of its code: a wrong function pointer?; block (0, 0, 0), thread (0, 0, 0), "
+        "kernel.cu, line 2: "
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch: str) -> None:
+    source = """__global__ void k(float *x, int n) {
+        __shared__ float tile[64];
+        if (threadIdx.x < n) tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[threadIdx.x];
+    }"""
+    settings: dict[str, Any] = {"grid": 3, "block": 64, "arch": arch}
+    assert simulate(source, arguments=[floats(64), np.int32(64)], **settings).notes == ()
+    execution = simulate(source, arguments=[floats(64), np.int32(33)], **settings)
+    (note,) = execution.notes
+    # threads 33 to 63 of three blocks
+    assert note.startswith(
+        "shared memory was read 93 times where no thread had written, first 4 bytes at byte 132; "
+        "block (0, 0, 0), thread (33, 0, 0), kernel.cu, line 5: LDS"
+    )
+    assert np.isnan(execution.outputs[0][40])  # zeros would flatter the kernel
+    (note,) = simulate(source, arguments=[floats(64), np.int32(63)], **settings | {"grid": 1}).notes
+    assert note.startswith("shared memory was read once where")
+
+
+def test_code_without_lines_says_how_to_get_them() -> None:
+    with pytest.raises(LaunchError, match=r"STG.*\(compile with -lineinfo for the source line\)$"):
+        simulate(
+            "__global__ void k(float *x) { x[1] = 1; }",
+            grid=1,
+            block=1,
+            arguments=[floats(1)],
+            options=(),
+        )
+
+
+def test_a_fault_in_one_block_of_many_is_found() -> None:
+    source = "__global__ void k(float *x) { if (blockIdx.x == 9876) x[7] = 1; }"
+    assert "; block (9876, 0, 0), thread (0, 0, 0), " in fault(source, floats(7), grid=10_000)
+
+
+def test_a_cubin_keeps_what_was_given(tmp_path: Path) -> None:
+    execution = twice()
+    assert isinstance(execution.cubin, Cubin)
+    assert "image" not in repr(execution)  # hundreds of kilobytes
