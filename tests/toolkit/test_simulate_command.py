@@ -1,0 +1,464 @@
+"""The command `simulate` as a stranger meets it: what is shown, and one line per mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from analysis.counters import COUNTERS
+from analysis.devices import DEVICES
+from toolkit import console
+from toolkit.arguments import make_arguments, parse_arguments
+from toolkit.cli import app
+from toolkit.compile import compile_cubin
+from toolkit.simulator import simulate
+
+ROOT = Path(__file__).parents[2]
+
+# Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
+TRANSPOSE = """#ifndef TILE
+#define TILE 32
+#endif
+extern "C" __global__ void transpose(const float *in, float *out, int n) {
+    __shared__ float tile[TILE][TILE];
+    int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+    __syncthreads();
+    x = blockIdx.y * TILE + threadIdx.x;
+    y = blockIdx.x * TILE + threadIdx.y;
+    out[y * n + x] = tile[threadIdx.x][threadIdx.y];
+}
+"""
+LAUNCH = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64".split()  # noqa: SIM905
+
+ADD = "__global__ void add(float *x) { x[threadIdx.x] += 1; }\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("transpose.cu").write_text(TRANSPOSE, encoding="utf-8")
+    Path("add.cu").write_text(ADD, encoding="utf-8")
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["simulate", *arguments], prog_name="python -m toolkit")
+
+
+def shown(*arguments: str) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return str(result.stdout)
+
+
+def document(*arguments: str) -> Any:
+    return json.loads(shown(*arguments, "--json"))
+
+
+def refused(*arguments: str, code: int = 1) -> str:
+    """What the command says on standard error when it refuses; it wrote nothing."""
+    before = sorted(Path().iterdir())
+    result = invoke(*arguments)
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert sorted(Path().iterdir()) == before
+    if code == 1:
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+    return str(result.stderr).removeprefix("error: ").rstrip("\n")
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def test_the_launch_is_told_first() -> None:
+    first, grid, arguments, seed, basis, resources, *_ = shown(*LAUNCH, "--seed", "5").splitlines()
+    assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
+    assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
+    assert arguments == "  in: f32[64,64]=random; out: f32[64,64]=zeros; n: i32=64"
+    assert seed == "  random content: --seed 5 repeats it"
+    assert re.fullmatch(
+        r"  all 4 blocks executed in \S+ [mµn]?s \(\S+( million)? thread instructions per second\)",
+        basis,
+    )
+    assert re.fullmatch(
+        r"  \d+ registers and no local memory per thread, 4 KiB static shared memory per block",
+        resources,
+    )
+
+
+def test_counters_are_shown_in_groups_with_what_follows_from_them() -> None:
+    said = shown(*LAUNCH)
+    rows = re.findall(r"^ {2,}(\S.*?) {2,}(\S+)( of 32)?\s*$", said, re.MULTILINE)
+    values = {meaning.removesuffix(" (noisy)"): value for meaning, value, _ in rows}
+    assert values["requests of global loads"] == "128"  # 4 blocks · 32 warps
+    assert values["32-byte sectors of global loads"] == "512"  # 4 per request
+    assert values["sectors per request, the fewest possible"] == "4"
+    assert values["wavefronts of shared loads"] == "4,096"  # 32 per request
+    assert values["bank conflicts per access"] in ("31", "0")  # of loads, of stores
+    assert values["active threads per warp instruction"] == "32"
+    order = [
+        said.index(f"\n {group} ") for group in ("instructions", "global memory", "shared memory")
+    ]
+    assert order == sorted(order)
+    assert "local memory\n" not in said
+    assert "reductions" not in said  # zeros are left out
+
+
+def test_names_of_nsight_compute_are_shown_where_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    assert name not in shown(*LAUNCH)
+    monkeypatch.setattr(console.out, "width", 140)
+    assert name in shown(*LAUNCH)
+
+
+def test_source_lines_are_shown_and_the_conflicting_one_is_called_out() -> None:
+    said = shown(*LAUNCH)
+    assert re.search(r"^ +7 +tile\[threadIdx.y\]\[thre.*… +\S+ +4 +4 +0 *$", said, re.MULTILINE)
+    assert re.search(r"^ +11 +out\[y \* n \+ x\] = ti.*… +\S+ +4 +4 +31 *$", said, re.MULTILINE)
+    assert said.endswith(
+        "\nline 11: shared loads take 32 wavefronts each instead of 1: bank conflicts\n"
+    )
+
+
+def test_an_uncoalesced_line_is_called_out() -> None:
+    Path("column.cu").write_text(
+        "__global__ void column(const float *in, float *out) {\n"
+        "    out[threadIdx.x] = in[threadIdx.x * 8];\n}\n",
+        encoding="utf-8",
+    )
+    said = shown("column.cu", "-g", "1", "-b", "64", "-a", "f32[512]", "-a", "f32[64]")
+    # a sector holds 8 floats: each lane has its own
+    remark = "global loads take 32 sectors each where 4 would hold the bytes: uncoalesced"
+    assert said.endswith(f"\nline 2: {remark}\n")
+
+
+def test_divergence_and_local_memory_are_called_out() -> None:
+    Path("d.cu").write_text(
+        "__global__ void d(float *x, int n) {\n"
+        "    float v[64];\n"
+        "    for (int i = 0; i < 64; i++) v[i] = x[i];\n"
+        "    float sum = 0;\n"
+        "    for (int i = 0; i < threadIdx.x; i++) sum += v[i * n % 64];\n"
+        "    x[threadIdx.x] = sum;\n}\n",
+        encoding="utf-8",
+    )
+    said = shown("d.cu", "-g", "1", "-b", "32", "-a", "f32[64]", "-a", "i32=7")
+    assert "line 5: local loads: " in said
+    assert re.search(r"line 5: splits \S+ % of the warps that branch here", said)
+    assert re.search(r"registers and \S+ B local memory per thread", said)
+
+
+def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for() -> None:
+    said = shown(*LAUNCH, "--top", "2")
+    assert re.search(r"^source lines: the 2 busiest of \d+, --top \d+ shows all$", said, re.M)
+    assert re.findall(r"^ +(\d+)  \S.* \d", said.partition("source lines")[2], re.M) == ["7", "11"]
+    assert "source lines" not in shown(*LAUNCH, "--no-lines")
+    assert "line 11" not in shown(*LAUNCH, "--no-lines")
+
+
+def test_machine_code_without_lines_says_so() -> None:
+    cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_80", options=())
+    Path("transpose.cubin").write_bytes(cubin.image)
+    said = shown("transpose.cubin", *LAUNCH[1:])
+    assert said.startswith("transpose of transpose.cubin for sm_80 (ptxas 13.0.88)\n")
+    assert "  0: f32[64,64]=random; 1: f32[64,64]=zeros; 2: i32=64\n" in said
+    assert said.endswith("no source lines: the machine code was compiled without -lineinfo\n")
+
+
+def test_lines_of_other_files_are_named_by_them() -> None:
+    Path("mine.cuh").write_text(
+        "__device__ __noinline__ void store(float *x)\n{\n    x[threadIdx.x] = 2;\n}\n",
+        encoding="utf-8",
+    )
+    Path("a.cu").write_text(
+        '#include "mine.cuh"\n__global__ void a(float *x) {\n    store(x);\n}\n', encoding="utf-8"
+    )
+    said = shown("a.cu", "-g", "1", "-b", "32", "-a", "f32[32]")
+    assert re.search(r"^ +3 +mine.cuh ", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [1, 20, 60, 200])
+def test_any_width_will_do(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console.out, "width", width)
+    shown(*LAUNCH)
+
+
+def test_an_unwritten_read_is_a_note() -> None:
+    Path("u.cu").write_text(
+        "__global__ void u(float *x) { __shared__ float t[32]; x[0] = t[threadIdx.x]; }",
+        encoding="utf-8",
+    )
+    said = shown("u.cu", "-g", "1", "-b", "1", "-a", "f32[1]")
+    assert "\nnote: shared memory was read once where no thread had written, first 4 bytes" in said
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def test_the_document_holds_everything() -> None:
+    found = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
+    assert found["schema_version"] == 1
+    assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
+    assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
+    assert found["arguments"] == ["f32[64,64]", "f32[64,64]=zeros", "i32=64"]
+    assert found["seed"] == 5
+    assert found["defines"] == {"UNUSED": "2"}
+    assert found["options"] == ["-lineinfo", "--fmad=false"]
+    assert found["resources"]["static_shared_bytes"] == 4096
+    assert found["basis"] == "all 4 blocks executed"
+    assert found["executed_blocks"] == 4
+    assert set(found["counters"]) == set(COUNTERS)
+    warps = "smsp__inst_executed.sum"
+    assert sum(line["counters"][warps] for line in found["lines"]) == found["counters"][warps]
+    assert sum(i["executed"] for i in found["instructions"]) == found["counters"][warps]
+    inputs = make_arguments(parse_arguments(found["arguments"]), seed=5)
+    assert found["outputs"] == [
+        {
+            "argument": position,
+            "type": "float32",
+            "shape": [64, 64],
+            "sha256": sha256(np.ascontiguousarray(content).tobytes()).hexdigest(),
+        }
+        for position, content in ((0, inputs[0]), (1, inputs[0].T))
+    ]
+    again = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
+    assert again | {"simulation_s": 0} == found | {"simulation_s": 0}
+
+
+def test_buffers_are_kept_where_it_is_asked() -> None:
+    result = invoke(*LAUNCH, "--save", "0=in.npy", "--save", "1=out.npy")
+    assert result.exit_code == 0
+    assert result.stderr == "wrote in.npy\nwrote out.npy\n"
+    assert np.array_equal(np.load("out.npy"), np.load("in.npy").T)
+
+
+def test_a_saved_buffer_can_be_an_argument() -> None:
+    np.save("x.npy", np.arange(32, dtype=np.float32))
+    launch = ("add.cu", "-g", "1", "-b", "32", "-a", "x.npy", "--save", "0=x.npy")
+    shown(*launch)
+    shown(*launch)
+    assert np.load("x.npy").tolist() == [i + 2.0 for i in range(32)]
+
+
+def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def remembered(source: Any, kernel: Any, **settings: Any) -> Any:
+        asked.update(settings, source=source, kernel=kernel)
+        return simulate(source, kernel, **settings)
+
+    monkeypatch.setattr("toolkit.call.simulate", remembered)
+    options = (
+        "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
+        "--blocks representative --max-instructions 1000000 --seed 1"
+    )
+    shown(*LAUNCH, *options.split())
+    for name in ("arguments", "advance"):
+        asked.pop(name)
+    assert asked == {
+        "source": Path("transpose.cu"),
+        "kernel": "transpose",
+        "grid": (2, 2, 1),
+        "block": (32, 32, 1),
+        "dynamic_shared_bytes": 1024,
+        "arch": "sm_80",
+        "defines": {"TILE": "32", "X": "1"},
+        "options": ("-lineinfo", "-fmad=false"),
+        "blocks": "representative",
+        "max_instructions": 10**6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("device", "arch", "note"),
+    [
+        ("rtx-3090", "sm_86", None),
+        ("NVIDIA H200", "sm_90", None),
+        ("gtx-1080-ti", "sm_75", "sm_61"),
+        ("v100", "sm_75", "sm_70"),
+    ],
+)
+def test_a_device_stands_for_its_architecture(device: str, arch: str, note: str | None) -> None:
+    said = shown(*LAUNCH, "--device", device, "--no-lines")
+    assert said.startswith(f"transpose of transpose.cu for {arch} (")
+    assert ("\nnote: compiled for sm_75, because this compiler does not" in said) == bool(note)
+    assert note is None or f"the device's own {note}: " in said
+
+
+def test_every_device_can_be_named() -> None:
+    for device in DEVICES:
+        assert invoke("add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code == 0
+
+
+def test_sizes_may_be_written_with_times_signs() -> None:
+    for grid, block in (("2,2", "32,32"), ("2x2x1", "32x32"), ("2×2", " 32, 32 ")):
+        found = document("transpose.cu", "-g", grid, "-b", block, *LAUNCH[5:])
+        assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
+
+
+def test_the_basis_of_some_blocks_is_told() -> None:
+    Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
+    launch = ("big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]")
+    for blocks in ("representative", "5"):
+        said = shown(*launch, "--blocks", blocks)
+        assert "  5 of 1,000 blocks executed; the rest counted like those of its place in" in said
+        assert "per second" not in said  # of 5 blocks, the counters are of 1,000
+    assert "  all 1,000 blocks executed in" in shown(*launch)
+
+
+# --- mistakes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("absent.cu -g 1 -b 1", "kernel source 'absent.cu' cannot be read: No such file or dir"),
+        ("absent.cubin -g 1 -b 1", "absent.cubin cannot be read: No such file or directory"),
+        (". -g 1 -b 1", "kernel source '.' cannot be read: Is a directory"),
+        ("add.cu -g 0 -b 1", "--grid '0' is no size: give one to three numbers of at least 1, "),
+        ("add.cu -g 1,2,3,4 -b 1", "--grid '1,2,3,4' is no size: give one to three numbers"),
+        ("add.cu -g 1 -b x", "--block 'x' is no size: give one to three numbers of at least 1, "),
+        ("add.cu -g 1 -b 2000 -a f32[1]", "add: a block of 2000×1×1 = 2,000 threads: a block has"),
+        ("add.cu -g 1 -b 32", "add takes 1 argument (float *x), 0 were given"),
+        ("add.cu -g 1 -b 32 -a f32", "--arg 0 ('f32'): a size or a value is missing: give "),
+        ("add.cu -g 1 -b 32 -a f32[1] -a i32=x", "--arg 1 ('i32=x'): 'x' is no whole number"),
+        ("add.cu -g 1 -b 32 -a f64[32]", "argument 0 of add (float *x) is an array of float64: "),
+        ("add.cu -g 1 -b 32 -a f32=1", "argument 0 of add (float *x) is float32 1.0: give an arr"),
+        ("add.cu -g 1 -b 32 -a f32[1] -k ad", "unknown kernel 'ad': did you mean 'add'? (known: "),
+        ("add.cu -g 1 -b 1 -a f32[1] --arch sm_1", "unknown architecture 'sm_1': "),
+        ("add.cu -g 1 -b 1 -a f32[1] -d rtx-309", "unknown device 'rtx-309': did you mean 'rtx-3"),
+        (
+            "add.cu -g 1 -b 1 -a f32[1] -d t4 --arch sm_80",
+            "both --arch sm_80 and --device t4 are given: leave out one",
+        ),
+        ("add.cu -g 1 -b 1 -a f32[1] --blocks some", "--blocks 'some': give all, representative "),
+        ("add.cu -g 1 -b 1 -a f32[1] --blocks 0", "--blocks '0': give all, representative or a"),
+        ("add.cu -g 1 -b 1 -a f32[1] --seed -1", "seed -1 is out of range: give 0 to "),
+        ("add.cu -g 1 -b 1 -a f32[1] -D 1=2", "define '1' = '2': give a C identifier and one li"),
+        ("add.cu -g 1 -b 1 -a f32[1] --save x.npy", "--save 'x.npy' is not understood: give the "),
+        ("add.cu -g 1 -b 1 -a f32[1] --save 0=", "--save '0=' is not understood: give the pos"),
+        (
+            "add.cu -g 1 -b 1 -a f32[1] -a i32=1 --save 1=x.npy",
+            "--save '1=x.npy': argument 1 is no buffer: give one of 0",
+        ),
+        ("add.cu -g 1 -b 1 --save 0=x.npy", "--save '0=x.npy': argument 0 is no buffer: give one"),
+        ("add.cu -g 1 -b 1 -a f32[1] --save 0=absent/x", "cannot write absent/x: there is no fol"),
+        ("add.cu -g 1 -b 1 -a f32[1] --save 0=add.cu", "--save '0=add.cu': add.cu is used alrea"),
+        (
+            "add.cu -g 1 -b 1 -a f32[1] -a f32[1] --save 0=x --save 1=./x",
+            "--save '1=./x': x is used already: give another",
+        ),
+        ("add.cu -g 1 -b 1 -a f32[999999,9999999]", "the buffers take 79,999.9 GB with the copies"),
+        ("add.cu -g 1 -b 32 -a f32[8]", "add: global read of 4 bytes out of bounds at 0x"),
+        ("broken.cu -g 1 -b 1", 'broken.cu, line 2: expected a ";"'),
+        ("several.cu -g 1 -b 1", "several.cu holds 2 kernels: say which one: "),
+        ("template.cu -g 1 -b 1", "template.cu holds no kernel (a template needs its arguments: "),
+        ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
+    ],
+)
+def test_a_mistake_is_one_line_and_writes_nothing(arguments: str, message: str) -> None:
+    for name, text in (
+        ("broken", "__global__ void b() {\n    int x = 1 }\n"),
+        ("several", "__global__ void a() {}\n__global__ void b() {}\n"),
+        ("template", "template <int N> __global__ void t(float *x) { x[N] = 1; }\n"),
+        ("endless", "__global__ void endless(volatile float *x) { while (x[0] < 5); }\n"),
+    ):
+        Path(f"{name}.cu").write_text(text, encoding="utf-8")
+    assert refused(*arguments.split()).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "", "add.cu", "add.cu -g 1", "add.cu -b 1", "add.cu -g 1 -b 1 --shared x",
+        "add.cu -g 1 -b 1 --shared -1", "add.cu -g 1 -b 1 --max-instructions 0",
+        "add.cu -g 1 -b 1 --top 0", "add.cu -g 1 -b 1 --nothing", "add.cu more.cu -g 1 -b 1",
+        "add.cu -g 1 -b 1 --seed x",
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_said_with_code_2(arguments: str) -> None:
+    said = refused(*arguments.split(), code=2)
+    assert said.startswith("Usage: python -m toolkit simulate [OPTIONS]")
+
+
+def test_markup_in_what_is_given_is_shown_as_it_is() -> None:
+    Path("[red].cu").write_text(ADD, encoding="utf-8")
+    assert shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]").startswith("add of [red].cu")
+    assert refused("[/].cu", "-g", "1", "-b", "1").startswith("kernel source '[/].cu' cannot")
+
+
+def test_a_listing_of_templates_and_kernels_is_short_of_nothing() -> None:
+    Path("t.cu").write_text(
+        "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }", encoding="utf-8"
+    )
+    launch = ("t.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-k", "fill<7>", "--save", "0=x.npy")
+    assert shown(*launch).startswith("fill<7> of t.cu for sm_90")
+    assert set(np.load("x.npy").tolist()) == {7.0}
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+ENDLESS = "__global__ void endless(volatile float *x) { while (x[0] < 5); }\n"
+
+
+@pytest.mark.parametrize("grid", ["1", "1000"])
+def test_ctrl_c_ends_it_within_a_second(grid: str) -> None:
+    Path("endless.cu").write_text(ENDLESS, encoding="utf-8")
+    told = (
+        "from pathlib import Path\n"
+        "from toolkit import cli, simulator\n"
+        "run_blocks = simulator.run_blocks\n"
+        "def running(*a, **k):\n"
+        "    Path('running').touch()\n"
+        "    return run_blocks(*a, **k)\n"
+        "simulator.run_blocks = running\n"
+        "cli.main()\n"
+    )
+    command = ["simulate", "endless.cu", "-g", grid, "-b", "32", "-a", "f32[1]=zeros"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", told, *command],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    deadline = time.monotonic() + 60
+    while not Path("running").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - started < 1.0
+    assert (process.returncode, stdout) == (1, "")
+    assert stderr == "error: interrupted: nothing was written\n"
+
+
+def test_a_pipe_gets_no_control_characters() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "toolkit", "simulate", *LAUNCH],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr == ""
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout)
