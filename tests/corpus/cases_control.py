@@ -470,7 +470,7 @@ def dynamic_shared(n: int, blocks: int) -> Case:
         return [x[:, ::-1] + 2 * x[:, i * 7 % n]]
 
     return Case(
-        name=f"dynamic_shared_{n}",
+        name=f"dynamic_shared_{n}_by_{blocks}",
         file="launches.cu",
         kernel="dynamic_shared",
         grid=(blocks, 1, 1),
@@ -511,7 +511,7 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
         return [x[:, ::-1] * 3 + np.roll(x, -1, axis=1)]
 
     return Case(
-        name=f"ragged_block_{block[0]}x{block[1]}",
+        name=f"ragged_block_{block[0]}x{block[1]}_by_{blocks}",
         file="launches.cu",
         kernel="ragged_block",
         grid=(blocks, 1, 1),

@@ -203,7 +203,7 @@ def votes(blocks: int) -> Case:
     def expected(args: list) -> list:
         out = np.zeros((blocks, 32, 6), np.uint32)
         for warp, values in zip(out, args[1].reshape(blocks, 32), strict=True):
-            keys = np.fix(values / 10)
+            keys = np.trunc(values / 10)
             warp[:, 0], warp[:, 1] = (values > -50).all(), (values > 45).any()
             warp[:, 2] = ballot(values & 1)
             warp[:, 3] = [ballot(keys == key) for key in keys]
@@ -212,7 +212,7 @@ def votes(blocks: int) -> Case:
         return [out]
 
     return Case(
-        name="votes",
+        name=f"votes_{blocks}",
         file="warp.cu",
         kernel="votes",
         grid=(blocks, 1, 1),
@@ -505,7 +505,7 @@ def shared_atomics(blocks: int) -> Case:
         return [np.array(rows, np.uint32).view(np.int32)]
 
     return Case(
-        name="shared_atomics",
+        name=f"shared_atomics_{blocks}",
         file="atomics.cu",
         kernel="shared_atomics",
         grid=(blocks, 1, 1),

@@ -14,12 +14,13 @@ from toolkit.simulator import simulate
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
-from cases import CASES, RACING
+from cases import CASES
 
 pytestmark = pytest.mark.gpu
 
-# MUFU approximates, and its table is not known: results differ in their last bits.
-APPROXIMATE = {"MUFU"}
+# MUFU approximates, and its table is not known: results differ in their last bits. Atomics of
+# several blocks, or of lanes that came apart, meet in no fixed order.
+CHECKED_BY_REFERENCE = {"MUFU", "ATOM", "ATOMG", "ATOMS", "RED", "REDG"}
 # Clocks tick as they please.
 UNLIKE = {"clocks"}
 
@@ -57,7 +58,7 @@ def test_the_same_machine_code_gives_the_same_bits(gpu, case: Case) -> None:
     )
     simulated = simulate(measured.cubin, **geometry, arguments=arguments)
     opcodes = {i.opcode for i in simulated.instructions if i.executed}
-    if opcodes & APPROXIMATE or case.name in RACING:
+    if opcodes & CHECKED_BY_REFERENCE:
         case.check(simulated.outputs, arguments)
         return
     for index, (ours, theirs) in enumerate(zip(simulated.outputs, measured.outputs, strict=True)):

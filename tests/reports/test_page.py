@@ -182,6 +182,7 @@ def test_markup_in_simulated_texts_stays_inert(
     assert page.tags["img"] == 0
     assert page.tags["script"] == 2 + len(FIGURES) - 1
     assert EVIL in page.texts_of("td")
+    assert any(EVIL in text for text in page.texts_of("li"))
 
 
 def test_how_to_reproduce(in_theory: Profile) -> None:

@@ -137,7 +137,7 @@ def test_simulated_counters_have_their_own_columns(
     build: SimpleNamespace, in_simulation: Profile
 ) -> None:
     table = ladder_table(in_simulation, build.SHAPE)
-    assert cell(table, "tiled", "FFMA of lanes' work", "simulated").text == "50.0 %"
+    assert cell(table, "tiled", "FFMA share", "simulated").text == "50.0 %"
     assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
     assert cell(table, "tiled", "shared wavefronts") == Cell(
         text="400", details=("25.0 % bank conflicts",)

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analysis.errors import UnsupportedError
 from toolkit import compile as compilation
-from toolkit.cubin import KernelSizes, kernel_sizes, kernel_symbols
+from toolkit import cubin
+from toolkit.cubin import (
+    CodeRelocation,
+    ConstantVariable,
+    Kernel,
+    KernelSizes,
+    Parameter,
+    Relocation,
+    Variable,
+    kernel_sizes,
+    kernel_symbols,
+    parameters,
+    read_kernel,
+)
 
 # Uses little; uses static shared memory; keeps 64 values alive in at most 64 registers;
 # indexes an array by a value that only the launch knows, which needs local memory.
@@ -66,9 +83,11 @@ def read_sizes(image: bytes, capability: int) -> dict[str, KernelSizes]:
     return {symbol: kernel_sizes(image, symbol, capability=capability) for symbol in symbols}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -116,3 +135,233 @@ def test_a_kernel_that_is_not_there_is_an_error() -> None:
     image = compilation.compile_cubin(SOURCE, name="my.cu", kernel="plain", arch="sm_86").image
     with pytest.raises(KeyError):
         kernel_sizes(image, "absent", capability=86)
+
+
+# Data: what a kernel's memory holds before it runs.
+
+DATA = """
+__device__ int counter;
+__device__ float table[4] = {1, 2, 3, 4};
+__device__ int* place = &counter;
+__device__ float* middle = table + 2;
+__constant__ float weights[8];
+__constant__ int digits[3] = {7, 8, 9};
+__constant__ float* fourth = table + 3;
+extern "C" __device__ int printf(const char*, ...);
+
+__device__ __noinline__ int add(int a, int b) { return a + b + counter; }
+__device__ __noinline__ int subtract(int a, int b) { return a - b; }
+__device__ int (*operations[2])(int, int) = {add, subtract};
+
+extern "C" __global__ void __launch_bounds__(64) reads(float* x, int i) {
+    *place += i;
+    x[i] = table[i & 3] + weights[i & 7] + digits[i % 3] + *fourth + *middle;
+    if (i < 0) printf("%d", i);
+}
+
+extern "C" __global__ void calls(int* x, int i) { *x = operations[i & 1](i, 3); }
+"""
+POINTER = 8
+
+
+def compiled(source: str, kernel: str, arch: str, *options: str) -> bytes:
+    return compilation.compile_cubin(
+        source, name="my.cu", kernel=kernel, arch=arch, options=("-lineinfo", *options)
+    ).image
+
+
+def read(kernel: str, capability: int) -> Kernel:
+    return read_kernel(compiled(DATA, kernel, f"sm_{capability}"), kernel, capability=capability)
+
+
+def floats(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+@pytest.mark.parametrize(
+    ("capability", "base"), [(75, 0x160), (80, 0x160), (90, 0x210), (100, 0x380), (120, 0x380)]
+)
+def test_parameters_stand_where_c_lays_them_out(capability: int, base: int) -> None:
+    source = """
+    struct Triple { float x, y, z; };
+    extern "C" __global__ void k(char a, double b, Triple c, short d, float* e) {
+        *e = a + b + c.z + d;
+    }
+    """
+    image = compiled(source, "k", f"sm_{capability}")
+    expected = tuple(
+        Parameter(ordinal=ordinal, offset=offset, size=size)
+        for ordinal, (offset, size) in enumerate([(0, 1), (8, 8), (16, 12), (28, 2), (32, 8)])
+    )
+    assert parameters(image, "k") == (base, expected)
+    kernel = read_kernel(image, "k", capability=capability)
+    assert (kernel.parameter_base, kernel.parameters) == (base, expected)
+    assert kernel.parameter_bytes == 40
+    assert len(kernel.constant_banks[0]) == base + 40
+
+
+@pytest.mark.parametrize("capability", [75, 90, 120])
+def test_parameters_of_many_bytes_are_read(capability: int) -> None:
+    """Their size has more bits than the older attribute has room for."""
+    source = """
+    struct Large { float x[5000]; };
+    extern "C" __global__ void k(Large large, float* y, int i) { y[i] = large.x[i]; }
+    """
+    image = compiled(source, "k", f"sm_{capability}")
+    base, found = parameters(image, "k")
+    assert [(p.offset, p.size) for p in found] == [(0, 20_000), (20_000, 8), (20_008, 4)]
+    kernel = read_kernel(image, "k", capability=capability)
+    assert len(kernel.constant_banks[0]) >= base + 20_012
+
+
+def test_a_kernel_without_parameters_has_none() -> None:
+    image = compiled('extern "C" __global__ void k() { __syncthreads(); }', "k", "sm_90")
+    assert parameters(image, "k")[1] == ()
+    assert read_kernel(image, "k", capability=90).parameter_bytes == 0
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_variables_have_their_first_values(capability: int) -> None:
+    kernel = read("reads", capability)
+    named = {variable.name: variable for variable in kernel.variables}
+    assert named["counter"] == Variable(name="counter", size=4, content=b"")
+    assert named["table"] == Variable(name="table", size=16, content=floats(1, 2, 3, 4))
+    assert named["place"].size == POINTER
+    (string,) = (v for name, v in named.items() if name.startswith("$str"))
+    assert string.content == b"%d\0"
+    assert named.keys() - {string.name} == {"counter", "table", "place", "middle", "operations"}
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_constants_have_their_first_values(capability: int) -> None:
+    kernel = read("reads", capability)
+    named = {constant.name: constant for constant in kernel.constants}
+    assert named.keys() == {"weights", "digits", "fourth"}
+    weights, digits = named["weights"], named["digits"]
+    assert weights == ConstantVariable(name="weights", bank=3, offset=weights.offset, size=32)
+    bank = kernel.constant_banks[3]
+    assert bank[weights.offset : weights.offset + 32] == bytes(32)
+    assert bank[digits.offset : digits.offset + 12] == struct.pack("<3i", 7, 8, 9)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_addresses_are_told_wherever_they_stand(capability: int) -> None:
+    kernel = read("reads", capability)
+    found = {(r.place, r.target, r.addend) for r in kernel.relocations}
+    # the initial values of variables and constants: `table + 2` is 8 bytes behind `table`
+    assert {("place", "counter", 0), ("middle", "table", 8), (3, "table", 12)} <= found
+    # what the code of both kernels takes from bank 4
+    loaded = {target for place, target, _ in found if place == 4}
+    assert {"counter", "table", "place", "middle", "operations", "vprintf"} >= loaded - {"$str"}
+    assert {"table", "place", "vprintf"} <= loaded
+    assert {r.size for r in kernel.relocations} == {POINTER}
+    offsets = sorted(r.offset for r in kernel.relocations if r.place == 4)
+    assert offsets == list(range(0, len(kernel.constant_banks[4]), POINTER))
+    (fourth,) = (c for c in kernel.constants if c.name == "fourth")
+    assert (
+        Relocation(place=3, offset=fourth.offset, size=8, target="table", addend=12)
+        in kernel.relocations
+    )
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_pointers_to_functions_lead_to_the_kernels_own_copies(capability: int) -> None:
+    kernel = read("calls", capability)
+    (operations,) = (v for v in kernel.variables if v.name == "operations")
+    bank = kernel.constant_banks[2]
+    targets = [
+        struct.unpack_from("<Q", bank, pointer)[0]
+        for pointer in struct.unpack("<2Q", operations.content)
+    ]
+    names = {start: name for name, start in kernel.functions.items()}
+    assert [names[target] for target in targets] == [
+        "$calls$_Z3addii",
+        "$calls$_Z8subtractii",
+    ]
+    assert next(iter(kernel.functions.items())) == ("calls", 0)
+
+
+def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As linkers may make them; the address is that of the variable, further in."""
+    symbols = cubin._File.symbols.func  # type: ignore[attr-defined]
+
+    def more(file: cubin._File) -> list[cubin._Symbol]:
+        found: list[cubin._Symbol] = symbols(file)
+        renamed = [
+            replace(x, name="x", value=x.value + 4, size=4) for x in found if x.name == "table"
+        ]
+        return [*renamed, *found]
+
+    image = compiled(DATA, "reads", "sm_90")
+    monkeypatch.setattr(cubin._File, "symbols", property(more))
+    file = cubin._File(image)
+    variables = cubin._variables(file)
+    assert "x" not in {x.name for kept in variables.values() for x in kept}
+    assert cubin._target(file.symbols[0], 8, variables) == ("table", 12)  # 4 + 8
+    section = replace(file.symbols[0], kind=3, value=0)  # STT_SECTION
+    inside = file.symbols[0].value
+    assert cubin._target(section, inside, variables) == ("table", 4)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_launch_bounds_and_barriers_are_read(capability: int) -> None:
+    assert read("reads", capability).max_threads == 64
+    assert read("reads", capability).barriers == 0
+    image = compiled(SOURCE, "shared", f"sm_{capability}")
+    shared = read_kernel(image, "shared", capability=capability)
+    assert (shared.max_threads, shared.barriers) == (None, 1)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_code_has_sixteen_bytes_per_instruction_and_a_line_for_each(capability: int) -> None:
+    image = compiled(SOURCE, "shared", f"sm_{capability}")
+    kernel = read_kernel(image, "shared", capability=capability)
+    assert len(kernel.code) % 16 == 0
+    assert sorted(kernel.sources) == list(range(0, len(kernel.code), 16))
+    lines = {source.line for source in kernel.sources.values()}
+    assert lines <= {4, 5, 6, 7, 8, 9}
+    assert {6, 8} <= lines  # the two assignments
+    assert {source.file for source in kernel.sources.values()} == {"my.cu"}
+
+
+def test_without_line_info_there_are_no_lines() -> None:
+    image = compilation.compile_cubin(
+        SOURCE, name="my.cu", kernel="plain", arch="sm_86", options=()
+    ).image
+    assert read_kernel(image, "plain", capability=86).sources == {}
+
+
+def test_halves_of_addresses_in_code_are_told() -> None:
+    source = """
+    __device__ int counter[4];
+    extern "C" __global__ void k(int* x) { *x = counter[*x]; }
+    """
+    for capability in (80, 90):
+        image = compiled(source, "k", f"sm_{capability}", "-G")
+        low, high = sorted(
+            read_kernel(image, "k", capability=capability).code_relocations,
+            key=lambda relocation: relocation.shift,
+        )
+        assert low == CodeRelocation(address=low.address, shift=0, target="counter", addend=0)
+        assert high == CodeRelocation(address=high.address, shift=32, target="counter", addend=0)
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+def test_calls_between_sections_are_refused(capability: int) -> None:
+    image = compiled(DATA, "calls", f"sm_{capability}", "-G")
+    with pytest.raises(UnsupportedError, match=r"compile the kernel without -G$"):
+        read_kernel(image, "reads", capability=capability)
+
+
+def test_relocatable_code_is_refused() -> None:
+    image = compiled(SOURCE, "plain", "sm_86", "-rdc=true")
+    with pytest.raises(UnsupportedError, match=r"^plain is .*: compile it without -rdc$"):
+        read_kernel(image, "plain", capability=86)
+
+
+def test_everything_about_a_kernel_that_is_not_there_is_an_error() -> None:
+    image = compiled(SOURCE, "plain", "sm_86")
+    with pytest.raises(KeyError):
+        read_kernel(image, "absent", capability=86)
+    with pytest.raises(KeyError):
+        parameters(image, "absent")

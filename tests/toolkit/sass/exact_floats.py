@@ -1,0 +1,275 @@
+"""Floating-point numbers as bits and exact fractions: what the core's results are compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+from math import floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.sass.probe import State, probe
+
+NEAREST, DOWN, UP, ZERO = "RN", "RM", "RP", "RZ"
+DIRECTIONS = ("", f".{DOWN}", f".{UP}", f".{ZERO}")
+
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A binary format: how many bits its fields have, and the NaN that arithmetic yields."""
+
+    exponent_bits: int
+    fraction_bits: int
+    nan: int
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent_bits + self.fraction_bits
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
+
+    @property
+    def infinity(self) -> int:
+        return (1 << self.exponent_bits) - 1 << self.fraction_bits
+
+    @property
+    def one(self) -> int:
+        return self.infinity >> 1 & self.infinity
+
+    @property
+    def least_exponent(self) -> int:
+        return 2 - (1 << (self.exponent_bits - 1))
+
+    def is_nan(self, x: int) -> bool:
+        return x & ~self.sign > self.infinity
+
+    def is_finite(self, x: int) -> bool:
+        return x & ~self.sign < self.infinity
+
+    def is_infinite(self, x: int) -> bool:
+        return x & ~self.sign == self.infinity
+
+    def is_zero(self, x: int) -> bool:
+        return not x & ~self.sign
+
+    def is_negative(self, x: int) -> bool:
+        return bool(x & self.sign)
+
+    def flushed(self, x: int) -> int:
+        return x if x & self.infinity else x & self.sign
+
+    def value(self, x: int) -> Fraction:
+        """The value of a finite number."""
+        exponent = (x & self.infinity) >> self.fraction_bits
+        fraction = x & (1 << self.fraction_bits) - 1
+        significand = fraction | (1 << self.fraction_bits if exponent else 0)
+        scale = max(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
+        return significand * Fraction(2) ** scale * (-1 if self.is_negative(x) else 1)
+
+    def rounded(self, value: Fraction, direction: str = NEAREST) -> int:
+        """The bits of a value other than 0, rounded once."""
+        magnitude, sign = abs(value), self.sign if value < 0 else 0
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        exponent -= magnitude < Fraction(2) ** exponent
+        exponent = max(exponent, self.least_exponent)
+        units = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
+        outward = direction == (DOWN if value < 0 else UP)
+        if direction == NEAREST:
+            count = round(units)  # ties to even
+        else:
+            count = floor(units) + (outward and units.denominator > 1)
+        x = (exponent - self.least_exponent << self.fraction_bits) + count
+        if x >= self.infinity:
+            x = self.infinity - (direction != NEAREST and not outward)
+        return sign | x
+
+    def fused(self, a: int, b: int, c: int | None, direction: str = NEAREST) -> int:
+        """a * b + c, or a * b where c is None, rounded once."""
+        sign = (a ^ b) & self.sign  # that of the product
+        present = [x for x in (a, b, c) if x is not None]
+        if not all(self.is_finite(x) for x in present):
+            return self._of_infinities(a, b, c)
+        exact = self.value(a) * self.value(b) + (0 if c is None else self.value(c))
+        if exact:
+            return self.rounded(exact, direction)
+        if c is None or (sign == c & self.sign and self.is_zero(c)):
+            return sign
+        return self.sign if direction == DOWN else 0
+
+    def _of_infinities(self, a: int, b: int, c: int | None) -> int:
+        """The same where one of them is infinite or no number."""
+        product = (a ^ b) & self.sign | self.infinity
+        infinite = self.is_infinite(a) or self.is_infinite(b)
+        impossible = infinite and (self.is_zero(a) or self.is_zero(b))
+        if impossible or any(self.is_nan(x) for x in (a, b, c) if x is not None):
+            return self.nan
+        if not infinite:
+            assert c is not None
+            return c
+        return self.nan if c is not None and self.is_infinite(c) and c != product else product
+
+    def ordered(self, x: int) -> int:
+        """An integer in the order of the numbers, -0 below +0; not for NaN."""
+        return ~(x & ~self.sign) if self.is_negative(x) else x
+
+    def extreme(self, a: int, b: int, *, least: bool, nan_wins: bool = False) -> int:
+        nans = self.is_nan(a) + self.is_nan(b)
+        if nans == 2 or (nans and nan_wins):
+            return self.nan
+        if nans:
+            return b if self.is_nan(a) else a
+        return (min if least else max)(a, b, key=self.ordered)
+
+    def relation(self, a: int, b: int) -> str:
+        """How a stands to b: one of L, E, G, U."""
+        if self.is_nan(a) or self.is_nan(b):
+            return "U"
+        if self.is_zero(a) and self.is_zero(b):
+            return "E"
+        x, y = self.ordered(a), self.ordered(b)
+        return "E" if x == y else "L" if x < y else "G"
+
+
+BINARY16 = Format(exponent_bits=5, fraction_bits=10, nan=0x7FFF)
+BFLOAT16 = Format(exponent_bits=8, fraction_bits=7, nan=0x7FFF)
+BINARY32 = Format(exponent_bits=8, fraction_bits=23, nan=0x7FFFFFFF)
+BINARY64 = Format(exponent_bits=11, fraction_bits=52, nan=0xFFF8000000000000)
+
+# The relations of which each comparison of SASS is true.
+COMPARISONS = {
+    "F": "", "LT": "L", "EQ": "E", "LE": "LE", "GT": "G", "NE": "LG", "GE": "GE", "NUM": "LEG",
+    "NAN": "U", "LTU": "LU", "EQU": "EU", "LEU": "LEU", "GTU": "GU", "NEU": "LGU", "GEU": "GEU",
+    "T": "LEGU",
+}  # fmt: skip
+COMBINATIONS: dict[str, Callable[[bool, bool], bool]] = {
+    "AND": lambda x, y: x and y,
+    "OR": lambda x, y: x or y,
+    "XOR": lambda x, y: x != y,
+}
+
+
+def edges(form: Format) -> list[int]:
+    """Numbers at which something changes, of both signs."""
+    one, unit = form.one, 1 << form.fraction_bits
+    positive = [
+        0, 1, unit - 1, unit, unit + 1, one >> 1 & form.infinity, one - unit, one - 1, one, one + 1,
+        one + unit // 2, one + unit, form.infinity - 1, form.infinity, form.infinity + 1, form.nan,
+        one - form.fraction_bits * unit, one + form.fraction_bits * unit,
+    ]  # fmt: skip
+    return [x & ~form.sign | sign for x in positive for sign in (0, form.sign)]
+
+
+def samples(form: Format, rng: np.random.Generator, count: int) -> list[int]:
+    """A third at an edge, a third near 1 with few bits or many, the rest anything."""
+    at_edges = rng.choice(np.array(edges(form), np.uint64), count)
+    anything = rng.integers(0, 1 << 64, count, dtype=np.uint64, endpoint=False)
+    anything >>= np.uint64(64 - form.bits)
+    exponents = (form.one >> form.fraction_bits) + rng.integers(-6, 7, count)
+    fractions = anything & np.uint64((1 << form.fraction_bits) - 1)
+    fractions = np.where(
+        rng.integers(0, 2, count), fractions, fractions & fractions << np.uint64(3)
+    )
+    fractions &= np.uint64((1 << form.fraction_bits) - 1)
+    near = exponents.astype(np.uint64) << np.uint64(form.fraction_bits) | fractions
+    near |= rng.integers(0, 2, count).astype(np.uint64) << np.uint64(form.bits - 1)
+    kind = rng.integers(0, 3, count)
+    return [int(x) for x in np.choose(kind, [at_edges, near, anything])]
+
+
+def triples(form: Format, seed: int, count: int = 256) -> list[list[int]]:
+    """Three columns of operands."""
+    rng = np.random.default_rng(seed)
+    return [samples(form, rng, count) for _ in range(3)]
+
+
+# Probing: columns of any length, 32 at a time, under a guard that lets some of them through.
+
+Columns = dict[int, list[int]]
+
+
+def probed(
+    text: str, columns: Columns, wanted: list[int], *, pairs: bool = False, **options: object
+) -> list[list[int]]:
+    """The registers `wanted` after an instruction, for each row of the columns of registers.
+
+    With `pairs`, columns and results are those of register pairs. Where the guard @P6, false in
+    every seventh row, holds, the registers; elsewhere it is checked that they keep what they were.
+    """
+    length = len(next(iter(columns.values())))
+    found: list[list[int]] = [[] for _ in wanted]
+    for start in range(0, length, 32):
+        state = State()
+        rows = range(start, min(start + 32, length))
+        for register, values in columns.items():
+            fill(state, register, [values[row] for row in rows], pairs)
+        for register in wanted:
+            if register not in columns:
+                fill(state, register, [0xDEADBEEFDEADBEEF >> (0 if pairs else 32)] * 32, pairs)
+        before = {register: read(state, register, pairs) for register in wanted}
+        after = probe(text, state, **options)  # type: ignore[arg-type]
+        state.p[6] = sum(1 << lane for lane in range(32) if lane % 7)
+        guarded = probe(f"@P6 {text}", state, **options)  # type: ignore[arg-type]
+        for register, result in zip(wanted, found, strict=True):
+            values, some = read(after, register, pairs), read(guarded, register, pairs)
+            kept = [
+                value if lane % 7 else before[register][lane] for lane, value in enumerate(values)
+            ]
+            assert some == kept, f"{text}: the guard lets other lanes through"
+            result.extend(values[: len(rows)])
+    return found
+
+
+def fill(state: State, register: int, values: list[int], pairs: bool) -> None:
+    state.r[register, : len(values)] = [value & 0xFFFFFFFF for value in values]
+    if pairs:
+        state.r[register + 1, : len(values)] = [value >> 32 for value in values]
+
+
+def read(state: State, register: int, pairs: bool) -> list[int]:
+    low = [int(x) for x in state.r[register]]
+    if not pairs:
+        return low
+    return [x | int(y) << 32 for x, y in zip(low, state.r[register + 1], strict=True)]
+
+
+def check(
+    text: str,
+    columns: Columns,
+    reference: Callable[..., int],
+    *,
+    architecture: int = 90,
+    pairs: bool = False,
+) -> None:
+    """R4 (a pair with `pairs`) is what the reference says of each row."""
+    (found,) = probed(text, columns, [4], pairs=pairs, architecture=architecture)
+    rows = zip(*columns.values(), strict=True)
+    for row, got in zip(rows, found, strict=True):
+        want = reference(*row)
+        operands = ", ".join(f"{x:#x}" for x in row)
+        assert got == want, f"{text} of {operands}: {got:#x}, not {want:#x}"
+
+
+def single(*numbers: float) -> list[int]:
+    """The bits of numbers in single precision."""
+    return [int(x) for x in np.array(numbers, np.float32).view(np.uint32)]
+
+
+def uniform(text: str) -> str:
+    """The uniform twin of an instruction: `UFADD UR4, UR2, UR3`."""
+    return re.sub(r"(?<![.\w])(R\d|RZ|P\d|PT)", r"U\1", f"U{text}")
+
+
+def packed(low: Iterable[int], high: Iterable[int]) -> list[int]:
+    return [x | y << 16 for x, y in zip(low, high, strict=True)]
+
+
+def flattened(lists: Iterable[Iterable[int]]) -> list[int]:
+    return list(chain.from_iterable(lists))

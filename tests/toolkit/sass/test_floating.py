@@ -1,0 +1,385 @@
+"""Single precision, one instruction at a time, beside exact fractions.
+
+R2, R3 and R5 are the operands a, b and c; R4 is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import UnsupportedError
+from toolkit.sass.probe import State, instructions, probe
+
+sys.path.append(str(Path(__file__).parent))
+
+from exact_floats import (
+    BINARY32,
+    COMBINATIONS,
+    COMPARISONS,
+    DIRECTIONS,
+    NEAREST,
+    check,
+    edges,
+    probed,
+    samples,
+    single,
+    triples,
+    uniform,
+)
+
+F = BINARY32
+TEXTS = {"FADD": "R4, R2, R3", "FMUL": "R4, R2, R3", "FFMA": "R4, R2, R3, R5"}
+
+
+def exact(opcode: str, a: int, b: int, c: int, direction: str) -> int:
+    if opcode == "FADD":
+        return F.fused(a, F.one, b, direction)
+    return F.fused(a, b, None if opcode == "FMUL" else c, direction)
+
+
+def flushed_fma(a: int, b: int, c: int) -> int:
+    return F.flushed(F.fused(*map(F.flushed, (a, b, c))))
+
+
+def saturated(x: int) -> int:
+    if F.is_nan(x) or F.is_negative(x):
+        return 0
+    return min(x, F.one)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("saturate", ["", ".SAT"])
+@pytest.mark.parametrize("flush", ["", ".FTZ"])
+@pytest.mark.parametrize("opcode", TEXTS)
+def test_arithmetic_rounds_once(opcode: str, flush: str, saturate: str, direction: str) -> None:
+    def reference(a: int, b: int, c: int) -> int:
+        if flush:
+            a, b, c = map(F.flushed, (a, b, c))
+        result = exact(opcode, a, b, c, direction.strip(".") or NEAREST)
+        result = F.flushed(result) if flush else result
+        return saturated(result) if saturate else result
+
+    a, b, c = triples(F, seed=len(opcode + flush + saturate + direction))
+    text = f"{opcode}{flush}{direction}{saturate} {TEXTS[opcode]}"
+    check(text, {2: a, 3: b, 5: c}, reference)
+
+
+@pytest.mark.parametrize("opcode", TEXTS)
+def test_every_pair_of_edges(opcode: str) -> None:
+    pairs = list(product(edges(F), repeat=2))
+    columns = {2: [a for a, _ in pairs], 3: [b for _, b in pairs], 5: [0x80000000] * len(pairs)}
+    check(f"{opcode} {TEXTS[opcode]}", columns, lambda a, b, c: exact(opcode, a, b, c, NEAREST))
+
+
+def test_ffma_is_not_the_rounded_double_precision_sum() -> None:
+    # (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 is half way between two numbers; 2^-100 decides, but
+    # double precision loses it and rounds to even
+    a, c = single(1 + 2**-12, 2**-100)
+    twice = np.float32(np.float64(1 + 2**-12) ** 2 + 2.0**-100)
+    check("FFMA R4, R2, R2, R5", {2: [a, a], 5: [c, c ^ F.sign]}, lambda a, c: F.fused(a, a, c))
+    ((up, down),) = probed(
+        "FFMA R4, R2, R2, R5", {2: [a, a], 5: [c, c ^ F.sign]}, [4], architecture=90
+    )
+    assert F.value(up) == 1 + Fraction(1, 2**11) + Fraction(1, 2**23) != Fraction(float(twice))
+    assert F.value(down) == 1 + Fraction(1, 2**11)
+
+
+def test_ffma_cancels_exactly() -> None:
+    a = samples(F, np.random.default_rng(5), 320)
+    b = samples(F, np.random.default_rng(6), 320)
+    c = [F.fused(x, y, None) ^ F.sign for x, y in zip(a, b, strict=True)]
+    check("FFMA R4, R2, R3, R5", {2: a, 3: b, 5: c}, F.fused)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("FADD R4, -R2, R3", lambda a, b, c: F.fused(a ^ F.sign, F.one, b)),
+        ("FADD R4, |R2|, -|R3|", lambda a, b, c: F.fused(a & ~F.sign, F.one, b | F.sign)),
+        ("FADD R4, -R2, -RZ", lambda a, b, c: F.fused(a ^ F.sign, F.one, F.sign)),
+        ("FADD R4, R2, 1.5", lambda a, b, c: F.fused(a, F.one, 0x3FC00000)),
+        ("FADD R2, R2, R2", None),
+        ("FMUL R4, R2, -R3", lambda a, b, c: F.fused(a, b ^ F.sign, None)),
+        ("FMUL R4, R2, 1.175494350822287508e-38", lambda a, b, c: F.fused(a, 0x00800000, None)),
+        ("FMUL R4, R2, +INF", lambda a, b, c: F.fused(a, F.infinity, None)),
+        ("FFMA R4, R2, R3, RZ", lambda a, b, c: F.fused(a, b, 0)),
+        ("FFMA R4, R2, R3, -RZ", lambda a, b, c: F.fused(a, b, F.sign)),
+        ("FFMA R4, -|R2|, R3, |R5|", lambda a, b, c: F.fused(a | F.sign, b, c & ~F.sign)),
+        ("FFMA R4, RZ, R3, R5", lambda a, b, c: F.fused(0, b, c)),
+        ("FFMA R4, R2.reuse, 1.4426950216293334961, -R5",
+         lambda a, b, c: F.fused(a, 0x3FB8AA3B, c ^ F.sign)),
+        ("FFMA.FTZ R4, R2, -R3, R5", lambda a, b, c: flushed_fma(a, b ^ F.sign, c)),
+        ("FFMA.SAT R4, R2, R3, 0.5", lambda a, b, c: saturated(F.fused(a, b, 0x3F000000))),
+        ("FSEL R4, -R2, |R3|, PT", lambda a, b, c: a ^ F.sign),
+        ("FSEL R4, R2, -|R3|, !PT", lambda a, b, c: b | F.sign),
+        ("FSEL R4, RZ, 3.37028055040000000000e+12, !PT", lambda a, b, c: 0x54442D18),
+    ],
+)  # fmt: skip
+def test_operands_in_every_form(text: str, reference: object) -> None:
+    a, b, c = triples(F, seed=7, count=128)
+    if reference is None:  # written over what it reads
+        ((*found,),) = probed(text, {2: a}, [2], architecture=90)
+        assert found == [F.fused(x, F.one, x) for x in a]
+        return
+    check(text, {2: a, 3: b, 5: c}, reference)  # type: ignore[arg-type]
+
+
+def test_constants_and_uniform_registers_are_operands() -> None:
+    state = State()
+    state.r[2] = samples(F, np.random.default_rng(8), 32)
+    state.ur[5] = 0x40200000  # 2.5
+    constants = {(0, 0x160): 0xBF800000}  # -1
+    after = probe("FADD R4, R2, -UR5; FFMA R6, R2, -c[0x0][0x160], RZ", state,
+                  architecture=90, constants=constants)  # fmt: skip
+    a = [int(x) for x in state.r[2]]
+    assert after.r[4].tolist() == [F.fused(x, F.one, 0xC0200000) for x in a]
+    assert after.r[6].tolist() == [F.fused(x, F.one, 0) for x in a]
+
+
+@pytest.mark.parametrize(
+    "text", ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMNMX R4, R2, R3, PT"]
+)
+def test_uniform_twins_write_all_lanes(text: str) -> None:
+    state = State()
+    state.ur[2], state.ur[3], state.ur[5] = single(1.25, -3, 2.5)
+    plain = State()
+    plain.r[:] = state.ur
+    after = probe(uniform(text), state, architecture=120, lanes=0xF0)
+    np.testing.assert_array_equal(after.ur[4], probe(text, plain, architecture=120).r[4])
+
+
+# Packed pairs, sm_100 and later: R2, R6 and R8 are pairs, R4 is written.
+
+
+PAIR_FORMS = {
+    "R2.F32x2.HI_LO": lambda low, high: (low, high),
+    "-R2.F32x2.HI_LO": lambda low, high: (low ^ F.sign, high ^ F.sign),
+    "|R2|.F32x2.HI_LO": lambda low, high: (low & ~F.sign, high & ~F.sign),
+    "R2.F32x2.LO_HI": lambda low, high: (high, low),
+    "R2.F32": lambda low, high: (low, low),
+    "R2.F32x2.HI_LO.NP": lambda low, high: (low, high ^ F.sign),
+    "R2.F32x2.HI_LO.PN": lambda low, high: (low ^ F.sign, high),
+    "RZ.F32": lambda low, high: (0, 0),
+    "-0.5": lambda low, high: (0xBF000000, 0xBF000000),
+}
+
+
+def as_pairs(low: list[int], high: list[int]) -> list[int]:
+    return [x | y << 32 for x, y in zip(low, high, strict=True)]
+
+
+@pytest.mark.parametrize("form", PAIR_FORMS)
+@pytest.mark.parametrize("modifiers", ["", ".RM", ".FTZ", ".FTZ.RP", ".RZ"])
+def test_packed_pairs(form: str, modifiers: str) -> None:
+    low, other = triples(F, seed=9, count=64), triples(F, seed=10, count=64)
+    columns = {k: as_pairs(x, y) for k, x, y in zip((2, 6, 8), low, other, strict=True)}
+    direction = next((d for d in ("RM", "RP", "RZ") if d in modifiers), NEAREST)
+
+    def arithmetic(a: int, b: int, c: int | None) -> int:
+        if "FTZ" in modifiers:
+            a, b, c = F.flushed(a), F.flushed(b), None if c is None else F.flushed(c)
+        result = F.fused(a, b, c, direction)
+        return F.flushed(result) if "FTZ" in modifiers else result
+
+    def halves(x: int) -> tuple[int, int]:
+        return x & 0xFFFFFFFF, x >> 32
+
+    def reference(opcode: str, a: int, b: int, c: int) -> int:
+        results = []
+        for x, y, z in zip(halves(b), PAIR_FORMS[form](*halves(a)), halves(c), strict=True):
+            terms = {"FADD2": (x, F.one, y), "FMUL2": (x, y, None), "FFMA2": (x, y, z)}
+            results.append(arithmetic(*terms[opcode]))
+        return results[0] | results[1] << 32
+
+    for opcode in ("FADD2", "FMUL2", "FFMA2"):
+        third = ", R8.F32x2.HI_LO" if opcode == "FFMA2" else ""
+        text = f"{opcode}{modifiers} R4, R6.F32x2.HI_LO, {form}{third}"
+        check(
+            text,
+            columns,
+            lambda a, b, c, opcode=opcode: reference(opcode, a, b, c),
+            architecture=100,
+            pairs=True,
+        )
+
+
+# Comparisons.
+
+
+@pytest.mark.parametrize("flush", ["", ".FTZ"])
+@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_comparisons(comparison: str, combination: str, flush: str) -> None:
+    """FSETP, its opposite, and FSET in both of its results."""
+    rng = np.random.default_rng(11)
+    a, b = samples(F, rng, 64), samples(F, rng, 64)
+    b[:16] = a[:16]
+    name = f"{comparison}{flush}.{combination}"
+    for start in (0, 32):
+        state = State()
+        rows = slice(start, start + 32)
+        state.r[2], state.r[3] = a[rows], b[rows]
+        state.p[0], state.p[3] = rng.integers(0, 1 << 32, 2, dtype=np.uint64)
+        text = (
+            f"FSETP.{name} P1, P2, R2, R3, !P3; FSET.BF.{name} R6, R2, R3, !P3; "
+            f"FSET.{name} R7, R2, R3, !P3; @P0 FSETP.{name} P4, PT, R2, R3, !P3"
+        )
+        after = probe(text, state, architecture=90)
+        for lane, (x, y) in enumerate(zip(a[rows], b[rows], strict=True)):
+            if flush:
+                x, y = F.flushed(x), F.flushed(y)  # noqa: PLW2901
+            other = not int(state.p[3]) >> lane & 1
+            truth = F.relation(x, y) in COMPARISONS[comparison]
+            held = COMBINATIONS[combination](truth, other)
+            opposite = COMBINATIONS[combination](not truth, other)
+            bits = [int(after.p[k]) >> lane & 1 for k in (1, 2, 4)]
+            assert bits == [held, opposite, held and int(state.p[0]) >> lane & 1], (hex(x), hex(y))
+            assert after.r[6, lane] == (0x3F800000 if held else 0)
+            assert after.r[7, lane] == (0xFFFFFFFF if held else 0)
+
+
+def test_a_comparison_reads_numbers_with_their_signs() -> None:
+    state = State()
+    state.r[2], state.r[3] = single(-1.5, 1.5)
+    after = probe(
+        "FSETP.EQ.AND P0, PT, -R2, R3, PT; FSETP.LT.AND P1, PT, |R2|, R3, PT; "
+        "FSETP.GT.AND P2, PT, -|R3|, -1.75, PT",
+        state,
+        architecture=90,
+    )
+    assert [int(after.p[k]) for k in range(3)] == [0xFFFFFFFF, 0, 0xFFFFFFFF]
+
+
+# Minima and maxima.
+
+
+@pytest.mark.parametrize("least", ["PT", "!PT"])
+@pytest.mark.parametrize("nan", ["", ".NAN"])
+@pytest.mark.parametrize("flush", ["", ".FTZ"])
+def test_minima_and_maxima(flush: str, nan: str, least: str) -> None:
+    def reference(a: int, b: int, c: int) -> int:
+        if flush:
+            a, b = F.flushed(a), F.flushed(b)
+        return F.extreme(a, b, least=least == "PT", nan_wins=bool(nan))
+
+    def of_magnitudes(a: int, b: int, c: int) -> int:
+        result = reference(a & ~F.sign, b & ~F.sign, c)
+        return result if F.is_nan(result) else result | (a ^ b) & F.sign
+
+    def of_three(a: int, b: int, c: int) -> int:
+        return reference(reference(a, b, 0), c, 0)
+
+    pairs = list(product(edges(F), repeat=2))
+    rng = np.random.default_rng(12)
+    a = [a for a, _ in pairs] + samples(F, rng, 64)
+    b = [b for _, b in pairs] + samples(F, rng, 64)
+    columns = {2: a, 3: b, 5: samples(F, rng, len(a))}
+    check(f"FMNMX{flush}{nan} R4, R2, R3, {least}", columns, reference)
+    check(f"FMNMX{flush}{nan}.XORSIGN R4, |R2|, |R3|, {least}", columns, of_magnitudes)
+    check(f"FMNMX3{flush}{nan} R4, R2, R3, R5, {least}", columns, of_three, architecture=100)
+
+
+def test_each_lane_may_ask_for_its_own_extreme() -> None:
+    state = State()
+    state.r[2], state.r[3] = single(3, -4)
+    state.p[0] = 0xFF
+    after = probe("FMNMX R4, R2, R3, P0", state, architecture=90)
+    low, high = single(-4, 3)
+    assert after.r[4].tolist() == [low] * 8 + [high] * 24
+
+
+# Division: the fast path that compilers emit, where FCHK lets it run, divides exactly.
+
+FAST_DIVISION = """MUFU.RCP R6, R3
+    FCHK P0, R2, R3
+    FFMA R7, -R3, R6, 1
+    FFMA R7, R6, R7, R6
+    FFMA R6, R2, R7, RZ
+    FFMA R8, -R3, R6, R2
+    FFMA R4, R7, R8, R6"""
+
+
+def division_cases(rng: np.random.Generator, count: int) -> tuple[list[int], list[int]]:
+    """Any numbers, those whose quotient is near the ends of the range, and those near 1."""
+    a = rng.integers(0, 1 << 32, count, dtype=np.uint64)
+    b = rng.integers(0, 1 << 32, count, dtype=np.uint64)
+    exponents = a >> 23 & 0xFF
+    close = np.clip(exponents.astype(np.int64) + rng.integers(-130, 131, count), 0, 255)
+    b = np.where(
+        rng.integers(0, 2, count),
+        b,
+        b & ~np.uint64(0x7F800000) | close.astype(np.uint64) << np.uint64(23),
+    )
+    for x in (a, b):
+        all_ones = rng.integers(0, 8, count) == 0
+        x[all_ones] |= np.uint64(0x7FFFFF)
+        x[rng.integers(0, 8, count) == 0] &= ~np.uint64(0x7FFFFE)
+    return [int(x) for x in a], [int(x) for x in b]
+
+
+def test_where_the_fast_path_of_division_may_run_it_divides_exactly() -> None:
+    a, b = division_cases(np.random.default_rng(13), 1 << 13)
+    with np.errstate(all="ignore"):
+        quotients = np.array(a, np.uint32).view(np.float32) / np.array(b, np.uint32).view(
+            np.float32
+        )
+    wanted = quotients.view(np.uint32)
+    fast = 0
+    for start in range(0, len(a), 32):
+        state = State()
+        rows = slice(start, start + 32)
+        state.r[2], state.r[3] = a[rows], b[rows]
+        after = probe(FAST_DIVISION, state, architecture=90)
+        hard = (int(after.p[0]) >> np.arange(32) & 1).astype(bool)
+        np.testing.assert_array_equal(after.r[4][~hard], wanted[rows][~hard])
+        fast += int((~hard).sum())
+    assert fast > len(a) / 4
+
+
+def test_ordinary_divisions_take_the_fast_path() -> None:
+    numbers = single(1e-15, 0.001, 1, 3, 1e15)
+    pairs = list(product(numbers, repeat=2))
+    state = State()
+    state.r[2, : len(pairs)], state.r[3, : len(pairs)] = zip(*pairs, strict=True)
+    after = probe("FCHK P0, R2, R3", state, architecture=90)
+    assert int(after.p[0]) & (1 << len(pairs)) - 1 == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(0, 1), (1, 0), (1, 1e-40), (1, 3e38), (1e-38, 1e-3), (1e-30, 1e30), (1, np.inf),
+                 (np.nan, 1), (1e20, 1e-20)],
+)  # fmt: skip
+def test_extreme_divisions_take_the_slow_path(a: float, b: float) -> None:
+    state = State()
+    state.r[2], state.r[3] = single(a, b)
+    assert probe("FCHK P0, R2, R3", state, architecture=90).p[0] == 0xFFFFFFFF
+
+
+# What is not known is refused.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FADD.D2 R4, R2, R3",
+        "FFMA.RM.RZ R4, R2, R3, R5",
+        "FADD R4, R2.H1_H1, R3",
+        "FADD R4, ~R2, R3",
+        "FFMA R4, R2, R3",
+        "FSETP.AND P0, PT, R2, R3, PT",
+        "FSETP.LT.GT.AND P0, PT, R2, R3, PT",
+        "FMNMX.XORSIGN R4, R2, |R3|, PT",
+        "FFMA2 R4, R2, R6.F32x2.HI_LO, R8.F32x2.HI_LO",
+        "FADD R4, R2, SR_TID.X",
+        "FSWZADD R4, R2, R3, PPNN",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        probe(instructions(text), State(), architecture=100)

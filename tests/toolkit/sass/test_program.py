@@ -1,0 +1,342 @@
+"""Compiled kernels as programs: where jumps lead, which lines they come from, what they link to."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+import pytest
+
+from analysis.errors import ToolkitError, UnsupportedError
+from kernels import LADDER
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.cubin import Relocation, Variable
+from toolkit.sass import program as module
+from toolkit.sass.disassemble import disassemble, disassembler
+from toolkit.sass.instruction import Immediate, Instruction, Register
+from toolkit.sass.program import Program, link, load_program
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+FEW = ("sm_75", "sm_90", "sm_120")
+
+SOURCE = """
+__device__ int visits[4];
+__device__ int* second = visits + 1;
+__constant__ float weights[16];
+__constant__ int* third = visits + 2;
+
+__device__ __noinline__ float twice(float x) {
+    return x + x;
+}
+
+extern "C" __global__ void __launch_bounds__(128) calls(float* x, float y) {
+    __shared__ float tile[32];
+    tile[threadIdx.x] = sqrtf(x[threadIdx.x]);
+    __syncthreads();
+    float root = tile[threadIdx.x ^ 1];
+    x[threadIdx.x] = twice(root > y ? root : __int_as_float(0x7fffffff)) + weights[0];
+    atomicAdd(second, atomicAdd(third, visits[3]));
+}
+
+extern "C" __global__ void jumps(int* x, int which) {
+    switch (which) {
+        case 0: x[0] += x[3]; break;
+        case 1: x[1] = __popc(x[2]); break;
+        case 2: x[2] *= 7; break;
+        case 3: x[4] = x[5] ^ x[6]; break;
+        case 4: x[6] = __brev(x[1]); break;
+        case 5: x[7] = __clz(x[2]); break;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def compiled(kernel: str, arch: str, *options: str, source: str = SOURCE) -> Cubin:
+    return compile_cubin(
+        source, name="my.cu", kernel=kernel, arch=arch, options=("-lineinfo", *options)
+    )
+
+
+def loaded(kernel: str, arch: str) -> Program:
+    return load_program(compiled(kernel, arch))
+
+
+def of_opcode(program: Program, *opcodes: str) -> list[Instruction]:
+    return [i for i in program.instructions if i.opcode in opcodes]
+
+
+def address(instruction: Instruction) -> int:
+    """The last operand, as an address."""
+    last = instruction.operands[-1]
+    assert isinstance(last, Immediate), instruction.text
+    return last.integer
+
+
+# Instructions.
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_program_says_what_the_kernel_needs(arch: str) -> None:
+    program = loaded("calls", arch)
+    assert program.symbol == "calls"
+    assert program.architecture == int(arch[3:])
+    assert [(p.offset, p.size) for p in program.parameters] == [(0, 8), (8, 4)]
+    assert program.static_shared_bytes == 128  # 32 floats
+    assert (program.max_threads, program.barriers) == (128, 1)
+    assert program.registers_per_thread > 0
+    assert {"visits", "second"} == {variable.name for variable in program.variables}
+    assert {"weights", "third"} == {constant.name for constant in program.constants}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_instructions_are_in_order_without_a_gap(arch: str) -> None:
+    for kernel in ("calls", "jumps"):
+        program = loaded(kernel, arch)
+        count = len(program.instructions)
+        assert [i.address for i in program.instructions] == list(range(0, 16 * count, 16))
+        assert set(program.functions.values()) <= {i.address for i in program.instructions}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_calls_lead_to_the_functions_in_the_same_program(arch: str) -> None:
+    program = loaded("calls", arch)
+    assert next(iter(program.functions.items())) == ("calls", 0)
+    called = {address(i) for i in of_opcode(program, "CALL")}
+    names = {name for name, start in program.functions.items() if start in called}
+    assert "$calls$_Z5twicef" in names
+    assert any(name.startswith("$__internal_") and "sqrt" in name for name in names)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_ways_back_are_relative_to_the_first_instruction(arch: str) -> None:
+    ways = of_opcode(loaded("calls", arch), "RET")
+    assert len(ways) >= 2
+    assert {address(i) for i in ways} == {0}
+    assert all(isinstance(i.operands[0], Register) for i in ways)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_branches_lead_into_the_program(arch: str) -> None:
+    program = loaded("calls", arch)
+    branches = of_opcode(program, "BRA", "BSSY")
+    assert branches
+    assert {address(i) for i in branches} <= {i.address for i in program.instructions}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_jump_table_leads_into_the_program_from_the_address_of_its_jump(arch: str) -> None:
+    program = loaded("jumps", arch)
+    jumps = of_opcode(program, "BRX")
+    assert jumps
+    # what nvdisasm prints is the distance from the next instruction: together with the table's
+    # entries, which count from the beginning of the kernel, it is 0
+    assert {address(i) for i in jumps} == {0}
+    table = program.constant_banks[2]
+    entries = {struct.unpack_from("<I", table, at)[0] for at in range(0, 24, 4)}  # six cases
+    assert entries <= {i.address for i in program.instructions}
+    assert len(entries) > 2
+
+
+def test_a_nan_keeps_its_bits() -> None:
+    found = [
+        operand
+        for i in loaded("calls", "sm_86").instructions
+        for operand in i.operands
+        if isinstance(operand, Immediate) and operand.text.endswith("NAN")
+    ]
+    assert [operand.bits for operand in found] == [0x7FFFFFFF]
+    assert str(found[0]) == "+QNAN"
+
+
+def test_code_in_pieces_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvdisasm before 13.5 prints each function of a section on its own."""
+    cubin = compiled("calls", "sm_90")
+    whole = load_program(cubin)
+    text = disassemble(cubin.image)
+    header, functions = json.loads(text)
+    (function,) = (f for f in functions if f["function-name"] == "calls")
+    bounds = [*whole.functions.values(), 16 * len(whole.instructions)]
+    pieces = [
+        {
+            "function-name": name,
+            "start": start,
+            "sass-instructions": function["sass-instructions"][start // 16 : end // 16],
+        }
+        for (name, start), end in zip(whole.functions.items(), bounds[1:], strict=True)
+    ]
+    assert len(pieces) > 2
+    monkeypatch.setattr(module, "disassemble", lambda image: json.dumps([header, pieces[::-1]]))
+    assert load_program(cubin) == whole
+    monkeypatch.setattr(module, "disassemble", lambda image: json.dumps([header, pieces[1:]]))
+    with pytest.raises(
+        ToolkitError, match=r"^nvdisasm left out the instruction at 0x0000 of calls$"
+    ):
+        load_program(cubin)
+
+
+# Sources.
+
+
+def listed_sources(cubin: Cubin, folder: Path) -> dict[int, tuple[str, int] | None]:
+    """The file and line above each instruction of the kernel in what `nvdisasm -g` prints."""
+    path = folder / "k.cubin"
+    path.write_bytes(cubin.image)
+    command = [disassembler().path, "-c", "-g", path]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found: dict[int, tuple[str, int] | None] = {}
+    section, current = "", None
+    for line in listing.splitlines():
+        if match := re.match(r"\s*\.section\s+\.text\.(\w+)", line):
+            section, current = match[1], None
+        elif match := re.search(r'//## File "(.*?)", line (\d+)', line):
+            current = PurePath(match[1]).name, int(match[2])
+        elif section == cubin.symbol and (match := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line)):
+            found[int(match[1], 16)] = current
+    return found
+
+
+@pytest.mark.parametrize("arch", FEW)
+@pytest.mark.parametrize("rung", ["one-block", "tiled", "vectorized"])
+def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
+    rung: str, arch: str, tmp_path: Path
+) -> None:
+    (variant,) = (rung_ for rung_ in LADDER if rung_.name == rung)
+    cubin = compile_cubin(
+        variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        arch=arch,
+        defines=variant.macros(variant.defaults),
+    )
+    sources = {
+        i.address: i.source and (i.source.file, i.source.line)
+        for i in load_program(cubin).instructions
+    }
+    assert sources == listed_sources(cubin, tmp_path)
+    assert None not in sources.values()
+
+
+@pytest.mark.parametrize("arch", FEW)
+def test_lines_of_functions_are_their_own(arch: str, tmp_path: Path) -> None:
+    cubin = compiled("calls", arch)
+    program = load_program(cubin)
+    lines = {i.address: i.source and i.source.line for i in program.instructions}
+    bounds = [*program.functions.items(), ("", 16 * len(program.instructions))]
+    for (name, start), (_, end) in zip(bounds, bounds[1:], strict=False):
+        inside = {lines[at] for at in range(start, end, 16)}
+        if name.startswith("$__internal_"):  # nvdisasm lists the last line before them
+            assert inside == {None}
+        elif name == "$calls$_Z5twicef":
+            assert inside <= {7, 8, 9}
+        else:
+            assert inside <= set(range(11, 20))
+    listed = listed_sources(cubin, tmp_path)
+    assert all(listed[at] == ("my.cu", line) for at, line in lines.items() if line)
+
+
+@pytest.mark.parametrize("arch", FEW)
+def test_an_inlined_line_is_that_of_the_function(arch: str) -> None:
+    source = """
+__device__ __forceinline__ float square(float x) {
+    return x * x;
+}
+extern "C" __global__ void k(float* x) {
+    x[0] = square(x[1]);
+}
+"""
+    program = load_program(compiled("k", arch, source=source))
+    (product,) = of_opcode(program, "FMUL")
+    assert product.source
+    assert (product.source.file, product.source.line) == ("my.cu", 3)
+
+
+def test_without_line_info_there_are_no_sources() -> None:
+    cubin = compile_cubin(SOURCE, name="my.cu", kernel="jumps", arch="sm_86", options=())
+    assert {i.source for i in load_program(cubin).instructions} == {None}
+
+
+# Links.
+
+
+@pytest.mark.parametrize("arch", FEW)
+def test_linking_fills_in_the_addresses(arch: str) -> None:
+    program = loaded("calls", arch)
+    place = {"visits": 0x7F00_1000_0000, "second": 0x7F00_2000_0000}
+    linked = link(program, place)
+    assert linked.instructions is program.instructions
+    assert linked.variables["visits"] == bytes(16)
+    assert linked.variables["second"] == struct.pack("<Q", place["visits"] + 4)  # one int further
+    (third,) = (c for c in program.constants if c.name == "third")
+    bank = linked.constant_banks[3]
+    assert struct.unpack_from("<Q", bank, third.offset) == (place["visits"] + 8,)
+    loaded_addresses = {a for (a,) in struct.iter_unpack("<Q", linked.constant_banks[4])}
+    assert loaded_addresses == set(place.values())
+    assert linked.constant_banks[0] == program.constant_banks[0]
+
+
+def test_what_has_no_address_is_told() -> None:
+    with pytest.raises(KeyError, match="visits"):
+        link(loaded("calls", "sm_90"), {"second": 0x1000})
+
+
+def test_an_address_before_the_target_and_one_of_four_bytes_are_filled_in() -> None:
+    program = replace(
+        loaded("jumps", "sm_90"),
+        variables=(Variable(name="v", size=12, content=b"abcd"),),
+        relocations=(
+            Relocation(place="v", offset=8, size=4, target="v", addend=-16),
+            Relocation(place="v", offset=4, size=4, target="f", addend=1 << 32),
+        ),
+    )
+    linked = link(program, {"v": 0x7F00_0000_0040, "f": 5})
+    assert linked.variables["v"] == b"abcd" + struct.pack("<2I", 5, 0x30)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_linking_fills_in_halves_of_addresses_in_debuggable_code(arch: str) -> None:
+    source = """
+__device__ int before[2];
+__device__ int counter[4];
+extern "C" __global__ void k(int* x) { *x = counter[*x + 1] + before[*x]; }
+"""
+    program = load_program(compiled("k", arch, "-G", source=source))
+    halves = [i for i in program.instructions if "32@" in i.text]
+    assert len(halves) == 4
+    linked = link(program, {"before": 0x1234_0000_5678, "counter": 0x4321_0000_8765})
+    changed = [linked.instructions[i.address // 16] for i in halves]
+    values = {operand.integer for i in changed for operand in i.operands[1:]}
+    assert values == {0x1234, 0x5678, 0x4321, 0x8765}
+    assert len(linked.instructions) == len(program.instructions)
+
+
+# What cannot be loaded.
+
+
+def test_relocatable_code_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"^jumps is relocatable device code: compile it"):
+        load_program(compiled("jumps", "sm_86", "-rdc=true"))
+
+
+def test_a_kernel_that_is_not_in_the_image_is_told() -> None:
+    cubin = replace(compiled("jumps", "sm_86"), kernel="gone", symbol="gone")
+    with pytest.raises(ToolkitError, match=r"^the machine code of gone is damaged: "):
+        load_program(cubin)
+
+
+def test_a_truncated_image_is_told() -> None:
+    cubin = compiled("jumps", "sm_86")
+    for size in (0, 3, 64, 1000, len(cubin.image) // 2, len(cubin.image) - 200):
+        with pytest.raises(ToolkitError):
+            load_program(replace(cubin, image=cubin.image[:size]))
