@@ -6,6 +6,7 @@ R2, R3 and R5 are the operands a, b and c; R4 is written.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -44,7 +45,7 @@ def exact(opcode: str, a: int, b: int, c: int, direction: str) -> int:
 
 
 def flushed_fma(a: int, b: int, c: int) -> int:
-    return F.flushed(F.fused(*map(F.flushed, (a, b, c))))
+    return F.flushed(F.fused(F.flushed(a), F.flushed(b), F.flushed(c)))
 
 
 def saturated(x: int) -> int:
@@ -157,7 +158,7 @@ def test_uniform_twins_write_all_lanes(text: str) -> None:
 # Packed pairs, sm_100 and later: R2, R6 and R8 are pairs, R4 is written.
 
 
-PAIR_FORMS = {
+PAIR_FORMS: dict[str, Callable[[int, int], tuple[int, int]]] = {
     "R2.F32x2.HI_LO": lambda low, high: (low, high),
     "-R2.F32x2.HI_LO": lambda low, high: (low ^ F.sign, high ^ F.sign),
     "|R2|.F32x2.HI_LO": lambda low, high: (low & ~F.sign, high & ~F.sign),

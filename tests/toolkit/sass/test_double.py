@@ -1,0 +1,169 @@
+"""Double precision, one instruction at a time, beside exact fractions.
+
+R2, R6 and R8 are the register pairs a, b and c; the pair R4 is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import UnsupportedError
+from toolkit.sass.probe import State, probe
+
+sys.path.append(str(Path(__file__).parent))
+
+from exact_floats import (
+    BINARY64,
+    COMBINATIONS,
+    COMPARISONS,
+    DIRECTIONS,
+    NEAREST,
+    check,
+    edges,
+    fill,
+    samples,
+    triples,
+)
+
+D = BINARY64
+QUIET = 1 << 51
+TEXTS = {"DADD": "R4, R2, R6", "DMUL": "R4, R2, R6", "DFMA": "R4, R2, R6, R8"}
+
+
+def exact(opcode: str, a: int, b: int, c: int, direction: str = NEAREST) -> int:
+    """A NaN among the operands passes, made quiet: the first of them."""
+    operands = (a, b, c) if opcode == "DFMA" else (a, b)
+    nans = [x | QUIET for x in operands if D.is_nan(x)]
+    if nans:
+        return nans[0]
+    if opcode == "DADD":
+        return D.fused(a, D.one, b, direction)
+    return D.fused(a, b, None if opcode == "DMUL" else c, direction)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("opcode", TEXTS)
+def test_arithmetic_rounds_once(opcode: str, direction: str) -> None:
+    a, b, c = triples(D, seed=len(opcode + direction), count=512)
+    name = direction.strip(".") or NEAREST
+    check(
+        f"{opcode}{direction} {TEXTS[opcode]}",
+        {2: a, 6: b, 8: c},
+        lambda a, b, c: exact(opcode, a, b, c, name),
+        pairs=True,
+    )
+
+
+@pytest.mark.parametrize("opcode", TEXTS)
+def test_every_pair_of_edges(opcode: str) -> None:
+    pairs = list(product(edges(D), repeat=2))
+    columns = {2: [a for a, _ in pairs], 6: [b for _, b in pairs], 8: [D.sign] * len(pairs)}
+    text = f"{opcode} {TEXTS[opcode]}"
+    check(text, columns, lambda a, b, c: exact(opcode, a, b, c), pairs=True)
+
+
+def test_dfma_rounds_the_sum_and_not_the_product() -> None:
+    a = samples(D, np.random.default_rng(1), 320)
+    b = samples(D, np.random.default_rng(2), 320)
+    c = [D.fused(x, y, None) ^ D.sign for x, y in zip(a, b, strict=True)]
+    columns = {2: a, 6: b, 8: c}
+    check("DFMA R4, R2, R6, R8", columns, lambda *row: exact("DFMA", *row), pairs=True)
+
+
+HALF = 0x3FE0000000000000
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("DADD R4, -R2, |R6|", lambda a, b, c: exact("DADD", a ^ D.sign, b & ~D.sign, c)),
+        ("DADD R4, -RZ, -R2", lambda a, b, c: exact("DADD", D.sign, a ^ D.sign, c)),
+        ("DADD R4, R2, 0.5", lambda a, b, c: exact("DADD", a, HALF, c)),
+        ("DADD R4, R2, +INF", lambda a, b, c: exact("DADD", a, D.infinity, c)),
+        ("DMUL R4, R2, 8.98846567431157953865e+307",
+         lambda a, b, c: exact("DMUL", a, 0x7FE0000000000000, c)),
+        ("DFMA R4, -R2, R6, 0.5", lambda a, b, c: exact("DFMA", a ^ D.sign, b, HALF)),
+        ("DFMA R4, R2, |R6|, -R8", lambda a, b, c: exact("DFMA", a, b & ~D.sign, c ^ D.sign)),
+        ("DFMA R4, R2, 6.75539944105574400000e+15, R8",
+         lambda a, b, c: exact("DFMA", a, 0x4338000000000000, c)),
+    ],
+)  # fmt: skip
+def test_operands_in_every_form(text: str, reference: object) -> None:
+    a, b, c = triples(D, seed=3, count=128)
+    check(text, {2: a, 6: b, 8: c}, reference, pairs=True)  # type: ignore[arg-type]
+
+
+def test_constants_and_uniform_registers_are_pairs() -> None:
+    state = State()
+    a = samples(D, np.random.default_rng(4), 32)
+    fill(state, 2, a, pairs=True)
+    state.ur[4], state.ur[5] = 0, 0x40040000  # 2.5
+    constants = {(2, 8): 1, (2, 12): 0xBFF00000}  # -(1 + 2^-52)
+    text = "DADD R4, R2, -UR4; DMUL R6, R2, c[0x2][0x8]"
+    after = probe(text, state, architecture=90, constants=constants)
+    two_and_a_half = 0x4004000000000000
+    for lane, x in enumerate(a):
+        sum_, product_ = (int(after.r[k, lane]) | int(after.r[k + 1, lane]) << 32 for k in (4, 6))
+        assert sum_ == exact("DADD", x, two_and_a_half ^ D.sign, 0)
+        assert product_ == exact("DMUL", x, 0xBFF0000000000001, 0)
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_comparisons(comparison: str, combination: str) -> None:
+    rng = np.random.default_rng(5)
+    a, b = samples(D, rng, 32), samples(D, rng, 32)
+    b[:8] = a[:8]
+    state = State()
+    fill(state, 2, a, pairs=True)
+    fill(state, 6, b, pairs=True)
+    state.p[3] = 0x5A5A5A5A
+    after = probe(f"DSETP.{comparison}.{combination} P1, P2, R2, R6, P3", state, architecture=90)
+    for lane, (x, y) in enumerate(zip(a, b, strict=True)):
+        truth, other = D.relation(x, y) in COMPARISONS[comparison], bool(0x5A5A5A5A >> lane & 1)
+        held = COMBINATIONS[combination](truth, other)
+        opposite = COMBINATIONS[combination](not truth, other)
+        assert [int(after.p[k]) >> lane & 1 for k in (1, 2)] == [held, opposite], (hex(x), hex(y))
+
+
+@pytest.mark.parametrize("name", ["MIN", "MAX"])
+def test_the_minima_and_maxima_that_compilers_emit(name: str) -> None:
+    """DSETP.MAX says which to take, and whether what was taken is to be made quiet."""
+    text = f"""DSETP.{name}.AND P0, P1, R2, R6, PT
+        SEL R4, R2, R6, P0
+        FSEL R5, R3, R7, P0
+        @P1 LOP3.LUT R5, R7, 0x80000, RZ, 0xfc, !PT"""
+    pairs = list(product(edges(D), repeat=2))
+    pairs += zip(*triples(D, seed=6)[:2], strict=True)
+    for start in range(0, len(pairs), 32):
+        rows = pairs[start : start + 32]
+        state = State()
+        fill(state, 2, [a for a, _ in rows], pairs=True)
+        fill(state, 6, [b for _, b in rows], pairs=True)
+        after = probe(text, state, architecture=90)
+        for lane, (a, b) in enumerate(rows):
+            got = int(after.r[4, lane]) | int(after.r[5, lane]) << 32
+            both_nan = D.is_nan(a) and D.is_nan(b)
+            want = b | QUIET if both_nan else D.extreme(a, b, least=name == "MIN")
+            assert got == want, (hex(a), hex(b), hex(got))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DADD.FTZ R4, R2, R6",
+        "DADD R4, R2",
+        "DFMA.SAT R4, R2, R6, R8",
+        "DSETP.AND P0, PT, R2, R6, PT",
+        "DSETP.MAX.MIN.AND P0, P1, R2, R6, PT",
+        "DSETP.MAX.LT.AND P0, P1, R2, R6, PT",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        probe(text, State(), architecture=90)
