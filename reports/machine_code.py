@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.agreement import Comparison, comparisons
 from analysis.counters import COUNTERS
+from analysis.metrics import THREAD_INSTRUCTIONS
 from analysis.problem import Gemm
 from analysis.result import LineCounters, Profile, Record
 from reports import ladder, text
@@ -15,10 +19,15 @@ from reports.table import Cell, Column, Table
 
 @dataclass(frozen=True, kw_only=True)
 class MachineCode:
-    """The section of one shape: a verdict, its table, every number, and the lines of each rung."""
+    """The section of one shape: a verdict, its table, every number, and the lines of each rung.
+
+    `bases` say how the counts of which rungs were obtained; `is_riddled` that some quantity differs
+    for a reason that is not known.
+    """
 
     verdict: str
     overview: Table
+    bases: tuple[str, ...]
     everything: Table
     is_riddled: bool
     lines: tuple[tuple[str, Table], ...]
@@ -37,6 +46,7 @@ def machine_code(profile: Profile, shape: Gemm) -> MachineCode | None:
     return MachineCode(
         verdict=f"{agreement(compared.values())}.",
         overview=_overview(records, compared),
+        bases=tuple(_bases(records)),
         everything=_everything(compared),
         is_riddled=any(not one.is_explained for found in compared.values() for one in found),
         lines=tuple(
@@ -60,18 +70,24 @@ def _overview(records: list[Record], compared: dict[str, tuple[Comparison, ...]]
 
         return Column(title=subject, grade="simulated", cell=cell, is_number=False)
 
-    def basis(record: Record) -> Cell:
-        return Cell(text=record.simulated.basis if record.simulated else text.ABSENT)
-
     columns = (
         Column(title="variant", grade="", cell=lambda r: Cell(text=r.label), is_number=False),
         *(column(subject) for subject in subjects),
-        Column(title="basis", grade="", cell=basis, is_number=False),
     )
     return Table(
         columns=columns,
         rows=tuple(tuple(one.cell(record) for one in columns) for record in records),
     )
+
+
+def _bases(records: list[Record]) -> Iterator[str]:
+    """How counts were obtained, rungs of one basis together."""
+    labels: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        if record.simulated:
+            labels[record.simulated.basis].append(record.label)
+    for basis, same in labels.items():
+        yield f"{text.listing(same)}: {basis}."
 
 
 def _agreement(found: list[Comparison]) -> Cell:
@@ -134,13 +150,16 @@ def _no_cell(record: Record) -> Cell:
 
 
 def lines_table(lines: tuple[LineCounters, ...]) -> Table:
-    """One row per source line; counters that are 0 everywhere are left out."""
-    counted = {name for line in lines for name in line.counters}
+    """One row per source line; counters that are 0 everywhere are left out.
+
+    So are lanes whose guard is off: they are counted beside those whose guard is on.
+    """
+    counted = {name for line in lines for name in line.counters} - {THREAD_INSTRUCTIONS}
     names = [name for name in COUNTERS if name in counted]
     columns = (
         Column(title="line", grade="", cell=_no_cell),
-        Column(title="source", grade="", cell=_no_cell, is_number=False),
-        *(Column(title=COUNTERS[name].meaning, grade="simulated", cell=_no_cell) for name in names),
+        Column(title="code", grade="", cell=_no_cell, is_number=False),
+        *(Column(title=_title(name), grade="simulated", cell=_no_cell) for name in names),
     )
     files = {line.file for line in lines}
     rows = tuple(
@@ -152,6 +171,11 @@ def lines_table(lines: tuple[LineCounters, ...]) -> Table:
         for line in lines
     )
     return Table(columns=columns, rows=rows)
+
+
+def _title(name: str) -> str:
+    """What a counter counts, in the words that fit above a column."""
+    return re.sub(r"( of threads)? whose predicate is true$", "", COUNTERS[name].meaning)
 
 
 def _count_of(line: LineCounters, name: str) -> Cell:

@@ -238,7 +238,7 @@ def _simulated() -> Iterator[Column]:
         return _cell(text.count(total(counters, *SHARED_WAVEFRONTS)), share)
 
     yield column("warp instructions", counted(WARP_INSTRUCTIONS))
-    yield column("FFMA of lanes' work", lambda c: Cell(text=text.percent(ffma_share(c))))
+    yield column("FFMA share", lambda c: Cell(text=text.percent(ffma_share(c))))
     yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
     yield column("shared wavefronts", wavefronts)
 

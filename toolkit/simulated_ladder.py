@@ -265,7 +265,7 @@ class _Rung:
         if small:
             blocks = f"{small[0].blocks:,}" if at_k else self._of_blocks(small[0].blocks)
             looked_at = [*at_k, f"{blocks} at K = {_values(small)}"]
-        where = f"on the elements of {', and of '.join(looked_at)}, executed on the CPU"
+        where = f"on {', and on '.join(looked_at)}"
         return merged([verdict for run in runs for verdict in run.verdicts], where)
 
     def _basis_of(self, runs: Sequence[_Run], anchored: _Run) -> str:

@@ -352,7 +352,7 @@ def simulated(record: Record) -> Record:
             basis="25 of 1,024 blocks executed; a basis",
             blocks_executed=25,
         ),
-        check=replace(passed(), bound="a bound; on the elements of 25 of 1,024 blocks"),
+        check=replace(passed(), bound="a bound; on 25 of 1,024 blocks"),
     )
 
 

@@ -101,7 +101,7 @@ def test_lines_have_their_source_and_only_columns_that_count(
     assert labels == [row[0].text for row in section.overview.rows]
     table = dict(section.lines)["tiled"]
     assert [column.title for column in table.columns] == [
-        "line", "source", "warp instructions", "FFMA of threads whose predicate is true",
+        "line", "code", "warp instructions", "FFMA",
     ]  # fmt: skip
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["42", "sum += a[k] * b[k] && k < K;", "3", "6.872 × 10¹⁰"],

@@ -148,5 +148,5 @@ def test_simulated_counters_have_their_own_columns(
 def test_a_check_of_some_blocks_says_which(build: SimpleNamespace, in_simulation: Profile) -> None:
     assert cell(ladder_table(in_simulation, build.SHAPE), "tiled", "check") == Cell(
         text="passed",
-        details=("worst error 0.0312× the bound", "on the elements of 25 of 1,024 blocks"),
+        details=("worst error 0.0312× the bound", "on 25 of 1,024 blocks"),
     )
