@@ -14,8 +14,9 @@ How code refers to what is not in it, as the compiler does it for sm_75 to sm_12
 - Functions of the system, such as vprintf and malloc, are targets of relocations of bank 4 too.
 - Pointers to functions are offsets into bank 2, which holds the addresses in the kernel's own
   code; so are the tables of a switch. Every kernel has its own copy of the functions it calls.
-- Debuggable (-G), relocatable (-rdc) and linked code has relocations in its instructions instead:
-  halves of addresses in MOV, and calls to functions of other sections, which are not read here.
+- Debuggable (-G) and linked code has relocations in its instructions instead: halves of addresses
+  in MOV, and calls to functions of other sections, which are not read here. Neither is
+  relocatable code (-rdc), whose symbols and sections are of other types.
 """
 
 from __future__ import annotations
@@ -207,9 +208,11 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     """Everything about kernel `symbol` of a cubin for compute capability `capability` (86).
 
     Raises KeyError where the cubin has no such kernel, and UnsupportedError for relocations that
-    this does not know.
+    are not known.
     """
     file = _File(image)
+    if file.is_relocatable:
+        raise UnsupportedError(f"{symbol} is relocatable device code: compile it without -rdc")
     text = f".text.{symbol}"
     code, attributes = file.content(text), _attributes(file, symbol)
     base, parameter_bytes, found = _parameters(attributes)
@@ -241,7 +244,15 @@ class _File:
     """The sections and symbols of an ELF file."""
 
     def __init__(self, image: bytes) -> None:
-        self._sections: list[Any] = list(_elf(image).iter_sections())
+        """Raises ValueError for a damaged image."""
+        from elftools.common.exceptions import ELFError
+
+        try:
+            elf = _elf(image)
+            self.is_relocatable = elf.header.e_type == "ET_REL"
+            self._sections: list[Any] = list(elf.iter_sections())
+        except ELFError as error:
+            raise ValueError(f"it is no sound ELF file: {error}") from error
         self._indices = {section.name: index for index, section in enumerate(self._sections)}
 
     @property
@@ -456,7 +467,7 @@ def _code_relocations(
         if not known or (addend is None and any(file.content(text)[at : at + 4])):
             raise UnsupportedError(
                 f"{text} at {address:#06x}: the simulator does not know relocations of type "
-                f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G and -rdc"
+                f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G"
             )
         target, rest = _target(symbol, addend or 0, variables)
         yield CodeRelocation(

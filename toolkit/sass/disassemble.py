@@ -7,6 +7,7 @@ second, however short the kernel.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,7 @@ WHEEL = "nvidia-cuda-nvdisasm"
 REMEDY = f"pip install {WHEEL}"
 LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged image gets there
 
+_PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "
 _NAMES = ("nvdisasm", "nvdisasm.exe")
 
 
@@ -98,8 +100,7 @@ def _run(program: Disassembler, image: bytes) -> bytes:
             f"nvdisasm did not end within {LIMIT_S} s: the machine code is damaged"
         ) from error
     if result.returncode != 0 or not result.stdout:
-        said = result.stderr.decode(errors="replace").replace(str(path), "the image")
-        raise ToolkitError(
-            f"nvdisasm cannot read the machine code: {first_line(ToolkitError(said))}"
-        )
+        said = first_line(ToolkitError(result.stderr.decode(errors="replace")))
+        reason = _PREFIX.sub("", said).replace(str(path), "the image")
+        raise ToolkitError(f"nvdisasm cannot read the machine code: {reason}")
     return result.stdout

@@ -80,7 +80,9 @@ def load_program(cubin: Cubin) -> Program:
     architecture = int(found[1])
     try:
         kernel = read_kernel(cubin.image, cubin.symbol, capability=architecture)
-    except (KeyError, IndexError, ValueError, struct.error) as error:
+    except ToolkitError:
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader stumble over
         raise ToolkitError(f"the machine code of {cubin.kernel} is damaged: {error!r}") from error
     return Program(
         symbol=cubin.symbol,
