@@ -12,10 +12,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.devices import find_device
+from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
 from toolkit.arguments import Buffer, make_arguments, parse_arguments
 from toolkit.executor import Execution, read_source
+from toolkit.launch_checks import device_of
 from toolkit.plan import chosen_seed
 from toolkit.signature import Declared, signature
 from toolkit.simulator import MAX_INSTRUCTIONS, simulate
@@ -31,7 +32,8 @@ class Call:
     """A launch as it was asked for; everything is checked but what the compiler knows.
 
     `text` is the source's, None of machine code. `written` are the arguments as they were given,
-    `arguments` what they mean. `saves` maps positions of buffers among them to files.
+    `arguments` what they mean. `device` is the one that was named, else one of the architecture.
+    `saves` maps positions of buffers among the arguments to files.
     """
 
     source: Path
@@ -43,6 +45,7 @@ class Call:
     written: Sequence[str]
     arguments: Sequence[Buffer | np.generic]
     arch: str
+    device: Device | None
     defines: Mapping[str, str]
     options: Sequence[str]
     blocks: Literal["all", "representative"] | int
@@ -117,6 +120,7 @@ def parse_call(
 ) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
     parsed = parse_arguments(arguments)
+    chosen_arch, chosen_device = _target(arch, device)
     return Call(
         source=source,
         text=None if source.suffix == ".cubin" else read_source(source)[0],
@@ -126,7 +130,8 @@ def parse_call(
         dynamic_shared_bytes=shared,
         written=tuple(arguments),
         arguments=parsed,
-        arch=_architecture(arch, device),
+        arch=chosen_arch,
+        device=chosen_device,
         defines=dict(map(_define, defines)),
         options=("-lineinfo", *options),
         blocks=_blocks(blocks),
@@ -151,12 +156,15 @@ def _extent(option: str, text: str) -> Extent:
     return x, y, z
 
 
-def _architecture(arch: str | None, device: str | None) -> str:
-    if arch is not None and device is not None:
-        raise InputError(f"both --arch {arch} and --device {device} are given: leave out one")
-    if device is not None:
-        return find_device(device).sm_arch
-    return arch or DEFAULT_ARCHITECTURE
+def _target(arch: str | None, name: str | None) -> tuple[str, Device | None]:
+    """The architecture, and a device of it where one is known."""
+    if arch is not None and name is not None:
+        raise InputError(f"both --arch {arch} and --device {name} are given: leave out one")
+    if name is not None:
+        device = find_device(name)
+        return device.sm_arch, device
+    arch = arch or DEFAULT_ARCHITECTURE
+    return arch, device_of(arch)
 
 
 def _define(text: str) -> tuple[str, str]:

@@ -18,11 +18,13 @@ from rich.table import Table
 import toolkit
 from analysis.counters import COUNTERS, InstructionCounts
 from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.occupancy import occupancy
 from reports import text
 from toolkit.arguments import Buffer
 from toolkit.call import Call, Simulated
 from toolkit.console import err, out
 from toolkit.executor import Execution
+from toolkit.launch_checks import device_of
 
 SCHEMA_VERSION = 1
 
@@ -110,6 +112,24 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     yield (
         f"  {_many(resources.registers_per_thread, 'register')} and {local} local memory per "
         f"thread, {' + '.join(shared) or 'no'} shared memory per block"
+    )
+    yield from _occupancy(simulated)
+
+
+def _occupancy(simulated: Simulated) -> Iterator[str]:
+    call, resources = simulated.call, simulated.execution.resources
+    device = call.device if call.text is not None else device_of(resources.architecture)
+    if device is None:
+        return
+    found = occupancy(
+        device,
+        threads_per_block=prod(call.block),
+        registers_per_thread=resources.registers_per_thread,
+        shared_bytes_per_block=resources.static_shared_bytes + call.dynamic_shared_bytes,
+    )
+    yield (
+        f"  {found.warps_per_sm} of {found.max_warps_per_sm} warps fit on an SM of {device.name}, "
+        f"limited by {text.listing(found.limiters)}"
     )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.devices import DEVICES
+from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
+from analysis.occupancy import occupancy
+from analysis.result import Resources
 from toolkit.cubin import Parameter
 from toolkit.executor import Argument, check_numpy
 from toolkit.host import available_bytes
@@ -45,11 +47,12 @@ def check_geometry(kernel: str, geometry: Geometry) -> None:
 
 def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
     """Raise InputError for more shared memory than a block can have on an sm_86."""
-    most = most_shared_bytes(architecture)
+    device = device_of(architecture)
     if dynamic_bytes < 0:
         raise InputError(
             f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
         )
+    most = device.shared_bytes_per_block_optin if device else None
     if most is not None and static_bytes + dynamic_bytes > most:
         raise InputError(
             f"{kernel}: {static_bytes + dynamic_bytes:,} bytes of shared memory per block "
@@ -58,16 +61,36 @@ def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architectur
         )
 
 
-def most_shared_bytes(architecture: str) -> int | None:
-    """The most shared memory that a block can opt in to, None where no such device is known."""
-    return next(
-        (
-            device.shared_bytes_per_block_optin
-            for device in DEVICES.values()
-            if device.sm_arch == architecture.rstrip("af")
-        ),
-        None,
-    )
+def check_fits(
+    kernel: str, geometry: Geometry, resources: Resources, *, max_threads: int | None, arch: str
+) -> None:
+    """Raise InputError for a block that was not compiled for, or that no SM has room for.
+
+    `max_threads` is what the kernel was compiled for with __launch_bounds__.
+    """
+    threads = geometry.threads_per_block
+    if max_threads is not None and threads > max_threads:
+        raise InputError(
+            f"{kernel}: a block of {_times(geometry.block)} = {threads:,} threads: its "
+            f"__launch_bounds__ promises at most {max_threads:,}"
+        )
+    device = device_of(arch)
+    if device is None:
+        return
+    try:
+        occupancy(
+            device,
+            threads_per_block=threads,
+            registers_per_thread=resources.registers_per_thread,
+            shared_bytes_per_block=resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+        )
+    except InputError as error:
+        raise InputError(f"{kernel}: {error}") from error
+
+
+def device_of(arch: str) -> Device | None:
+    """A device of an architecture, for its limits; None where none is known."""
+    return next((d for d in DEVICES.values() if d.sm_arch == arch.rstrip("af")), None)
 
 
 def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:

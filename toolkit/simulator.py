@@ -30,7 +30,13 @@ from analysis.geometry import Geometry
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
 from toolkit.executor import Argument, Execution, Launch, read_source, three
-from toolkit.launch_checks import check_arguments, check_geometry, check_memory, check_shared
+from toolkit.launch_checks import (
+    check_arguments,
+    check_fits,
+    check_geometry,
+    check_memory,
+    check_shared,
+)
 from toolkit.sass.faults import describe, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
@@ -197,6 +203,13 @@ class Simulator:
         check_arguments(cubin.kernel, arguments, taken, declared)
         check_memory(cubin.kernel, arguments)
         translated = translate(cubin)
+        check_fits(
+            cubin.kernel,
+            geometry,
+            cubin.resources,
+            max_threads=translated.program.max_threads,
+            arch=limits_of or cubin.architecture,
+        )
         bound, outputs = bind(translated, geometry, arguments)
         bound = _with_names(bound, arguments, declared)
         started = time.perf_counter()

@@ -86,7 +86,8 @@ def refused(*arguments: str, code: int = 1) -> str:
 
 
 def test_the_launch_is_told_first() -> None:
-    first, grid, arguments, seed, basis, resources, *_ = shown(*LAUNCH, "--seed", "5").splitlines()
+    said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()
+    first, grid, arguments, seed, basis, resources, occupancy, empty, *_ = said
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
     assert arguments == "  in: f32[64,64]=random; out: f32[64,64]=zeros; n: i32=64"
@@ -99,6 +100,11 @@ def test_the_launch_is_told_first() -> None:
         r"  \d+ registers and no local memory per thread, 4 KiB static shared memory per block",
         resources,
     )
+    # two blocks of 32 warps, by the threads of an SM
+    assert (
+        occupancy == "  64 of 64 warps fit on an SM of NVIDIA H200 SXM 141 GB, limited by threads"
+    )
+    assert empty == ""
 
 
 def test_counters_are_shown_in_groups_with_what_follows_from_them() -> None:

@@ -344,6 +344,26 @@ def test_a_launch_that_no_driver_takes_is_refused(changes: Any, message: str) ->
     assert refused(**changes).startswith(message)
 
 
+def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused() -> None:
+    source = """__global__ void %s k(float *x) {
+        float v[100];
+        for (int i = 0; i < 100; i++) v[i] = x[i * blockDim.x + threadIdx.x];
+        __syncthreads();
+        for (int i = 0; i < 100; i++) x[i * blockDim.x + threadIdx.x] = v[99 - i];
+    }"""
+    x = np.zeros(100 * 1024, np.float32)
+    with pytest.raises(InputError) as caught:
+        simulate(source % "__launch_bounds__(256)", grid=1, block=257, arguments=[x])
+    assert str(caught.value) == (
+        "k: a block of 257×1×1 = 257 threads: its __launch_bounds__ promises at most 256"
+    )
+    assert simulate(source % "__launch_bounds__(256)", grid=1, block=256, arguments=[x])
+    with pytest.raises(
+        InputError, match=r"^k: block of 1024 threads with \d+ registers each takes"
+    ):
+        simulate(source % "", grid=1, block=1024, arguments=[x])
+
+
 def test_a_kernel_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
         simulate(TWICE, "twise", grid=1, block=1, arguments=[])
