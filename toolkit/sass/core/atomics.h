@@ -98,8 +98,8 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
     if (space == SPACE_SHARED) {
-        check_written(c, w, i, a, m);
-        mark_written(c, i, a, m);
+        check_written(c, w, i, at, m);
+        mark_written(c, i, at, m);
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
@@ -194,7 +194,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         memset(target[l] + n, 0, i->width - n);
     }
     count_copy_to_shared(c, &shared, to, m);
-    mark_written(c, &shared, to, m);
+    mark_written(c, &shared, target, m);
 }
 
 #define ATOMIC_OPS(OP) OP(ATOMIC) OP(IN_SPACE) OP(COPY_ASYNC)

@@ -209,6 +209,7 @@ static void start_block(Worker *c, u64 block) {
     memset(c->barrier, 0, sizeof c->barrier);
     memset(c->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
     memset(c->shared_written, 0, launch->shared_bytes);
+    c->shared_unwritten = launch->shared_bytes - launch->shared_base;
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 

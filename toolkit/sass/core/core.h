@@ -159,6 +159,7 @@ typedef struct {
     Barrier barrier[CTA_BARRIERS];
     u8 *shared;
     u8 *shared_written;    /* one byte for each of shared memory */
+    u32 shared_unwritten;  /* bytes that nobody has written yet */
     u64 unwritten_reads;   /* of shared memory */
     Fault unwritten;       /* the first of them */
     Fault fault;

@@ -21,12 +21,13 @@ enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32 };
 /* The shape of an instruction's last request and what it cost, by the first lane's place in a
  * sector: most instructions repeat one shape all their life. */
 typedef struct {
-    u32 mask;
-    u32 known; /* phases whose cost is known; 0 with mask 0: nothing */
+    u32 mask;  /* 0: nothing is known */
+    u32 known; /* phases whose cost is known */
     u32 kind;
     u32 ideal;
     u32 conflict_free;
-    i32 delta[LANES];
+    i32 low, high;    /* the least and the greatest delta */
+    u32 delta[LANES]; /* from the first active lane, of active lanes */
     u16 cost[PHASES]; /* sectors, or wavefronts */
 } Memo;
 
@@ -95,43 +96,8 @@ static u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conf
 
 static u32 ceil_div(u32 x, u32 y) { return (x + y - 1) / y; }
 
-/* Count a request and return the shape of its addresses. Inactive lanes of `a` hold the address
- * of an active one. */
-static u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
-    Count *count = &c->count[c->pc];
-    Memo *memo = (Memo *)c->memo + c->pc;
-    const u64 first = a[__builtin_ctz(m)];
-    const u32 phase = (u32)first % PHASES;
-    const int shared = space == SPACE_SHARED;
-    i32 delta[LANES];
-    i64 wide[LANES];
-    u64 same = 0, far = 0;
-    for (int l = 0; l < LANES; l++) {
-        wide[l] = (i64)(a[l] - first);
-        far |= (u64)(wide[l] + 0x40000000) >> 31;
-        delta[l] = (i32)wide[l];
-    }
+static void add_cost(Count *count, const Memo *memo, u32 phase, int shared) {
     count->requests++;
-    for (int l = 0; l < LANES; l++) same |= (u64)(u32)(delta[l] ^ memo->delta[l]);
-    if (memo->mask != m || same || far) {
-        memo->mask = far ? 0 : m;
-        memo->known = 0;
-        memcpy(memo->delta, delta, sizeof delta);
-        u64 not_contiguous = far, not_broadcast = far;
-        for (int l = 0; l < LANES; l++) {
-            not_contiguous |= (u64)(u32)(delta[l] ^ (i32)(l * (int)i->width));
-            not_broadcast |= (u64)(u32)delta[l];
-        }
-        memo->kind = m == FULL && !not_contiguous ? CONTIGUOUS : not_broadcast ? GENERAL : BROADCAST;
-        const u32 bytes = (u32)distinct(a, m) * i->width;
-        memo->ideal = ceil_div(bytes, shared ? BANKS * WORD : SECTOR);
-    }
-    if (!(memo->known >> phase & 1)) {
-        memo->cost[phase] = (u16)(shared ? wavefronts_of(a, i->width, is_store, m,
-                                                         &memo->conflict_free)
-                                         : sectors_of(a, m));
-        memo->known |= 1u << phase;
-    }
     count->ideal += memo->ideal;
     if (shared) {
         count->wavefronts += memo->cost[phase];
@@ -139,6 +105,45 @@ static u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space
     } else {
         count->sectors += memo->cost[phase];
     }
+}
+
+/* Learn the shape of a request, and what it costs at this place in a sector. Inactive lanes of `a`
+ * hold the address of the first active one. */
+static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
+    const u64 first = a[__builtin_ctz(m)];
+    const u32 phase = (u32)first % PHASES;
+    const int shared = space == SPACE_SHARED;
+    u32 contiguous = m == FULL, broadcast = 1, same = memo->mask == m;
+    i64 low = 0, high = 0;
+    for (int l = 0; l < LANES; l++) {
+        const i64 delta = (i64)(a[l] - first);
+        low = delta < low ? delta : low;
+        high = delta > high ? delta : high;
+        same &= memo->delta[l] == (u32)delta;
+        contiguous &= delta == (i64)l * i->width;
+        broadcast &= delta == 0;
+        memo->delta[l] = (u32)delta;
+    }
+    if (!same || low != memo->low || high != memo->high) {
+        memo->known = 0;
+        memo->kind = contiguous ? CONTIGUOUS : broadcast ? BROADCAST : GENERAL;
+        memo->ideal = ceil_div((u32)distinct(a, m) * i->width, shared ? BANKS * WORD : SECTOR);
+        memo->low = (i32)low;
+        memo->high = (i32)high;
+    }
+    /* a shape that does not fit into 32 bits is learnt anew each time */
+    memo->mask = low < INT32_MIN || high > INT32_MAX ? 0 : m;
+    memo->cost[phase] = (u16)(shared ? wavefronts_of(a, i->width, is_store, m,
+                                                     &memo->conflict_free)
+                                     : sectors_of(a, m));
+    memo->known |= 1u << phase;
+}
+
+/* Count a request; the shape of its addresses. */
+static u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
+    Memo *memo = (Memo *)c->memo + c->pc;
+    learn(memo, i, a, m, space, is_store);
+    add_cost(&c->count[c->pc], memo, (u32)a[__builtin_ctz(m)] % PHASES, space == SPACE_SHARED);
     return memo->kind;
 }
 
@@ -290,18 +295,29 @@ static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64
     c->fault = before;
 }
 
-static void check_written(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m) {
+/* Once a block has written all of its shared memory, nobody keeps watch any more. */
+static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m) {
+    if (!c->shared_unwritten) return;
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
+        const u64 address = (u64)(at[l] - c->shared);
+        const u8 *flags = c->shared_written + address;
         u8 all = 1;
-        for (u32 k = 0; k < i->width; k++) all &= c->shared_written[a[l] + k];
-        if (!all) note_unwritten(c, w, i, l, a[l]);
+        for (u32 k = 0; k < i->width; k++) all &= flags[k];
+        if (!all) note_unwritten(c, w, i, l, address);
     }
 }
 
-static void mark_written(Worker *c, const Ins *i, const u64 *a, u32 m) {
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) memset(c->shared_written + a[l], 1, i->width);
+static void mark_written(Worker *c, const Ins *i, u8 *const *at, u32 m) {
+    if (!c->shared_unwritten) return;
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        u8 *flags = c->shared_written + (at[l] - c->shared);
+        for (u32 k = 0; k < i->width; k++) {
+            c->shared_unwritten -= !flags[k];
+            flags[k] = 1;
+        }
+    }
 }
 
 static inline u32 word_at(const u8 *p) { u32 x; memcpy(&x, p, 4); return x; }
@@ -374,17 +390,75 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (space == SPACE_LOCAL) count_local(c, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
     if (space == SPACE_SHARED) {
-        if (is_store) mark_written(c, i, a, m);
-        else check_written(c, w, i, a, m);
+        if (is_store) mark_written(c, i, at, m);
+        else check_written(c, w, i, at, m);
     }
     if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
     else read_lanes(i, at, kind, m, vector(w, i->d[0]));
+}
+
+/* A request of the shape that this instruction had before, in one buffer: most are. Whether it
+ * was one; if not, nothing was done. */
+static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int is_store) {
+    const Launch *launch = c->launch;
+    const Memo *memo = (const Memo *)c->memo + c->pc;
+    if (memo->mask != m || space == SPACE_LOCAL) return 0;
+    const u32 *low = vector(w, i->s[0]), *uniform = vector(w, i->s[1]);
+    const u32 scale = i->flags >> SCALE_SHIFT & 7;
+    const int lead = __builtin_ctz(m);
+    const u32 base = low[lead];
+    u32 differs = 0;
+    if (m == FULL) {
+        for (int l = 0; l < LANES; l++) differs |= ((low[l] - base) << scale) ^ memo->delta[l];
+    } else {
+        for (int l = 0; l < LANES; l++)
+            differs |= (((low[l] - base) << scale) ^ memo->delta[l]) & (0u - (m >> l & 1));
+    }
+    if (differs) return 0;
+    u64 first, offset = uniform[0];
+    if (i->flags & UNIFORM_64) offset |= (u64)uniform[LANES] << 32;
+    offset += (u64)i->imm;
+    if (i->flags & ADDRESS_64) {
+        const u32 *high = low + LANES;
+        for (int l = 0; l < LANES; l++) differs |= (high[l] ^ high[lead]) & (0u - (m >> l & 1));
+        /* beyond the 32 bits that were compared */
+        if (differs || (i64)base + memo->low < 0 || (i64)base + memo->high > UINT32_MAX) return 0;
+        first = ((u64)high[lead] << 32 | base) + offset;
+    } else if (i->flags & UNIFORM_64) {
+        return 0;
+    } else {
+        first = (u32)((base << scale) + (u32)offset);
+        if ((i64)first + memo->low < 0 || (i64)first + memo->high > UINT32_MAX) return 0;
+    }
+    const u32 phase = (u32)first % PHASES;
+    if (!(memo->known >> phase & 1) || first & (i->width - 1)) return 0;
+    const u64 from = first + (u64)(i64)memo->low, to = first + (u64)(i64)memo->high + i->width;
+    u8 *host;
+    if (space == SPACE_SHARED) {
+        if (from < launch->shared_base || to > launch->shared_bytes) return 0;
+        host = c->shared + first;
+    } else {
+        const Allocation *all = allocation_of(c, from, to);
+        if (!all || (is_store && !all->writable)) return 0;
+        host = all->host + (first - all->base);
+    }
+    u8 *at[LANES];
+    IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
+    add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
+    if (space == SPACE_SHARED) {
+        if (is_store) mark_written(c, i, at, m);
+        else check_written(c, w, i, at, m);
+    }
+    if (is_store) write_lanes(i, at, memo->kind, m, vector(w, i->s[2]));
+    else read_lanes(i, at, memo->kind, m, vector(w, i->d[0]));
+    return 1;
 }
 
 static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
     const Launch *launch = c->launch;
     const u32 space = i->flags >> SPACE_SHIFT & 7;
     u64 a[LANES];
+    if (space != SPACE_GENERIC && access_alike(c, w, i, m, space, is_store)) return;
     addresses(w, i, m, a);
     if (space != SPACE_GENERIC) {
         access_space(c, w, i, m, space, a, is_store);
