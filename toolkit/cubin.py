@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from toolkit.sass.instruction import SourceLine
 
-_FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: bytes of local memory per thread, spills included
+_FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
 _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
 _PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, bytes << 18 and flags

@@ -211,7 +211,7 @@ def listed_sources(cubin: Cubin, folder: Path) -> dict[int, tuple[str, int] | No
 
 
 @pytest.mark.parametrize("arch", FEW)
-@pytest.mark.parametrize("rung", ["one-block", "tiled", "vectorized"])
+@pytest.mark.parametrize("rung", ["tiled", "vectorized"])
 def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
     rung: str, arch: str, tmp_path: Path
 ) -> None:
