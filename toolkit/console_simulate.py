@@ -31,7 +31,9 @@ SCHEMA_VERSION = 1
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
 # that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
 WASTEFUL, UNCOALESCED = 1.25, 2.0
-NEGLIGIBLE = 0.02  # of the wavefronts: conflicts that nobody would look for
+NEGLIGIBLE = 0.02  # of the wavefronts, or of the branches: nobody would look for these
+
+SPACES = ("global", "shared", "local", "generic")
 
 FROM_WIDTH_OF_NAMES = 116
 
@@ -165,24 +167,56 @@ def _counters_table(execution: Execution) -> Table:
     table.add_column("[dim]simulated[/]", justify="right", no_wrap=True)
     if with_names:
         table.add_column("[dim]at Nsight Compute[/]", no_wrap=True)
-    metrics = _metrics(execution)
-    for group in ("instructions", "global memory", "shared memory", "local memory"):
-        names = [n for n, value in execution.counters.items() if value and _group(n) == group]
-        if names:
+    rows = [*_counted(execution), *_not_named(execution)]
+    for group in ("instructions", *(f"{space} memory" for space in SPACES)):
+        of_group = [row for row in rows if row.group == group]
+        if of_group:
             table.add_row(f"[bold]{group}[/]")
-        for name in names:
-            counter, value = COUNTERS[name], f"{execution.counters[name]:,}"
-            grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
-            shown_name = [f"[dim]{escape(name)}[/]"] * with_names
-            table.add_row(f"  {escape(counter.meaning)}{grade}", value, *shown_name)
-            if name in metrics:
-                meaning, derived = metrics[name]
-                table.add_row(f"    [italic]{meaning}[/]", f"[italic]{derived}[/]")
+        for row in of_group:
+            table.add_row(*(row.cells() if with_names else row.cells()[:2]))
     return table
 
 
-def _group(name: str) -> str:
-    return next((f"{s} memory" for s in ("global", "shared", "local") if s in name), "instructions")
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A counter, under Nsight Compute's name where it has one, or what follows from one."""
+
+    group: str
+    meaning: str
+    value: str
+    name: str = ""
+    is_metric: bool = False
+
+    def cells(self) -> tuple[str, str, str]:
+        if self.is_metric:
+            return f"    [italic]{self.meaning}[/]", f"[italic]{self.value}[/]", ""
+        return f"  {self.meaning}", self.value, f"[dim]{self.name}[/]"
+
+
+def _counted(execution: Execution) -> Iterator[_Row]:
+    """The counters that are not zero, each with the metric that follows from it."""
+    metrics = _metrics(execution)
+    for name, value in execution.counters.items():
+        if not value:
+            continue
+        counter = COUNTERS[name]
+        group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
+        grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
+        yield _Row(group=group, meaning=f"{counter.meaning}{grade}", value=f"{value:,}", name=name)
+        if name in metrics:
+            meaning, derived = metrics[name]
+            yield _Row(group=group, meaning=meaning, value=derived, is_metric=True)
+
+
+def _not_named(execution: Execution) -> Iterator[_Row]:
+    """Accesses that no counter is for, such as atomics."""
+    for one in accesses(execution.instructions):
+        what, group = f"{one.space} {one.action}s", f"{one.space} memory"
+        if one.action in ("load", "store", "copy") and one.space != "generic":
+            continue
+        unit = "wavefronts" if one.space == "shared" else "32-byte sectors"
+        yield _Row(group=group, meaning=f"requests of {what}", value=f"{one.requests:,}")
+        yield _Row(group=group, meaning=f"{unit} of {what}", value=f"{one.units:,}")
 
 
 def _metrics(execution: Execution) -> dict[str, tuple[str, str]]:
@@ -192,18 +226,26 @@ def _metrics(execution: Execution) -> dict[str, tuple[str, str]]:
     if issued := counters[WARP_INSTRUCTIONS]:
         active = text.count(counters[THREAD_INSTRUCTIONS] / issued)
         metrics[THREAD_INSTRUCTIONS] = "active threads per warp instruction", f"{active} of 32"
+    # asynchronous copies into shared memory count as global loads
+    sides = {"load": "ld", "copy": "ld", "store": "st"}
+    found: dict[tuple[str, str], list[Access]] = {}
     for one in accesses(execution.instructions):
-        short = {"load": "ld", "store": "st"}.get(one.action)
-        if one.space == "shared":
+        if one.action in sides:
+            found.setdefault((one.space, sides[one.action]), []).append(one)
+    for (space, short), of in found.items():
+        requests = sum(one.requests for one in of)
+        units, ideal = (
+            text.count(sum(getattr(one, name) for one in of) / requests)
+            for name in ("units", "ideal")
+        )
+        if space == "shared":
+            conflicts = text.count(sum(one.excess for one in of) / requests)
             name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"
-            conflicts = one.excess / one.requests
-            metrics[name] = "bank conflicts per access", text.count(conflicts)
+            metrics[name] = "bank conflicts per access", conflicts
         else:
-            name = f"l1tex__t_sectors_pipe_lsu_mem_{one.space}_op_{short}.sum"
-            ideal = text.count(one.ideal / one.requests)
-            found = text.count(one.units / one.requests)
-            but = f" (ideal: {ideal})" if found != ideal else ", the fewest possible"
-            metrics[name] = f"sectors per request{but}", found
+            but = f" (ideal: {ideal})" if units != ideal else ", the fewest possible"
+            name = f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}.sum"
+            metrics[name] = f"sectors per request{but}", units
     return metrics
 
 
@@ -304,7 +346,7 @@ def remarks(line: Line) -> Iterator[str]:
         elif one.space != "shared" and one.units >= WASTEFUL * one.ideal:
             kind = "uncoalesced" if one.units >= UNCOALESCED * one.ideal else "partly used"
             yield f"{what} take {found} sectors each where {ideal} would hold the bytes: {kind}"
-    if line.splits:
+    if line.splits > NEGLIGIBLE * line.branches:
         yield f"splits {text.percent(line.splits / line.branches)} of the warps that branch here"
 
 
