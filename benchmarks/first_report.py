@@ -2,13 +2,16 @@
 
     python benchmarks/first_report.py
 
-Times fresh processes, with the compile cache empty and filled, beside the peer that bounds any
-such command: a Python process that only imports numpy, scipy and plotly.
+Times fresh processes that simulate the ladder, with the caches empty (compile, disassemble) and
+filled, beside one that stays with theory and beside the peer that bounds any such command: a
+Python process that only imports numpy, scipy and plotly. The turns rotate, so that none of them
+has the machine to itself; the largest memory of any of them is told too.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 RUNS = 5
-PROFILE = ["-m", "toolkit", "profile", "--executor", "theory", "--shape", "4096"]
+PROFILE = ["-m", "toolkit", "profile", "--shape", "4096", "--executor"]
 PEER = ["-c", "import numpy, scipy.linalg, plotly.graph_objects"]
 
 
@@ -35,17 +38,26 @@ def seconds(arguments: list[str], cache: str) -> float:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = ["--html", f"{folder}/p.html", "--record", f"{folder}/p.json"]
-        cold = [seconds(PROFILE + files, f"{folder}/cache{run}") for run in range(RUNS)]
-        warm = [seconds(PROFILE + files, f"{folder}/cache0") for _ in range(RUNS)]
-        peer = [seconds(PEER, folder) for _ in range(RUNS)]
+        simulate, theory = ([*PROFILE, name, *files] for name in ("simulate", "theory"))
+        samples: dict[str, list[float]] = {}
+        for run in range(RUNS):
+            for name, arguments, cache in (
+                ("simulated, empty cache", simulate, f"{folder}/cache{run}"),
+                ("simulated, filled cache", simulate, f"{folder}/cache0"),
+                ("theory, filled cache", theory, f"{folder}/cache0"),
+                ("imports alone", PEER, folder),
+            ):
+                samples.setdefault(name, []).append(seconds(arguments, cache))
         size = Path(folder, "p.html").stat().st_size
-    for name, samples in (("empty cache", cold), ("filled cache", warm), ("imports alone", peer)):
-        ratio = median(samples) / median(peer)
+    for name, taken in samples.items():
+        ratio = median(taken) / median(samples["imports alone"])
         print(
-            f"{name:>14}: {median(samples):.2f} s, {ratio:.1f} times the imports "
-            f"(median of {RUNS}, {min(samples):.2f} to {max(samples):.2f})"
+            f"{name:>23}: {median(taken):.2f} s, {ratio:.1f} times the imports "
+            f"(median of {RUNS}, {min(taken):.2f} to {max(taken):.2f})"
         )
-    print(f"{'report':>14}: {size / 1e6:.1f} MB")
+    memory = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(f"{'report':>23}: {size / 1e6:.1f} MB")
+    print(f"{'memory, at most':>23}: {memory / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":
