@@ -1,6 +1,6 @@
 """The list of supported opcodes, from the registry of semantics.
 
-    python -m toolkit.sass.opcodes > docs/opcodes.md
+python -m toolkit.sass.opcodes > docs/opcodes.md
 """
 
 from __future__ import annotations

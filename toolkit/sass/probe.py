@@ -99,7 +99,8 @@ def probe(
     """The state after the instructions and an EXIT, run by the first warp of a block.
 
     `constants` holds 32-bit words by (bank, offset), zero where there is none; of the warp only
-    `lanes` live. Memory is that of `buffers`, and zero-based shared and local memory. `counts`, one core.COUNT per instruction and one for the EXIT, is added to.
+    `lanes` live. Memory is that of `buffers`, and zero-based shared and local memory. `counts`,
+    one core.COUNT per instruction and one for the EXIT, is added to.
     Raises UnsupportedError for what cannot be lowered and LaunchError for what stops.
     """
     body = instructions(text) if isinstance(text, str) else text

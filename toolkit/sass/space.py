@@ -18,6 +18,9 @@ from toolkit.executor import Argument
 from toolkit.sass.core import ALLOCATION
 from toolkit.sass.program import Parameter
 
+# Ascending, as the core wants its allocations: constants, variables, buffers.
+CONSTANT_WINDOW = 0x7EC000000000
+FIRST_VARIABLE = 0x7ED000000000
 FIRST_ADDRESS = 0x7F0000000000
 ALIGNMENT = 512  # of cudaMalloc
 GAP = 1 << 16
@@ -51,14 +54,27 @@ class BankLayout:
     stack_pointer: int
     shared_window: int | None
     local_window: int | None
+    constant_window: int
 
 
 # Found in compiled code; the first parameter's place is also in each cubin.
 _BEFORE_100 = BankLayout(
-    parameters=0x160, block=0x0, grid=0xC, stack_pointer=0x28, shared_window=0x18, local_window=0x20
+    parameters=0x160,
+    block=0x0,
+    grid=0xC,
+    stack_pointer=0x28,
+    shared_window=0x18,
+    local_window=0x20,
+    constant_window=0x50,
 )
 _SM_90 = BankLayout(
-    parameters=0x210, block=0x0, grid=0xC, stack_pointer=0x28, shared_window=0x18, local_window=0x20
+    parameters=0x210,
+    block=0x0,
+    grid=0xC,
+    stack_pointer=0x28,
+    shared_window=0x18,
+    local_window=0x20,
+    constant_window=0xD0,
 )
 _SINCE_100 = BankLayout(
     parameters=0x380,
@@ -67,6 +83,7 @@ _SINCE_100 = BankLayout(
     stack_pointer=0x37C,
     shared_window=None,
     local_window=None,
+    constant_window=0x120,
 )
 
 
@@ -165,6 +182,7 @@ def launch_bank(
     for offset, window in (
         (layout.shared_window, SHARED_WINDOW),
         (layout.local_window, LOCAL_WINDOW),
+        (layout.constant_window, CONSTANT_WINDOW),
     ):
         if offset is not None:
             put(offset, window & 0xFFFFFFFF, window >> 32)

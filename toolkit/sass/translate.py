@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -16,9 +16,17 @@ from toolkit.executor import Argument
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.machine import Bound
-from toolkit.sass.program import Program, load_program
-from toolkit.sass.space import launch_bank, pack_parameters, place
+from toolkit.sass.program import Linked, Program, link, load_program
+from toolkit.sass.space import (
+    CONSTANT_WINDOW,
+    FIRST_VARIABLE,
+    Buffer,
+    launch_bank,
+    pack_parameters,
+    place,
+)
 
+CONSTANT_BANK = 3  # of `__constant__` variables
 RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
 LOCAL_ALIGNMENT = 16
 STACK_BYTES = 1024  # cudaLimitStackSize: calls and recursion beyond the frame that is known
@@ -37,6 +45,7 @@ class Translated:
 
     cubin: Cubin
     program: Program
+    linked: Linked
     lowered: Lowered
 
     @property
@@ -55,10 +64,12 @@ def translate(cubin: Cubin) -> Translated:
             _translated.move_to_end(key)
             return _translated[key]
     program = load_program(cubin)
+    linked = link(program, _addresses(program))
     translated = Translated(
         cubin=cubin,
         program=program,
-        lowered=lower(program.instructions, architecture=program.architecture),
+        linked=linked,
+        lowered=lower(linked.instructions, architecture=program.architecture),
     )
     with _lock:
         _translated[key] = translated
@@ -80,35 +91,72 @@ def bind(
     buffers = place(
         [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
     )
+    banks = {
+        number: np.frombuffer(content, dtype=np.uint8)
+        for number, content in translated.linked.constant_banks.items()
+        if number
+    }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
     packed = pack_parameters(kernel, program.parameters, arguments, addresses)
     local = program.local_bytes + STACK_BYTES if _uses_stack(program) else 0
-    bank = launch_bank(
-        program.constant_banks.get(0, b""),
+    banks[0] = launch_bank(
+        translated.linked.constant_banks.get(0, b""),
         packed,
         architecture=program.architecture,
         parameter_base=program.parameter_base,
         geometry=geometry,
         stack_bytes=local,
     )
-    banks = {0: bank} | {
-        number: np.frombuffer(content, dtype=np.uint8)
-        for number, content in program.constant_banks.items()
-        if number
-    }
     reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
     bound = Bound(
         lowered=translated.lowered,
         architecture=program.architecture,
         geometry=geometry,
         banks=banks,
-        buffers=buffers,
+        buffers=[*_memory_of_module(translated, banks), *buffers],
         shared_base=reserved,
         shared_bytes=reserved + program.static_shared_bytes + geometry.dynamic_shared_bytes,
         local_bytes=local,
         in_order=any(i.opcode in _ORDERED for i in program.instructions),
     )
     return bound, tuple(copies.values())
+
+
+def _addresses(program: Program) -> dict[str, int]:
+    """Where everything is that code and tables may name.
+
+    Functions of the system ("vprintf") have no address: a call to one goes nowhere.
+    """
+    targets = [x.target for x in program.relocations]
+    targets += [x.target for x in program.code_relocations]
+    variables = zip(program.variables, _place_variables(program), strict=True)
+    return {
+        **dict.fromkeys(targets, 0),
+        **{x.name: CONSTANT_WINDOW + x.offset for x in program.constants},
+        **{variable.name: buffer.address for variable, buffer in variables},
+    }
+
+
+def _place_variables(program: Program) -> list[Buffer]:
+    """The `__device__` variables, empty, in the order that they have in every launch."""
+    return place(
+        [(x.name, np.zeros(x.size, dtype=np.uint8), True) for x in program.variables],
+        FIRST_VARIABLE,
+    )
+
+
+def _memory_of_module(
+    translated: Translated, banks: Mapping[int, NDArray[np.uint8]]
+) -> list[Buffer]:
+    """Constant memory as global loads see it, and fresh variables with their initial values."""
+    buffers = []
+    if CONSTANT_BANK in banks:
+        content = banks[CONSTANT_BANK]
+        buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)
+    for buffer in _place_variables(translated.program):
+        buffer.data[:] = np.frombuffer(translated.linked.variables[buffer.name], dtype=np.uint8)
+        buffers.append(buffer)
+    return buffers
 
 
 def _uses_stack(program: Program) -> bool:

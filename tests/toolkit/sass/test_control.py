@@ -163,9 +163,9 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
     assert counts["executed"].tolist()[0] == 1
 
 
-def test_a_jump_table_counts_from_the_next_instruction() -> None:
+def test_a_jump_table_counts_from_its_base() -> None:
     state = State()
-    state.r[4] = 0x30
+    state.r[4] = 0x50
     after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", state)
     assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from toolkit.sass.core import PT
-from toolkit.sass.instruction import Immediate, Instruction, Operand, Register, Special
+from toolkit.sass.instruction import (
+    INSTRUCTION_BYTES,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+)
 from toolkit.sass.isa.integer import is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE = 1, 2  # BARRIER_* of control.h
 ALL_LANES = 0xFFFFFFFF
-INSTRUCTION_BYTES = 16
 
 
 @opcode("EXIT", modifiers="KEEPREFCOUNT PREEMPTED")
@@ -60,11 +66,9 @@ def ret(i: Instruction, to: Lowering) -> None:
 
 @opcode("BRX", "BRXU")
 def brx(i: Instruction, to: Lowering) -> None:
-    """register, offset: relative to the next instruction"""
-    register, offset, *_ = i.operands
-    if isinstance(offset, Immediate):
-        base = i.address + INSTRUCTION_BYTES + offset.integer
-        to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base)
+    """register, base"""
+    register, base, *_ = i.operands
+    to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
 
 
 def base_address(to: Lowering, operand: Operand) -> int:
