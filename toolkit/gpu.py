@@ -295,10 +295,10 @@ class Kernel:
         `arguments` are buffers or NumPy scalars.
         """
         function, dynamic = self._function, geometry.dynamic_shared_bytes
-        function.prepare("".join(_argument_code(argument) for argument in arguments))
+        form, plain = packed(arguments)
+        function.prepare(form)
         if dynamic > self._gpu.device.shared_bytes_per_block:
             self._allow_dynamic_shared(dynamic)
-        plain = [a if isinstance(a, np.generic) else int(a) for a in arguments]
         grid, block = geometry.grid, geometry.block
 
         def launch() -> None:
@@ -412,6 +412,24 @@ def _compile_error(name: str, log: str) -> CompileError:
     return CompileError(f"{name}, line {line}: does not compile: {text}", log=log)
 
 
-def _argument_code(argument: Any) -> str:
-    """The struct code of one kernel argument: "P" for a buffer, else its scalar's."""
-    return np.dtype(argument.dtype).char if isinstance(argument, np.generic) else "P"
+def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The struct format of kernel arguments, padded as C pads parameters, and their values.
+
+    NumPy scalars stand for themselves, structs (`numpy.void`) for their bytes, all else is a
+    buffer's address.
+    """
+    form, values, offset = "", [], 0
+    for argument in arguments:
+        value: Any
+        if not isinstance(argument, np.generic):
+            code, size, alignment, value = "P", 8, 8, int(argument)
+        else:
+            size, alignment = argument.dtype.itemsize, argument.dtype.alignment
+            structure = isinstance(argument, np.void)
+            code = f"{size}s" if structure else argument.dtype.char
+            value = argument.tobytes() if structure else argument
+        padding = -offset % alignment
+        form += (f"{padding}x" if padding else "") + code
+        values.append(value)
+        offset += padding + size
+    return form, values
