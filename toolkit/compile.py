@@ -31,7 +31,7 @@ from analysis.errors import (
 from analysis.result import Resources
 from toolkit.cache import cached, keep
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
-from toolkit.headers import explained, include_options, includes
+from toolkit.headers import explained, include_options, includes, own_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,7 +243,11 @@ def _compile(request: _Request) -> tuple[str, bytes]:
 @contextmanager
 def _program(request: _Request) -> Iterator[Any]:
     texts = request.source.encode(), request.name.encode()
-    program = _call(_nvrtc().nvrtcCreateProgram, *texts, 0, None, None)
+    headers = own_headers(request.source)
+    names, contents = ([text.encode() for text in part] for part in (headers, headers.values()))
+    program = _call(
+        _nvrtc().nvrtcCreateProgram, *texts, len(names), contents or None, names or None
+    )
     try:
         yield program
     finally:
@@ -272,6 +276,10 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
         raise CompileError(f"{request.name}: {text}", log=log)
     if found["file"] == _NAME_EXPRESSION:
         _raise_no_kernel(found["text"], request)
+    if '"__global__" does not apply' in found["text"]:  # what follows from a type that is not known
+        found = next(
+            (e for e in _FRONT_END_ERROR.finditer(log) if "is undefined" in e["text"]), found
+        )
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
     others = len(_FRONT_END_ERROR.findall(log)) - 1
     more = f" (and {others} more error{'s' if others > 1 else ''})" if others else ""

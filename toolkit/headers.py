@@ -1,7 +1,7 @@
 """What a source includes: where NVRTC finds it, and what to do where it does not.
 
 NVRTC knows no folder by itself, not even the source's own, and has neither CUDA's headers, which
-come with a toolkit or a pip wheel, nor those of the host.
+come with a toolkit or a pip wheel, nor those of the host, of which `host_headers` gives it some.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+
+from toolkit.host_headers import HEADER_OF, HOST_HEADERS
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
 
@@ -22,10 +25,8 @@ _OF_CUDA = re.compile(
     r"cuda|nv/|cub/|thrust/|cooperative_groups|curand|device_|mma\.|sm_|vector_|builtin_types"
 )
 _OF_THE_HOST = (
-    "algorithm array assert.h cassert chrono cmath cstdint cstdio cstdlib cstring ctime float.h "
-    "fstream functional iomanip iostream limits limits.h map math.h memory numeric random sstream "
-    "stdbool.h stddef.h stdexcept stdint.h stdio.h stdlib.h string string.h sys/time.h time.h "
-    "tuple type_traits utility vector"
+    "algorithm array chrono ctime fstream functional iomanip iostream limits map memory numeric "
+    "random sstream stdexcept string sys/time.h time.h tuple type_traits utility vector"
 )
 _HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
@@ -42,14 +43,24 @@ def include_options(source: str, folder: Path | None) -> list[str]:
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
 
 
+def own_headers(source: str) -> Mapping[str, str]:
+    """Headers that NVRTC is given for a source, by name."""
+    return HOST_HEADERS if includes(source) else {}
+
+
 def explained(message: str) -> str:
     """A message of the compiler, with the remedy where it is about what NVRTC leaves out.
 
-    >>> explained('could not open source file "stdio.h" (no directories in search list)')
-    'stdio.h is a header of the host: put it between #ifndef __CUDACC_RTC__ and #endif'
+    >>> explained('could not open source file "vector" (no directories in search list)')
+    'vector is a header of the host: put it between #ifndef __CUDACC_RTC__ and #endif'
+    >>> explained('identifier "INFINITY" is undefined')
+    'identifier "INFINITY" is undefined: #include <math.h>'
     """
     if "considered a host" in message:
         return f"this is host code, and only kernels are compiled here: {_HOST_REMEDY}"
+    undefined = re.search(r'identifier "(\w+)" is undefined', message)
+    if undefined and undefined[1] in HEADER_OF:
+        return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     if missing is None:
         return message

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analysis.errors import CompileError
-from toolkit import headers
+from toolkit import headers, simulate
 from toolkit.compile import compile_cubin
 from toolkit.headers import explained, include_options, includes
+from toolkit.host_headers import HEADER_OF, HOST_HEADERS
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,80 @@ def test_headers_of_the_host_and_host_code_are_named() -> None:
     )
     assert refused("__global__ void k() {}\nint main() { return 0; }") == (
         f"my.cu, line 2: this is host code, and only kernels are compiled here: {remedy}"
+    )
+
+
+BEGINNING = "".join(f"#include <{name}>\n" for name in HOST_HEADERS)
+
+
+@pytest.mark.parametrize("with_cuda", [True, False])
+def test_what_device_code_takes_from_the_host_is_there(
+    monkeypatch: pytest.MonkeyPatch, with_cuda: bool
+) -> None:
+    if not with_cuda:
+        monkeypatch.setattr(headers, "_folders_of_cuda", lambda: ())
+    uses = "; ".join(f"sum += {name}" for name in HEADER_OF if not name.endswith("_t"))
+    types = "; ".join(f"sum += ({name})n" for name in HEADER_OF if name.endswith("_t"))
+    source = f"""{BEGINNING}
+    __global__ void k(double *x, std::uint64_t n, std::size_t m) {{
+        double sum = 0;
+        {uses};
+        {types};
+        assert(n > 0);
+        if (m > n) printf("%d", (int)n);
+        x[0] = sum;
+    }}"""
+    assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
+
+
+@pytest.mark.skipif(not headers._folders_of_cuda(), reason="needs CUDA's headers")
+@pytest.mark.parametrize("header", ["cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"])
+def test_the_hosts_headers_stand_beside_those_of_cuda(header: str) -> None:
+    for first, last in ((f"#include <{header}>\n", BEGINNING), (BEGINNING, f"#include <{header}>")):
+        source = f"{first}{last}\n__global__ void k(uint8_t *x) {{ x[0] = INT8_MAX; }}"
+        assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("INFINITY", np.inf),
+        ("NAN", np.nan),
+        ("FLT_MAX", np.finfo(np.float32).max),
+        ("FLT_MIN", np.finfo(np.float32).tiny),
+        ("FLT_EPSILON", np.finfo(np.float32).eps),
+        ("DBL_MAX", np.finfo(np.float64).max),
+        ("DBL_MIN", np.finfo(np.float64).tiny),
+        ("DBL_EPSILON", np.finfo(np.float64).eps),
+        ("M_PI", np.pi),
+        ("M_E", np.e),
+        ("M_LOG2E", 1 / np.log(2)),
+        ("M_LN2", np.log(2)),
+        ("M_1_PI", 1 / np.pi),
+        ("M_2_SQRTPI", 2 / np.sqrt(np.pi)),
+        ("M_SQRT1_2", np.sqrt(0.5)),
+        *((f"INT{n}_MIN", np.iinfo(f"i{n // 8}").min) for n in (8, 16, 32)),
+        *((f"INT{n}_MAX", np.iinfo(f"i{n // 8}").max) for n in (8, 16, 32)),
+        *((f"UINT{n}_MAX", np.iinfo(f"u{n // 8}").max) for n in (8, 16, 32)),
+        ("SHRT_MIN", -(2**15)),
+        ("UINT_MAX", 2**32 - 1),
+        ("LLONG_MIN", -(2.0**63)),
+        ("ULLONG_MAX", 2.0**64),
+    ],
+)
+def test_the_values_are_those_of_the_host(name: str, value: float) -> None:
+    source = "#include <cmath>\n#include <cfloat>\n#include <climits>\n#include <cstdint>\n"
+    source += f"__global__ void k(double *x) {{ x[0] = (double){name}; }}"
+    (found,) = simulate(source, grid=1, block=1, arguments=[np.zeros(1)]).outputs
+    assert found[0] == value or np.isnan([found[0], value]).all()
+
+
+def test_a_name_that_is_not_defined_comes_with_its_header() -> None:
+    assert refused("__global__ void k(float *x) { *x = INFINITY; }") == (
+        'my.cu, line 1: identifier "INFINITY" is undefined: #include <math.h>'
+    )
+    assert refused("__global__ void k(uint32_t *x) { *x = 1; }").startswith(
+        'my.cu, line 1: identifier "uint32_t" is undefined: #include <stdint.h> (and '
     )
 
 
