@@ -306,26 +306,30 @@ FAST_DIVISION = """MUFU.RCP R6, R3
     FFMA R4, R7, R8, R6"""
 
 
-def division_cases(rng: np.random.Generator, count: int) -> tuple[list[int], list[int]]:
-    """Any numbers, those whose quotient is near the ends of the range, and those near 1."""
-    a = rng.integers(0, 1 << 32, count, dtype=np.uint64)
-    b = rng.integers(0, 1 << 32, count, dtype=np.uint64)
-    exponents = a >> 23 & 0xFF
-    close = np.clip(exponents.astype(np.int64) + rng.integers(-130, 131, count), 0, 255)
-    b = np.where(
-        rng.integers(0, 2, count),
-        b,
-        b & ~np.uint64(0x7F800000) | close.astype(np.uint64) << np.uint64(23),
+def division_cases(rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Anything; exponents at which the fast path ends to be right; fractions of all kinds."""
+    exponents = rng.integers(0, 256, (2, 2048)).tolist()
+    edges = [
+        (ea, eb)
+        for ea, eb in product(range(256), repeat=2)
+        if ea in (24, 25) or eb in (0, 1, 252, 253) or ea - eb in (-125, -124, 126, 127)
+    ]
+    ea, eb = (
+        np.array([*some, *more])
+        for some, more in zip(exponents, zip(*edges, strict=True), strict=True)
     )
-    for x in (a, b):
-        all_ones = rng.integers(0, 8, count) == 0
-        x[all_ones] |= np.uint64(0x7FFFFF)
-        x[rng.integers(0, 8, count) == 0] &= ~np.uint64(0x7FFFFE)
-    return [int(x) for x in a], [int(x) for x in b]
+    anything = rng.integers(0, 1 << 23, (2, len(ea)))
+    fractions = np.choose(
+        rng.integers(0, 5, (2, len(ea))), [0, (1 << 23) - 1, 1, anything, anything]
+    )
+    signs = rng.integers(0, 2, (2, len(ea)))
+    a, b = signs << 31 | np.array([ea, eb]) << 23 | fractions
+    whole = len(ea) & ~31  # warps
+    return a[:whole].tolist(), b[:whole].tolist()
 
 
 def test_where_the_fast_path_of_division_may_run_it_divides_exactly() -> None:
-    a, b = division_cases(np.random.default_rng(13), 1 << 13)
+    a, b = division_cases(np.random.default_rng(13))
     with np.errstate(all="ignore"):
         quotients = np.array(a, np.uint32).view(np.float32) / np.array(b, np.uint32).view(
             np.float32

@@ -1,0 +1,392 @@
+"""Pairs of halves, one instruction at a time, beside exact fractions.
+
+R2, R3 and R5 are the operands a, b and c; R4 is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import UnsupportedError
+from toolkit import simulate
+from toolkit.sass.probe import State, probe
+
+sys.path.append(str(Path(__file__).parent))
+
+from exact_floats import (
+    BFLOAT16,
+    BINARY16,
+    BINARY32,
+    COMBINATIONS,
+    COMPARISONS,
+    ZERO,
+    Format,
+    check,
+    edges,
+    packed,
+    samples,
+    single,
+)
+
+FORMATS = {"": BINARY16, ".BF16_V2": BFLOAT16}
+
+
+def pairs_of(form: Format, seed: int, count: int = 256) -> dict[int, list[int]]:
+    """The columns of R2, R3, R5."""
+    rng = np.random.default_rng(seed)
+    return {
+        register: packed(samples(form, rng, count), samples(form, rng, count))
+        for register in (2, 3, 5)
+    }
+
+
+def on_halves(function: Callable[..., int]) -> Callable[..., int]:
+    """A function of numbers as one of pairs."""
+
+    def on_pairs(*words: int) -> int:
+        low, high = (function(*(word >> shift & 0xFFFF for word in words)) for shift in (0, 16))
+        return low | high << 16
+
+    return on_pairs
+
+
+def limited(form: Format, x: int, modifiers: str) -> int:
+    if ".RELU" in modifiers and form.is_negative(x):
+        return 0
+    if ".SAT" in modifiers:
+        return 0 if form.is_nan(x) or form.is_negative(x) else min(x, form.one)
+    return x
+
+
+def arithmetic(form: Format, modifiers: str, a: int, b: int, c: int | None) -> int:
+    if ".FTZ" in modifiers:
+        a, b, c = form.flushed(a), form.flushed(b), None if c is None else form.flushed(c)
+    result = form.fused(a, b, c)
+    result = form.flushed(result) if ".FTZ" in modifiers else result
+    return limited(form, result, modifiers)
+
+
+@pytest.mark.parametrize("limit", ["", ".SAT", ".RELU"])
+@pytest.mark.parametrize("name", ["", ".FTZ", ".BF16_V2"])
+def test_arithmetic_rounds_once(name: str, limit: str) -> None:
+    form, modifiers = BFLOAT16 if name == ".BF16_V2" else BINARY16, name + limit
+    columns = pairs_of(form, seed=len(modifiers))
+
+    @on_halves
+    def fused(a: int, b: int, c: int) -> int:
+        return arithmetic(form, modifiers, a, b, c)
+
+    @on_halves
+    def summed(a: int, b: int, c: int) -> int:
+        return arithmetic(form, modifiers, a, form.one, b)
+
+    @on_halves
+    def multiplied(a: int, b: int, c: int) -> int:
+        return arithmetic(form, modifiers, a, b, None)
+
+    check(f"HFMA2{modifiers} R4, R2, R3, R5", columns, fused)
+    check(f"HFMA2.MMA{modifiers} R4, R2, R3, R5", columns, fused)
+    if limit != ".RELU":
+        check(f"HADD2{modifiers} R4, R2, R3", columns, summed)
+        check(f"HMUL2{modifiers} R4, R2, R3", columns, multiplied)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_pair_of_edges(name: str) -> None:
+    form = FORMATS[name]
+    numbers = list(product(edges(form), repeat=2))
+    a, b = ([x | x << 16 for x in column] for column in zip(*numbers, strict=True))
+    for opcode, terms in {
+        "HADD2": lambda a, b: (a, form.one, b),
+        "HMUL2": lambda a, b: (a, b, None),
+    }.items():
+        check(
+            f"{opcode}{name} R4, R2, R3",
+            {2: a, 3: b},
+            on_halves(lambda a, b, terms=terms: form.fused(*terms(a, b))),
+        )
+
+
+def test_a_product_half_way_between_two_numbers_is_decided_by_the_least_addend() -> None:
+    # 513 * 1.0009765625 * 2^k: products of 11-bit numbers that end in half a unit, with addends
+    # that single (binary16) and double precision (bfloat16) cannot hold beside them
+    for name, form in FORMATS.items():
+        rng = np.random.default_rng(1)
+        a, b = samples(form, rng, 4096), samples(form, rng, 4096)
+        ties = []
+        for x, y in zip(a, b, strict=True):
+            if not (form.is_finite(x) and form.is_finite(y)) or form.is_zero(x) or form.is_zero(y):
+                continue
+            exact = form.value(x) * form.value(y)
+            units = exact.numerator >> max(0, exact.numerator.bit_length() - form.fraction_bits - 2)
+            if exact.numerator.bit_length() == form.fraction_bits + 2 and units & 1:
+                ties.append((x | x << 16, y | y << 16))
+        assert len(ties) > 50, name
+        for addend in (1, form.sign | 1):
+            columns = {2: [x for x, _ in ties], 3: [y for _, y in ties]}
+            columns[5] = [addend | addend << 16] * len(ties)
+            check(f"HFMA2{name} R4, R2, R3, R5", columns, on_halves(form.fused))
+
+
+def test_what_rounds_beyond_the_greatest_half_is_infinite() -> None:
+    # 65504 is the greatest; 65504 + 16 is half way to 65536, whose last bit is even
+    state = State()
+    state.r[2], state.r[3] = 0x7BFF7BFF, 0x4BFF4C00  # 16 - 1/64, 16
+    after = probe("HADD2 R4, R2, R3; HADD2 R5, -R2, -R3", state, architecture=90)
+    assert (after.r[4, 0], after.r[5, 0]) == (0x7BFF7C00, 0xFBFFFC00)
+
+
+SWIZZLES: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    "R3": lambda low, high: (low, high),
+    "-R3": lambda low, high: (low ^ 0x8000, high ^ 0x8000),
+    "|R3|": lambda low, high: (low & 0x7FFF, high & 0x7FFF),
+    "R3.H0_H0": lambda low, high: (low, low),
+    "-R3.H1_H1": lambda low, high: (high ^ 0x8000, high ^ 0x8000),
+    "-|R3|.H0_H0": lambda low, high: (low | 0x8000, low | 0x8000),
+    "R3.H0_NH1": lambda low, high: (high ^ 0x8000, low),
+    "RZ.H0_H0": lambda low, high: (0, 0),
+    "1.5, -2": lambda low, high: (0xC000, 0x3E00),
+}
+
+
+@pytest.mark.parametrize("form", SWIZZLES)
+def test_operands_in_every_form(form: str) -> None:
+    columns = pairs_of(BINARY16, seed=2, count=96)
+
+    def swizzled(opcode: Callable[[int, int, int], int], a: int, b: int, c: int) -> int:
+        x, y = SWIZZLES[form](b & 0xFFFF, b >> 16)
+        b = x | y << 16
+        return on_halves(opcode)(a, b, c)
+
+    fused = BINARY16.fused
+    one = BINARY16.one
+    for text, opcode in {
+        f"HADD2 R4, R2, {form}": lambda a, b, c: fused(a, one, b),
+        f"HMUL2 R4, R2, {form}": lambda a, b, c: fused(a, b, None),
+        f"HFMA2 R4, R2, {form}, R5": fused,
+        f"HFMA2 R4, R2, R5, {form}": lambda a, b, c: fused(a, c, b),
+    }.items():
+        check(text, columns, lambda a, b, c, opcode=opcode: swizzled(opcode, a, b, c))
+
+
+def test_immediates_of_bfloat16() -> None:
+    columns = pairs_of(BFLOAT16, seed=3, count=64)
+    high = [0xC000, 0x3FC0]  # -2, 1.5
+
+    def reference(a: int, b: int, c: int) -> int:
+        low, up = (
+            BFLOAT16.fused(a >> s & 0xFFFF, high[k], c >> s & 0xFFFF) for k, s in ((0, 0), (1, 16))
+        )
+        return low | up << 16
+
+    check("HFMA2.BF16_V2 R4, R2, 1.5, -2, R5", columns, reference)
+
+
+def test_constants_and_uniform_registers_are_operands() -> None:
+    state = State()
+    state.r[2] = pairs_of(BINARY16, seed=4, count=32)[2]
+    state.ur[6] = 0x3C004000  # (2, 1)
+    text = "HFMA2 R4, R2, UR6.H0_H0, -c[0x0][0x160]"
+    after = probe(text, state, architecture=90, constants={(0, 0x160): 0x40003C00})
+    reference = on_halves(lambda a, c: BINARY16.fused(a, 0x4000, c ^ 0x8000))
+    assert after.r[4].tolist() == [reference(int(a), 0x40003C00) for a in state.r[2]]
+
+
+# Constants: how compilers load them on sm_80 and sm_90, and what they must be.
+
+
+@pytest.mark.parametrize(
+    ("immediates", "word"),
+    [
+        ("0, 1.013278961181640625e-06", 17),
+        ("1.875, 0", 0x3F800000),  # 1.0 in single precision
+        ("0.83837890625, -4044", 0x3AB5EBE6),
+        ("-0, 0", 0x80000000),
+        ("0, -0", 0x00008000),
+        ("+INF, -INF", 0x7C00FC00),
+    ],
+)
+def test_compilers_load_constants_as_pairs_of_halves(immediates: str, word: int) -> None:
+    for opcode in ("HFMA2", "HFMA2.MMA"):
+        after = probe(f"{opcode} R4, -RZ, RZ, {immediates}", State(), architecture=90)
+        assert set(map(int, after.r[4])) == {word}
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_constants_of_a_compiled_kernel_are_what_the_source_says(arch: str) -> None:
+    constants = [1, 17, 31, 0x3F800000, 0x80000000, 0x3C00, 0x12345678, 0x7BFF7BFF, 0xC2280000]
+    stores = "".join(f"out[{k}] = 0x{x:x}u;" for k, x in enumerate(constants))
+    source = f'extern "C" __global__ void store(unsigned *out) {{ {stores} }}'
+    execution = simulate(
+        source, "store", grid=(1, 1, 1), block=(1, 1, 1),
+        arguments=[np.zeros(len(constants), np.uint32)], arch=arch,
+    )  # fmt: skip
+    assert execution.outputs[0].tolist() == constants
+
+
+# Single precision in and out.
+
+
+def widened(h: int) -> int:
+    if BINARY16.is_nan(h):
+        return BINARY32.nan
+    if BINARY16.is_infinite(h):
+        return (h & 0x8000) << 16 | BINARY32.infinity
+    if BINARY16.is_zero(h):
+        return (h & 0x8000) << 16
+    return BINARY32.rounded(BINARY16.value(h))
+
+
+@pytest.mark.parametrize(
+    ("text", "half"),
+    [
+        ("HADD2.F32 R4, R2.H0_H0, -RZ.H0_H0", lambda a: a & 0xFFFF),
+        ("HADD2.F32 R4, -RZ, R2.H1_H1", lambda a: a >> 16),
+        ("HADD2.F32 R4, -RZ, -R2.H1_H1", lambda a: a >> 16 ^ 0x8000),
+        ("HADD2.F32 R4, |R2|.H0_H0, -RZ.H0_H0", lambda a: a & 0x7FFF),
+    ],
+)
+def test_every_half_widens(text: str, half: Callable[[int], int]) -> None:
+    every = [x | (x ^ 0x5555) << 16 for x in range(0, 1 << 16, 7)]
+    check(text, {2: every}, lambda a: widened(half(a)))
+
+
+def test_a_sum_in_single_precision_is_rounded_to_a_half_first() -> None:
+    # sm_75 makes __half2float(__hadd(a, b)) of it, and leaves sums of floats to FADD
+    columns = pairs_of(BINARY16, seed=5)
+
+    def summed(a: int, b: int, c: int) -> int:
+        return widened(BINARY16.fused(a & 0xFFFF, BINARY16.one, b >> 16))
+
+    def multiplied(a: int, b: int, c: int) -> int:
+        return widened(BINARY16.fused(a & 0xFFFF, b >> 16, None))
+
+    check("HADD2.F32 R4, R2.H0_H0, R3.H1_H1", columns, summed, architecture=75)
+    check("HMUL2.F32 R4, R2.H0_H0, R3.H1_H1", columns, multiplied, architecture=75)
+
+
+def test_a_single_precision_operand_is_truncated() -> None:
+    rng = np.random.default_rng(6)
+    a = samples(BINARY32, rng, 256)
+    a += single(*(np.exp2(rng.uniform(-26, 17, 256)) * rng.choice([-1, 1], 256)))
+
+    def truncated(a: int) -> int:
+        if BINARY32.is_nan(a):
+            return 0x7FFF7FFF
+        sign = a >> 16 & 0x8000
+        if BINARY32.is_infinite(a) or BINARY32.is_zero(a):
+            half = sign | (0x7C00 if BINARY32.is_infinite(a) else 0)
+        else:
+            half = BINARY16.rounded(BINARY32.value(a), ZERO)
+        return half | half << 16
+
+    check("HADD2 R4, R2.F32, -RZ.H0_H0", {2: a}, truncated)
+
+
+@pytest.mark.parametrize("name", ["", ".BF16"])
+@pytest.mark.parametrize("direction", ["RN", "RZ"])
+def test_halves_are_factors_of_single_precision_sums(name: str, direction: str) -> None:
+    form = BFLOAT16 if name else BINARY16
+    columns = pairs_of(form, seed=7, count=128)
+    columns[5] = samples(BINARY32, np.random.default_rng(8), 128)
+
+    def single_of(h: int) -> int:
+        return (h << 16 if form is BFLOAT16 else widened(h)) & 0xFFFFFFFF
+
+    def summed(a: int, b: int, c: int) -> int:
+        return BINARY32.fused(single_of(a & 0xFFFF), BINARY32.one, c, direction)
+
+    def fused(a: int, b: int, c: int) -> int:
+        return BINARY32.fused(single_of(a & 0xFFFF), single_of(b >> 16), c ^ 1 << 31, direction)
+
+    mode = "" if direction == "RN" else ".RZ"
+    check(f"FHADD{name}{mode} R4, R2, R5", columns, summed, architecture=100)
+    check(f"FHFMA{name}{mode} R4, R2, R3.H1, -R5", columns, fused, architecture=100)
+
+
+# Comparisons, minima and maxima.
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_comparisons(comparison: str, combination: str, name: str) -> None:
+    form = FORMATS[name]
+    columns = pairs_of(form, seed=9, count=32)
+    state = State()
+    state.r[2], state.r[3] = columns[2], columns[3]
+    state.r[3, :8] = state.r[2, :8]
+    state.p[3] = 0x5A5A5A5A
+    words = f"{comparison}.{combination}"
+    after = probe(
+        f"HSETP2{name}.{words} P1, P2, R2, |R3|, P3; HSET2{name}.BF.{words} R4, R2, |R3|, P3; "
+        f"HSET2{name}.{words} R5, R2, |R3|, P3",
+        state,
+        architecture=90,
+    )
+    for lane in range(32):
+        a, b = int(state.r[2, lane]), int(state.r[3, lane]) & 0x7FFF7FFF
+        other = bool(0x5A5A5A5A >> lane & 1)
+        low, high = (
+            COMBINATIONS[combination](
+                form.relation(a >> s & 0xFFFF, b >> s & 0xFFFF) in COMPARISONS[comparison], other
+            )
+            for s in (0, 16)
+        )
+        assert [int(after.p[k]) >> lane & 1 for k in (1, 2)] == [low, high]
+        assert after.r[4, lane] == low * form.one | high * form.one << 16
+        assert after.r[5, lane] == low * 0xFFFF | high * 0xFFFF0000
+
+
+def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves() -> None:
+    state = State()
+    state.r[2] = 0x3C004000  # high 1, low 2
+    after = probe("HSETP2.EQ.AND P0, P1, R2, 1, 2, PT; HSET2.BF.EQ.AND R4, R2, 1, 1, PT", state,
+                  architecture=90)  # fmt: skip
+    assert (after.p[0], after.p[1], after.r[4, 0]) == (0xFFFFFFFF, 0xFFFFFFFF, 0x3C000000)
+
+
+@pytest.mark.parametrize("least", ["PT", "!PT"])
+@pytest.mark.parametrize("modifiers", ["", ".FTZ", ".NAN", ".BF16_V2", ".BF16_V2.NAN"])
+def test_minima_and_maxima(modifiers: str, least: str) -> None:
+    form = BFLOAT16 if "BF16" in modifiers else BINARY16
+    numbers = list(product(edges(form), repeat=2))
+    columns = {2: [a | b << 16 for a, b in numbers], 3: [b | a << 16 for a, b in numbers]}
+
+    def extreme(a: int, b: int) -> int:
+        if "FTZ" in modifiers:
+            a, b = form.flushed(a), form.flushed(b)
+        return form.extreme(a, b, least=least == "PT", nan_wins="NAN" in modifiers)
+
+    def of_magnitudes(a: int, b: int) -> int:
+        result = extreme(a & 0x7FFF, b & 0x7FFF)
+        return result if form.is_nan(result) else result | (a ^ b) & 0x8000
+
+    check(f"HMNMX2{modifiers} R4, R2, R3, {least}", columns, on_halves(extreme))
+    signed = f"HMNMX2{modifiers}.XORSIGN R4, |R2|, |R3|, {least}"
+    check(signed, columns, on_halves(of_magnitudes))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HFMA2.OOB R4, R2, R3, R5",
+        "HADD2 R4, R2.H0, R3",
+        "HADD2 R4, ~R2, R3",
+        "HADD2 R4, R2, 1",
+        "HFMA2 R4, R2, R3",
+        "HFMA2.F32 R4, R2, R3, R5",
+        "HSETP2.H_AND.EQ P0, P1, R2, R3, PT",
+        "HMNMX2.XORSIGN R4, R2, |R3|, PT",
+        "HADD2 R4, R2, 1e9, 1",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        probe(text, State(), architecture=90)
