@@ -1,4 +1,7 @@
-"""Records from silicon: compiled by PyCUDA, checked on every shape, timed beside cuBLAS."""
+"""Records from silicon: compiled by PyCUDA, checked on every shape, timed beside cuBLAS.
+
+The simulator gets the very machine code that was launched, so that counters stand beside times.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
+from toolkit.compile import Cubin
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
@@ -30,6 +34,7 @@ from toolkit.records import (
     with_resources,
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
+from toolkit.simulated_ladder import LadderSimulator
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -149,6 +154,7 @@ class GpuBench:
         self, record: Record, selection: Selection, stage: _Stage
     ) -> tuple[Record, Launch | None]:
         """The record with resources and verdict, and the launch if it may be timed."""
+        cubin = None
         try:
             buffers = stage.buffers(record.executed_shape)
             if selection.variant is CUBLAS:
@@ -157,17 +163,21 @@ class GpuBench:
                 record = replace(record, notes=(f"cuBLAS {self._cublas.version}",))
                 launch = self._cublas.sgemm(record.executed_shape, buffers.a, buffers.b, buffers.c)
             else:
-                record, launch = self._compiled(record, selection, buffers)
+                record, launch, cubin = self._compiled(record, selection, buffers)
             result = stage.run(launch, buffers)
         except ToolkitError as error:
             self._find_culprit(record.label)
             return failed(record, str(error)), None
         record = with_check(record, stage.reference.check(result))
-        return record, launch if record.status == "ok" else None
+        if record.status != "ok":
+            return record, None
+        if cubin is not None:
+            record = _with_counters(record, selection, cubin, stage)
+        return record, launch
 
     def _compiled(
         self, record: Record, selection: Selection, buffers: _Buffers
-    ) -> tuple[Record, Launch]:
+    ) -> tuple[Record, Launch, Cubin]:
         variant = selection.variant
         geometry = record.geometry
         assert isinstance(variant, Variant)
@@ -188,7 +198,7 @@ class GpuBench:
             np.float32(0.0),
         ]
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(geometry, arguments)
+        return record, kernel.prepared(geometry, arguments), kernel.cubin
 
     def _time(
         self,
@@ -258,6 +268,7 @@ class _Stage:
         self._gpu = gpu
         self.workload = workload
         self.reference: Reference = workload.reference()
+        self.simulator = LadderSimulator(workload)
         self._buffers: dict[Gemm, _Buffers] = {}
 
     def buffers(self, shape: Gemm) -> _Buffers:
@@ -282,6 +293,18 @@ class _Stage:
         result: Matrix = np.empty((shape.m, shape.n), np.float32)
         self._gpu.download(buffers.c, into=result)
         return result[: problem.m, : problem.n]
+
+
+def _with_counters(record: Record, selection: Selection, cubin: Cubin, stage: _Stage) -> Record:
+    """The record with the simulator's counters; a note where it cannot, or computes otherwise."""
+    try:
+        found = stage.simulator.simulate(cubin, selection)
+    except ToolkitError as error:
+        return replace(record, notes=(*record.notes, f"not simulated: {error}"))
+    if not found.check.passed:
+        wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
+        return replace(record, notes=(*record.notes, wrong))
+    return replace(record, simulated=found.simulated)
 
 
 def _warm_up(timer: Callable[[], float]) -> ToolkitError | None:

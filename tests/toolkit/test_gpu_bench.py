@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from analysis.devices import find_device
+from analysis.errors import UnsupportedError
 from analysis.result import Profile, Record
 from kernels import LADDER
 from toolkit import gpu_bench
 from toolkit.experiment import profile
 from toolkit.progress import Progress
 from toolkit.sampling import FEWEST_SAMPLES, Sampling
+from toolkit.simulated_ladder import LadderSimulator
+from toolkit.theory_bench import compile_for
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 FLUSH = "fill 0x0"
 POISON = "fill 0x7fc0bad0"
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made-up PyCUDA's modules are no machine code: the simulator gets the compiler's."""
+    real = LadderSimulator.simulate
+
+    def simulate(simulator: Any, cubin: Any, selection: Any) -> Any:
+        return real(simulator, compile_for(find_device("h100-sxm"), selection), selection)
+
+    monkeypatch.setattr(LadderSimulator, "simulate", simulate)
 
 
 def measure(*variants: str, shape: str = "32", **settings: Any) -> Profile:
@@ -399,3 +415,60 @@ def test_progress_ends_with_the_last_step(cuda: Any) -> None:
     progress = Counted()
     measure("tiled", "one-block", progress=progress)
     assert progress.told == progress.steps == 4  # the reference, two checks, the timing
+
+
+def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    behind = LadderSimulator.simulate
+
+    def remembered(simulator: Any, cubin: Any, selection: Any) -> Any:
+        given.append(cubin)
+        return behind(simulator, cubin, selection)
+
+    monkeypatch.setattr(LadderSimulator, "simulate", remembered)
+    (record,) = measure("tiled").records
+    assert [(cubin.symbol, cubin.architecture) for cubin in given] == [("sgemm_tiled", "sm_90")]
+    assert record.measured is not None
+    assert record.simulated is not None
+    assert record.check is not None
+    assert "blocks" not in record.check.bound  # the GPU's own verdict, on every element
+
+
+def test_a_wrong_result_is_not_simulated(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda.kernels["sgemm_tiled"] = wrong_at(1, 2)
+    monkeypatch.setattr(LadderSimulator, "simulate", None)
+    (record,) = measure("tiled").records
+    assert record.status == "failed"
+    assert record.simulated is None
+
+
+def test_what_the_simulator_does_not_know_is_a_note(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise UnsupportedError("NEW R1 at 0x0010: unknown")
+
+    monkeypatch.setattr(LadderSimulator, "simulate", refuse)
+    (record,) = measure("tiled").records
+    assert (record.status, record.simulated) == ("ok", None)
+    assert record.measured is not None
+    assert record.notes == ("not simulated: NEW R1 at 0x0010: unknown",)
+
+
+def test_a_simulator_that_computes_otherwise_than_the_gpu_is_not_believed(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = LadderSimulator.simulate
+
+    def wrong(*arguments: Any) -> Any:
+        found = behind(*arguments)
+        return replace(found, check=replace(found.check, passed=False))
+
+    monkeypatch.setattr(LadderSimulator, "simulate", wrong)
+    (record,) = measure("tiled").records
+    assert record.simulated is None
+    assert record.notes == (
+        "not simulated: the simulator computes another result than the GPU, a wrong one",
+    )
