@@ -59,6 +59,7 @@ INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its 
 # A row of A begins in a sector by K modulo 8. The naive rungs are unrolled by 8, and compilers
 # make up to four such steps, or short phases, one iteration.
 STEPS_AND_SECTORS = 32
+PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
 POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
 
 
@@ -441,13 +442,13 @@ def line_counters(
     instructions: Sequence[InstructionCounts], variant: Variant
 ) -> tuple[LineCounters, ...]:
     """The counters of each source line, with the line itself; those that did nothing left out."""
-    lines = variant.source.splitlines()
+    source = variant.source.splitlines()
     found = []
-    for (file, line), counters in by_line(instructions).items():
-        name = PurePath(file).name
+    for (path, line), counters in by_line(instructions).items():
         counted = {name: count for name, count in counters.items() if count}
+        file, shown = PurePath(path).name, ""
+        if file in (variant.file, PYCUDA_FILE) and 0 < line <= len(source):
+            file, shown = variant.file, source[line - 1].strip()
         if counted:
-            is_own = name == variant.file and 0 < line <= len(lines)
-            shown = lines[line - 1].strip() if is_own else ""
-            found.append(LineCounters(file=name, line=line, text=shown, counters=counted))
+            found.append(LineCounters(file=file, line=line, text=shown, counters=counted))
     return tuple(found)

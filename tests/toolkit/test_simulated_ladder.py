@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.access import Tiling
-from analysis.counters import totals
+from analysis.counters import InstructionCounts, totals
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.problem import Gemm, parse_shape
@@ -19,7 +19,15 @@ from kernels.warps import one_thread_per_element
 from toolkit import simulated_ladder
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.sass.core import COUNT
-from toolkit.simulated_ladder import LadderSimulator, Simulation, affine, k_points, merged, period
+from toolkit.simulated_ladder import (
+    LadderSimulator,
+    Simulation,
+    affine,
+    k_points,
+    line_counters,
+    merged,
+    period,
+)
 from toolkit.simulator import Simulator
 from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
@@ -338,3 +346,23 @@ def test_a_line_that_k_itself_leaves_is_none(
     found = made(body, "64x64x256")
     assert found.simulated.basis.endswith("so that nothing was extrapolated")
     assert found.simulated.counters == all_executed(*kernel(body), "64x64x256")
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "text"),
+    [
+        ("/tmp/abc/kernel.cu", "made.cu", "second"),  # as PyCUDA names it
+        ("made.cu", "made.cu", "second"),
+        ("/usr/include/math.h", "math.h", ""),
+    ],
+)
+def test_lines_are_of_the_rung_or_of_a_header(path: str, file: str, text: str) -> None:
+    variant = replace(kernel(RIGHT)[1].variant, text="first\n  second\n")
+    counted = InstructionCounts(
+        address=0, opcode="NOP", text="NOP", file=path, line=2, executed=1, threads=32,
+        predicated=32,
+    )  # fmt: skip
+    idle = replace(counted, line=1, executed=0, threads=0, predicated=0)
+    (line,) = line_counters([counted, idle], variant)
+    assert (line.file, line.line, line.text) == (file, 2, text)
+    assert line.counters["smsp__inst_executed.sum"] == 1
