@@ -678,8 +678,52 @@ def test_a_trap_names_the_thread(arch: str) -> None:
     }"""
     said = fault(source, floats(64), grid=3, arch=arch)
     assert said.startswith(
-        "k trapped (__trap, or an assert that failed); block (1, 0, 0), thread (37, 0, 0), "
-        "kernel.cu, line 2: "
+        "k trapped (__trap); block (1, 0, 0), thread (37, 0, 0), kernel.cu, line 2: "
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_an_assert_that_fails_names_the_thread(arch: str) -> None:
+    source = """#include <cassert>
+    __global__ void k(float *x, int n) {
+        assert(threadIdx.x < n);
+        x[threadIdx.x] = 2;
+    }"""
+    said = fault(source, floats(64), np.int32(37), arch=arch)
+    assert said.startswith(
+        "k failed an assert; block (0, 0, 0), thread (37, 0, 0), kernel.cu, line 3: CALL."
+    )
+    arguments = [floats(64), np.int32(64)]
+    execution = simulate(source, grid=1, block=64, arguments=arguments, arch=arch)
+    assert set(execution.outputs[0].tolist()) == {2.0}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_what_is_printed_is_lost_and_that_is_said(arch: str) -> None:
+    source = """#include <cstdio>
+    __device__ __noinline__ void say(int n) { printf("also %d\\n", n); }
+    __global__ void k(float *x, int n) {
+        for (int i = 0; i < 3; i++) {
+            if (threadIdx.x % n == i) { printf("%d: %f\\n", i, x[0]); say(i); }
+            x[threadIdx.x] += i;
+        }
+    }"""
+    settings: dict[str, Any] = {"grid": 1, "block": 40, "arch": arch}
+    execution = simulate(source, arguments=[floats(40), np.int32(3)], **settings)
+    assert execution.notes == ("printf was called 80 times: it prints nothing here",)
+    assert set(execution.outputs[0].tolist()) == {3.0}  # 0 + 1 + 2
+    assert simulate(source, arguments=[floats(40), np.int32(-64)], **settings).notes == ()
+
+
+def test_a_function_of_the_system_that_is_not_known_is_named() -> None:
+    source = """__global__ void k(float *x, int n) {
+        float *p = (float *)malloc(n);
+        if (p) *p = 1;
+        x[0] = p ? *p : 0;
+    }"""
+    assert fault(source, floats(1), np.int32(4), block=1).startswith(
+        "k called a function of the system that is not simulated (malloc); block (0, 0, 0), "
+        "thread (0, 0, 0), kernel.cu, line 2: CALL."
     )
 
 

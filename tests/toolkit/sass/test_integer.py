@@ -341,6 +341,13 @@ def addresses() -> Iterable[tuple[str, Reference]]:
     for n in (0, 1, 2, 4, 31):
         yield f"LEA R4, R2, R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) + x.b}
         yield f"LEA R4, R2, -R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) - x.b}
+        yield (
+            f"LEA R4, P0, -R2, R3, {n:#x}",
+            lambda x, n=n: {
+                "R4": x.b - (x.a << n),
+                "P0": x.b >= (x.a << n) % WORD,
+            },
+        )
         yield f"LEA.HI R4, R2, R3, RZ, {n:#x}", lambda x, n=n: {"R4": (x.a << n >> 32) + x.b}
         yield (
             f"LEA.HI R4, R2, R3, R5, {n:#x}",
@@ -895,7 +902,8 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "LEA R4, R2, R3, R5",
         "LEA R4, R2, R3, 0x20",
         "LEA.HI R4, R2, R3, 0x2",
-        "LEA R4, -R2, R3, 0x2",
+        "LEA.HI R4, -R2, R3, RZ, 0x2",
+        "LEA R4, ~R2, R3, 0x2",
         "SHF.L.U32 R4, R2, 0x2",
         "LOP3 R4, R2, R3, RZ, 0xc0, !PT",
         "LOP3.LUT R4, R2, R3, RZ, 0x1c0, !PT",
@@ -943,3 +951,17 @@ def test_results_go_nowhere_where_nobody_wants_them() -> None:
     ]
     same(probe("\n".join(texts), state, architecture=90), state)
     assert reduce(int.__and__, (int(state.p[7]), int(state.up[7]))) == FULL
+
+
+@pytest.mark.parametrize("mask", [0x1, 0x7F])
+def test_uniform_predicates_as_a_word(mask: int) -> None:
+    state = random_state(np.random.default_rng(6))
+    inputs = lane_of(state, 0, uniform=True)
+    wanted = state.copy()
+    wanted.ur[4] = inputs.a & ~mask | predicate_word(inputs) & mask
+    same(probe(f"UP2UR UR4, UPR, UR2, {mask:#x}", state, architecture=90), wanted)
+    wanted = state.copy()
+    for k in range(7):
+        if mask >> k & 1:
+            wanted.up[k] = FULL if inputs.a >> k & 1 else 0
+    same(probe(f"UR2UP UPR, UR2, {mask:#x}", state, architecture=90), wanted)

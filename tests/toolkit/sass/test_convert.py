@@ -1,0 +1,329 @@
+"""Conversions between formats, one instruction at a time, beside exact fractions.
+
+R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor, trunc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import UnsupportedError
+from toolkit.sass.probe import State, probe
+
+sys.path.append(str(Path(__file__).parent))
+
+from exact_floats import (
+    BFLOAT16,
+    BINARY16,
+    BINARY32,
+    BINARY64,
+    DIRECTIONS,
+    NEAREST,
+    ZERO,
+    Format,
+    check,
+    edges,
+    fill,
+    packed,
+    probed,
+    samples,
+    single,
+)
+
+SOURCES = {"": BINARY32, ".F64": BINARY64, ".F16": BINARY16, ".BF16": BFLOAT16}
+WHOLE: dict[str, Callable[[Fraction], int]] = {
+    "": round,
+    ".TRUNC": trunc,
+    ".FLOOR": floor,
+    ".CEIL": ceil,
+}
+INTEGERS = [f"{sign}{bits}" for sign in "US" for bits in (8, 16, 32, 64)]
+
+
+def limits(integer: str) -> tuple[int, int]:
+    bits = int(integer[1:])
+    return (0, (1 << bits) - 1) if integer[0] == "U" else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+
+
+def near_whole(form: Format, integer: str, rng: np.random.Generator) -> list[int]:
+    """Anything; halves and wholes; what is at the ends of the range of an integer."""
+    low, high = limits(integer)
+    numbers = [Fraction(n, 2) for n in range(-9, 10) if n]
+    numbers += [Fraction(x) + Fraction(k, 4) for x in (low, high) for k in range(-6, 7)]
+    numbers += [Fraction(int(x), 64) for x in rng.integers(-1 << 14, 1 << 14, 64) if x]
+    found = [form.rounded(x, d) for x in numbers if x for d in (NEAREST, ZERO)]
+    return edges(form) + samples(form, rng, 64) + found
+
+
+def whole(form: Format, x: int, integer: str, rounding: str, *, nan_to_zero: bool) -> int:
+    low, high = limits(integer)
+    bits = int(integer[1:])
+    if form.is_nan(x):
+        return 0 if nan_to_zero else 1 << (bits - 1)
+    if form.is_infinite(x):
+        return low if form.is_negative(x) else high
+    return min(max(WHOLE[rounding](form.value(x)), low), high)
+
+
+@pytest.mark.parametrize("rounding", WHOLE)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("integer", INTEGERS)
+def test_numbers_to_integers(integer: str, source: str, rounding: str) -> None:
+    form, bits = SOURCES[source], int(integer[1:])
+    x = near_whole(form, integer, np.random.default_rng(1))
+    # .NTZ, a NaN becomes 0, is on all but what has 64 bits
+    nan = "" if bits == 64 or form is BINARY64 else ".NTZ"
+
+    def reference(x: int) -> int:
+        value = whole(form, x, integer, rounding, nan_to_zero=bool(nan))
+        return value & (1 << max(bits, 32)) - 1
+
+    pairs = bits == 64 or form is BINARY64
+    text = f"F2I.{integer}{source}{rounding}{nan} R4, R2"
+    if pairs and bits < 64:  # the pair R4 keeps its upper word
+        check(text, {2: x}, lambda x: reference(x) | 0xDEADBEEF << 32, pairs=True)
+    else:
+        check(text, {2: x}, reference, pairs=pairs)
+
+
+def test_a_number_without_a_type_becomes_a_signed_word() -> None:
+    numbers = single(-1.5, 2.5, 3e9, np.nan)
+    for text, wanted in {
+        "F2I.NTZ R4, R2": [-2, 2, 0x7FFFFFFF, 0],
+        "F2I.TRUNC.NTZ R4, -R2": [1, -2, -0x80000000, 0],
+        "F2I.FTZ.CEIL.NTZ R4, |R2|": [2, 3, 0x7FFFFFFF, 0],
+    }.items():
+        ((*found,),) = probed(text, {2: numbers}, [4], architecture=90)
+        assert found == [x & 0xFFFFFFFF for x in wanted]
+
+
+def test_flushed_numbers_are_not_rounded_up() -> None:
+    tiny = [1, 0x007FFFFF, 0x00800000]
+    check("F2I.FTZ.CEIL.NTZ R4, R2", {2: tiny}, lambda x: int(x >= 0x00800000))
+    check("F2I.CEIL.NTZ R4, R2", {2: tiny}, lambda x: 1)
+    check("FRND.FTZ.CEIL R4, R2", {2: tiny}, lambda x: 0x3F800000 if x >= 0x00800000 else 0)
+
+
+def test_one_byte_of_a_number() -> None:
+    x = near_whole(BINARY32, "U8", np.random.default_rng(2))
+    for rounding in ("", ".TRUNC"):
+        check(
+            f"F2IP.U8.F32{rounding}.NTZ R4, RZ, R2, RZ",
+            {2: x},
+            lambda x, rounding=rounding: whole(BINARY32, x, "U8", rounding, nan_to_zero=True),
+        )
+
+
+def integers(bits: int, rng: np.random.Generator) -> list[int]:
+    """Powers of two and what is beside them, and anything."""
+    beside = [(1 << k) + d for k in range(bits) for d in (-1, 0, 1)]
+    long = rng.integers(0, 1 << 64, 96, dtype=np.uint64) >> rng.integers(0, 64, 96).astype(
+        np.uint64
+    )
+    return [x & (1 << bits) - 1 for x in (*beside, *(-y for y in beside), *map(int, long))]
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("target", SOURCES)
+@pytest.mark.parametrize("integer", INTEGERS)
+def test_integers_to_numbers(integer: str, target: str, direction: str) -> None:
+    form, bits = SOURCES[target], int(integer[1:])
+    x = integers(bits, np.random.default_rng(3))
+
+    def reference(x: int) -> int:
+        x &= (1 << bits) - 1
+        value = x - (1 << bits) if integer[0] == "S" and x >> (bits - 1) else x
+        return form.rounded(Fraction(value), direction.strip(".") or NEAREST) if value else 0
+
+    above = 0 if bits >= 32 else 0xABCDEF12 << bits & 0xFFFFFFFF  # bits that are not read
+    pairs = bits == 64 or form is BINARY64
+    text = f"I2F{target}.{integer}{direction} R4, R2"
+    if bits == 64 and form is not BINARY64:
+        check(text, {2: x}, lambda x: reference(x) | 0xDEADBEEF << 32, pairs=True)
+    else:
+        check(text, {2: [y | above for y in x]}, reference, pairs=pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "shift", "bits", "signed"),
+    [
+        ("I2F.U8 R4, R2.B1", 8, 8, False),
+        ("I2F.U8 R4, R2.B3", 24, 8, False),
+        ("I2F.S8 R4, R2.B2", 16, 8, True),
+        ("I2F.S16 R4, R2.H1", 16, 16, True),
+        ("I2F.U16 R4, R2.H0", 0, 16, False),
+        ("I2F R4, R2", 0, 32, True),
+        ("I2FP.F32.S32 R4, R2", 0, 32, True),
+        ("I2FP.F32.U32 R4, R2", 0, 32, False),
+    ],
+)
+def test_parts_of_a_register(text: str, shift: int, bits: int, signed: bool) -> None:
+    def reference(x: int) -> int:
+        part = x >> shift & (1 << bits) - 1
+        value = part - (1 << bits) if signed and part >> (bits - 1) else part
+        return BINARY32.rounded(Fraction(value)) if value else 0
+
+    check(text, {2: integers(32, np.random.default_rng(4))}, reference)
+
+
+def test_integers_of_constants_and_uniform_registers() -> None:
+    state = State()
+    state.ur[4] = 7
+    text = "I2F.F64 R4, c[0x0][0x178]; I2FP.F32.S32 R6, UR4; UI2FP.F32.S32 UR5, UR4; I2F R7, -R8"
+    state.r[8] = 3
+    after = probe(text, state, architecture=120, constants={(0, 0x178): 0xFFFFFFFE})
+    assert (after.r[4, 0], after.r[5, 0]) == (0, 0xC0000000)  # -2
+    assert [after.r[6, 0], after.ur[5, 0], after.r[7, 0]] == single(7, 7, -3)
+
+
+# Between formats.
+
+
+def converted(source: Format, target: Format, x: int, direction: str = NEAREST) -> int:
+    if source.is_nan(x):
+        return target.nan
+    sign = target.sign if source.is_negative(x) else 0
+    if source.is_infinite(x) or source.is_zero(x):
+        return sign | (target.infinity if source.is_infinite(x) else 0)
+    return target.rounded(source.value(x), direction)
+
+
+def between(source: Format, target: Format, rng: np.random.Generator) -> list[int]:
+    """Anything, and what is at, beside and half way between numbers of the other format."""
+    numbers = [
+        target.value(x) for x in samples(target, rng, 96) + edges(target) if target.is_finite(x)
+    ]
+    units = Fraction(2) ** (target.least_exponent - target.fraction_bits)
+    beside = [x * (1 + k * Fraction(1, 1 << (target.fraction_bits + 2))) + k * units / 4
+              for x in numbers for k in (-2, -1, 0, 1, 2)]  # fmt: skip
+    found = [source.rounded(x) for x in beside if x]
+    return edges(source) + samples(source, rng, 96) + found
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    ("names", "source", "target"),
+    [
+        ("F32.F64", BINARY64, BINARY32),
+        ("F16.F64", BINARY64, BINARY16),
+        ("F16.F32", BINARY32, BINARY16),
+        ("BF16.F32", BINARY32, BFLOAT16),
+    ],
+)
+def test_narrower_formats(names: str, source: Format, target: Format, direction: str) -> None:
+    x = between(source, target, np.random.default_rng(5))
+    name = direction.strip(".") or NEAREST
+    pairs = source is BINARY64
+
+    def reference(x: int) -> int:
+        return converted(source, target, x, name) | (0xDEADBEEF << 32 if pairs else 0)
+
+    check(f"F2F.{names}{direction} R4, R2", {2: x}, reference, pairs=pairs)
+
+
+def test_wider_formats() -> None:
+    rng = np.random.default_rng(6)
+    for names, source in {"F64.F32": BINARY32, "F64.F16": BINARY16}.items():
+        numbers = [x for x in edges(source) + samples(source, rng, 192) if not source.is_nan(x)]
+        check(
+            f"F2F.{names} R4, R2",
+            {2: numbers},
+            lambda x, source=source: converted(source, BINARY64, x),
+            pairs=True,
+        )
+    nan = [0x7FFFFFFF, 0xFFC00001]  # keeps its sign and its fraction
+    check("F2F.F64.F32 R4, R2", {2: nan},
+          lambda x: (x >> 31) << 63 | 0x7FF << 52 | (x & 0x7FFFFF) << 29, pairs=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("direction", ["", ".RZ"])
+@pytest.mark.parametrize("limit", ["", ".RELU", ".SATFINITE"])
+@pytest.mark.parametrize("name", ["F16", "BF16"])
+def test_two_numbers_to_a_pair_of_halves(name: str, limit: str, direction: str) -> None:
+    form = BFLOAT16 if name == "BF16" else BINARY16
+    a = between(BINARY32, form, np.random.default_rng(7))
+
+    def half(x: int) -> int:
+        result = converted(BINARY32, form, x, direction.strip(".") or NEAREST)
+        if limit == ".RELU" and form.is_negative(result):
+            return 0
+        return result - (limit == ".SATFINITE" and form.is_infinite(result))
+
+    columns = {2: a, 3: [*a[40:], *a[:40]]}
+    text = f"F2FP{limit}.{name}.F32.PACK_AB{direction} R4, R2, R3"
+    check(text, columns, lambda a, b: half(a) << 16 | half(b))
+    check(f"F2FP{limit}.{name}.F32.PACK_AB{direction} R4, RZ, R3", columns, lambda a, b: half(b))
+    check(f"F2FP{limit}.{name}.F32.MERGE_C{direction} R4, R2, RZ", columns, lambda a, b: half(a))
+    if name == "F16":  # sm_80 and sm_86 do not name the formats
+        check(f"F2FP{limit}.PACK_AB{direction} R4, R2, R3", columns,
+              lambda a, b: half(a) << 16 | half(b), architecture=80)  # fmt: skip
+
+
+@pytest.mark.parametrize("rounding", WHOLE)
+@pytest.mark.parametrize("source", ["", ".F64", ".F16"])
+def test_rounding_to_whole_numbers(source: str, rounding: str) -> None:
+    form = SOURCES[source]
+    x = near_whole(form, "S16", np.random.default_rng(9))
+
+    def reference(x: int) -> int:
+        if form.is_nan(x):
+            return x | 1 << 51 if form is BINARY64 else form.nan
+        if form.is_infinite(x):
+            return x
+        value = WHOLE[rounding](form.value(x))
+        return form.rounded(Fraction(value)) if value else x & form.sign
+
+    check(f"FRND{source}{rounding} R4, R2", {2: x}, reference, pairs=form is BINARY64)
+    if form is BINARY16:
+        columns = {2: packed(reversed(x), x)}
+        check(f"FRND.F16{rounding} R4, R2.H1", columns, lambda x: reference(x >> 16))
+    else:
+        negated = f"FRND{source}{rounding} R4, -R2"
+        check(negated, {2: x}, lambda x: reference(x ^ form.sign), pairs=form is BINARY64)
+
+
+def test_halves_of_a_register_become_integers() -> None:
+    state = State()
+    fill(state, 2, [0xC0004900] * 32, pairs=False)  # -2 above 10
+    after = probe("F2I.F16.TRUNC.NTZ R4, R2; F2I.S64.F16 R6, R2.H1", state, architecture=90)
+    assert (after.r[4, 0], after.r[6, 0], after.r[7, 0]) == (10, 0xFFFFFFFE, 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F2F.F32.F32 R4, R2",
+        "F2F.FTZ.F32.F64 R4, R2",
+        "F2F.F16 R4, R2",
+        "F2F.F32.F64.RM.RP R4, R2",
+        "F2FP.F16.E4M3.UNPACK_B R4, R2",
+        "F2FP.RELU.F16.F32.MERGE_C R4, R2, R3",
+        "F2FP.F16.F32 R4, R2, R3",
+        "F2I.S32.U32 R4, R2",
+        "F2I.F16 R4, R2.B1",
+        "F2IP.U8.F32.NTZ R4, R2, R3, RZ",
+        "F2IP.F32.NTZ R4, RZ, R3, RZ",
+        "I2F.U8 R4, R2.H1",
+        "I2F R4, R2.B1",
+        "I2F.S8 R4, -R2",
+        "I2F.F16.F64 R4, R2",
+        "FRND.F16.F64 R4, R2",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        probe(text, State(), architecture=90)
+
+
+def test_each_conversion_refuses_halves_of_what_has_none() -> None:
+    for opcode, suffix in product(("FRND", "F2I.NTZ", "F2F.F64.F32"), ("H1", "B2")):
+        with pytest.raises(UnsupportedError):
+            probe(f"{opcode} R4, R2.{suffix}", State(), architecture=90)

@@ -1,0 +1,168 @@
+"""The simulator's counters beside those that an H200 recorded for the very same machine code.
+
+`recorded/counters_sm_90.json` comes from `tests/gpu/record_counters.py`, with the GPU, driver,
+compiler and options that it was made with; `recorded/instructions_sm_90.json` holds what the
+source page of the same run says of each instruction: warps, lanes, lanes whose guard was true,
+divergent branches, sectors of global accesses.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.counters import COUNTERS
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.cubin import read_kernel
+from toolkit.executor import Execution
+from toolkit.simulator import simulate
+
+TESTS = Path(__file__).parents[2]
+sys.path.extend(str(TESTS / folder) for folder in ("corpus", "gpu"))
+from cases import RACING, find
+from record_counters import recipe
+
+RECORDED = Path(__file__).with_name("recorded")
+GOLDEN = json.loads((RECORDED / "counters_sm_90.json").read_text(encoding="utf-8"))
+INSTRUCTIONS = json.loads((RECORDED / "instructions_sm_90.json").read_text(encoding="utf-8"))
+
+LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+EXACT = [
+    name
+    for name, counter in COUNTERS.items()
+    if counter.grade == "exact" and name in GOLDEN["counted"] and name != LOADS
+]
+# Hardware counters of issued instructions depend on time where lanes of a warp come apart: a
+# waiting group may be issued once more, or together with another (docs/validation.md). Here the
+# difference is a share of the whole; all other counters of these kernels are exact.
+DEPENDS_ON_TIME = {
+    "smsp__inst_executed.sum",
+    "smsp__thread_inst_executed.sum",
+    "smsp__thread_inst_executed_pred_on.sum",
+}
+TIMED_SHARE = {
+    "collatz_20000": 1e-4,
+    "mandelbrot_300x200": 1e-3,
+    "early_exits_10000_by_100": 1e-3,
+    "jump_table_10000": 1e-2,
+    "nested_breaks_10000": 1e-2,
+    "gcd_10000": 1e-3,
+    "double_binary": 2e-3,
+    "game_of_life_300x200": 1e-4,
+    "sparse_rows_5000": 2e-3,
+    "find_pattern_10000": 1e-2,
+    "follow_links_3000": 5e-3,
+}
+# Divergent recursion: calls and returns of lanes that came apart meet differently (validation).
+UNEXPLAINED = {"recursion_300"}
+
+
+def launches(group: str) -> list[Any]:
+    return [
+        pytest.param(launch, id=launch["label"])
+        for launch in GOLDEN["launches"]
+        if launch["group"].startswith(group)
+    ]
+
+
+def cubin_of(launch: dict[str, Any]) -> Cubin:
+    """The machine code that was recorded, compiled again."""
+    if "case" in launch:
+        case = find(launch["case"])
+        source, kernel, file = case.source, case.kernel, case.file
+    else:
+        from kernels.registry import parse_selection
+
+        variant = parse_selection(launch["selection"]).variant
+        source, kernel, file = variant.source, variant.entry, variant.file
+    cubin = compile_cubin(
+        source,
+        name=file,
+        kernel=kernel,
+        arch=GOLDEN["architecture"],
+        defines=launch["defines"],
+        options=GOLDEN["options"],
+    )
+    code = read_kernel(cubin.image, cubin.symbol, capability=90).code
+    assert sha256(code).hexdigest() == launch["code_sha256"], (
+        f"{launch['file']} or the compiler has changed since its counters were recorded: "
+        "record them again with tests/gpu/record_counters.py"
+    )
+    return cubin
+
+
+def simulated(launch: dict[str, Any]) -> Execution:
+    arguments = recipe(launch).make(np.random.default_rng(launch["seed"]))
+    execution = simulate(
+        cubin_of(launch),
+        grid=launch["grid"],
+        block=launch["block"],
+        dynamic_shared_bytes=launch["dynamic_shared_bytes"],
+        arguments=arguments,
+    )
+    recipe(launch).check(execution.outputs, arguments)
+    return execution
+
+
+def differences(execution: Execution, launch: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """(simulated, recorded) of each exact counter that differs."""
+    recorded = launch["counters"]
+    found = {name: (execution.counters[name], recorded.get(name, 0)) for name in EXACT}
+    return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+
+
+def check_shared_loads(execution: Execution, launch: dict[str, Any]) -> None:
+    """Arbitration with other traffic adds to wavefronts and conflicts alike, and never takes."""
+    ours, recorded = execution.counters, launch["counters"]
+    extra = recorded.get(LOADS, 0) - ours[LOADS]
+    assert extra >= 0
+    # without conflicts of its own the kernel's excess is all in the hardware's conflicts
+    assert extra == recorded.get(CONFLICTS, 0) - ours[CONFLICTS] or extra <= 2e-3 * ours[LOADS]
+
+
+@pytest.mark.parametrize("launch", launches("ladder"))
+def test_the_ladder_counts_what_hardware_counts(launch: dict[str, Any]) -> None:
+    execution = simulated(launch)
+    assert differences(execution, launch) == {}
+    check_shared_loads(execution, launch)
+
+
+@pytest.mark.parametrize("launch", launches("corpus"))
+def test_other_kernels_count_what_hardware_counts(launch: dict[str, Any]) -> None:
+    execution = simulated(launch)
+    if launch["case"] in UNEXPLAINED or find(launch["case"]).kernel in RACING:
+        return  # the outputs were checked
+    share = TIMED_SHARE.get(launch["case"], 0)
+    for name, (ours, theirs) in differences(execution, launch).items():
+        assert name in DEPENDS_ON_TIME, (name, ours, theirs)
+        assert abs(ours - theirs) <= share * theirs, (name, ours, theirs)
+    check_shared_loads(execution, launch)
+
+
+@pytest.mark.parametrize("label", sorted(INSTRUCTIONS))
+def test_each_instruction_counts_what_hardware_counts(label: str) -> None:
+    launch = next(launch for launch in GOLDEN["launches"] if launch["label"] == label)
+    execution = simulated(launch)
+    for ours, row in zip(execution.instructions, INSTRUCTIONS[label], strict=False):
+        text, executed, threads, predicated, divergent, sectors, _ = row
+        assert ours.opcode in text
+        assert (ours.executed, ours.threads, ours.predicated) == (executed, threads, predicated)
+        assert ours.divergent == divergent
+        if ours.space == "global":
+            assert ours.sectors == sectors
+
+
+def test_the_recording_covers_what_was_promised() -> None:
+    labels = {launch["label"] for launch in GOLDEN["launches"]}
+    rungs = ("naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d")
+    shapes = ("512x512x512", "1024x1024x1024", "1000x333x65", "127x129x31", "2048x64x4096")
+    assert {f"{rung} {shape}" for rung in (*rungs, "vectorized") for shape in shapes} <= labels
+    assert all(launch["check"] == "right" for launch in GOLDEN["launches"])
+    assert not GOLDEN["failures"]

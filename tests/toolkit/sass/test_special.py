@@ -1,0 +1,323 @@
+"""The multi-function unit: within the errors that the PTX ISA documents for *.approx.
+
+R2 is the operand, R4 is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analysis.errors import UnsupportedError
+from toolkit import simulate
+from toolkit.sass.probe import State, probe
+
+sys.path.append(str(Path(__file__).parent))
+
+from exact_floats import BINARY16, BINARY32, probed, single, uniform
+
+Doubles = NDArray[np.float64]
+F = BINARY32
+COUNT = 1 << 15
+
+
+def special(function: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    bits = x.view(np.uint32).tolist()
+    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: bits}, [4], architecture=90)
+    return np.array(found, np.uint32).view(np.float32)
+
+
+def fill_range(low: float, high: float) -> NDArray[np.float32]:
+    """Dense numbers, evenly by value and by magnitude, with both ends."""
+    rng = np.random.default_rng(1)
+    even = rng.uniform(low, high, COUNT // 2)
+    small = even * np.exp2(-rng.uniform(0, 30, COUNT // 2))
+    found = np.concatenate([even, small, [low, high]]).astype(np.float32)
+    return np.resize(found, len(found) // 32 * 32)
+
+
+def all_magnitudes() -> NDArray[np.float32]:
+    """Normal numbers above 0."""
+    bits = np.random.default_rng(2).integers(0x00800000, 0x7F800000, COUNT)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def relative(got: Doubles, want: Doubles) -> Doubles:
+    return np.abs(got - want) / np.abs(want)
+
+
+def absolute(got: Doubles, want: Doubles) -> Doubles:
+    return np.abs(got - want)
+
+
+Error = Callable[[Doubles, Doubles], Doubles]
+TAU = 2 * np.pi
+EXACT: dict[str, Callable[[Doubles], Doubles]] = {
+    "RCP": lambda x: 1 / x,
+    "RSQ": lambda x: 1 / np.sqrt(x),
+    "SQRT": np.sqrt,
+    "EX2": np.exp2,
+    "LG2": np.log2,
+    "SIN": lambda x: np.sin(TAU * (x - np.rint(x))),  # the operand is in turns
+    "COS": lambda x: np.cos(TAU * (x - np.rint(x))),
+    "TANH": np.tanh,
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "error", "bound"),
+    [
+        ("RCP", all_magnitudes(), relative, 2**-23),
+        ("RCP", -all_magnitudes(), relative, 2**-23),
+        ("RSQ", all_magnitudes(), relative, 2**-22.9),
+        ("SQRT", all_magnitudes(), relative, 2**-23),
+        ("EX2", fill_range(-126, 128), relative, 2**-22),
+        ("EX2", fill_range(-1, 1), relative, 2**-22),
+        ("LG2", fill_range(0.5, 2), absolute, 2**-22),
+        ("LG2", all_magnitudes(), relative, 2**-22),
+        ("SIN", fill_range(-1, 1), absolute, 2**-20.5),  # -2 pi to 2 pi
+        ("COS", fill_range(-1, 1), absolute, 2**-20.5),
+        ("TANH", fill_range(-12, 12), relative, 2**-11),
+        ("TANH", -all_magnitudes(), relative, 2**-11),
+    ],
+)
+def test_documented_errors(
+    function: str, operands: NDArray[np.float32], error: Error, bound: float
+) -> None:
+    wide = operands.astype(np.float64)
+    with np.errstate(all="ignore"):
+        want = EXACT[function](wide)
+    got = special(function, operands)
+    inside = (np.abs(want) >= 2.0**-126) & (np.abs(want) < 2.0**128) & (wide != 0)
+    assert inside.sum() > COUNT / 2
+    assert (error(got.astype(np.float64), want)[inside] <= bound).all()
+    # the simulator's own promise: rounded to nearest, but for one in a million
+    with np.errstate(over="ignore"):
+        nearest = want.astype(np.float32)
+    assert (got[inside] != nearest[inside]).mean() < 1e-4
+
+
+def test_large_turns_are_reduced_exactly() -> None:
+    x = all_magnitudes()
+    for function in ("SIN", "COS"):
+        want = EXACT[function](x.astype(np.float64))
+        np.testing.assert_allclose(special(function, x), want, rtol=0, atol=2**-24)
+
+
+INF, NAN = np.inf, np.nan
+TINY = 1e-40  # subnormal
+HUGE = 2.0**126 * 1.5  # its reciprocal is subnormal
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "results"),
+    [
+        ("RCP", (0, -0.0, INF, -INF, NAN, TINY, -TINY, HUGE, -HUGE, 1, -4, 2.0**-126, 2.0**126),
+         (INF, -INF, 0, -0.0, NAN, INF, -INF, 0, -0.0, 1, -0.25, 2.0**126, 2.0**-126)),
+        ("RSQ", (0, -0.0, INF, -INF, NAN, TINY, -TINY, -1, 1, 4, 2.0**-126),
+         (INF, -INF, 0, NAN, NAN, INF, -INF, NAN, 1, 0.5, 2.0**63)),
+        ("SQRT", (0, -0.0, INF, -INF, NAN, TINY, -TINY, -1, 1, 4, 2.0**-126),
+         (0, -0.0, INF, NAN, NAN, 0, -0.0, NAN, 1, 2, 2.0**-63)),
+        ("EX2", (0, -0.0, INF, -INF, NAN, TINY, 1, -1, 127, 128, 1e30, -126, -126.5, -1e30),
+         (1, 1, INF, 0, NAN, 1, 2, 0.5, 2.0**127, INF, INF, 2.0**-126, 0, 0)),
+        ("LG2", (0, -0.0, INF, -INF, NAN, TINY, -TINY, -1, 1, 8, 2.0**-126),
+         (-INF, -INF, INF, NAN, NAN, -INF, -INF, NAN, 0, 3, -126)),
+        ("SIN", (0, -0.0, INF, -INF, NAN, 0.25, 0.5, -0.25, 1024.75, 3e38),
+         (0, -0.0, NAN, NAN, NAN, 1, 0, -1, -1, 0)),
+        ("COS", (0, -0.0, INF, NAN, 0.25, 0.5, 0.75, -1e9), (1, 1, NAN, NAN, 0, -1, 0, 1)),
+        ("TANH", (0, -0.0, INF, -INF, NAN, TINY, -TINY, 20, -1e30),
+         (0, -0.0, 1, -1, NAN, TINY, -TINY, 1, -1)),
+    ],
+)  # fmt: skip
+def test_edges(function: str, operands: tuple[float, ...], results: tuple[float, ...]) -> None:
+    found = special(function, np.array(operands, np.float32)).view(np.uint32)
+    wanted = [F.nan if np.isnan(x) else single(x)[0] for x in results]
+    assert [hex(x) for x in found] == [hex(x) for x in wanted]
+
+
+def test_operands_have_signs_and_come_from_everywhere() -> None:
+    state = State()
+    state.r[2], state.ur[3] = single(-4, 0.25)
+    text = """MUFU.RSQ R4, |R2|
+        MUFU.RCP R5, -R2
+        MUFU.LG2 R6, UR3
+        MUFU.SQRT R7, c[0x0][0x160]
+        MUFU.RSQ R8, -QNAN
+        MUFU.EX2 R9, 3"""
+    after = probe(text, state, architecture=90, constants={(0, 0x160): single(9)[0]})
+    found = [int(x) for x in after.r[4:10, 0]]
+    assert found == [*single(0.5, 0.25, -2, 3), F.nan, *single(8)]
+
+
+def test_a_guard_leaves_lanes_as_they_are() -> None:
+    state = State()
+    state.r[2], state.p[0] = single(4)[0], 0x0000FFFF
+    after = probe("@P0 MUFU.RCP R2, R2", state, architecture=90)
+    assert after.r[2].tolist() == single(*[0.25] * 16, *[4] * 16)
+    after = probe(uniform("MUFU.RCP R4, R2"), State(), architecture=120)
+    assert after.ur[4, 0] == F.infinity
+
+
+# Halves.
+
+
+@pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-9.9), ("TANH", 2**-10.987)])
+def test_every_half(function: str, bound: float) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16)
+    x = every.view(np.float16).astype(np.float64)
+    words = (every.astype(np.uint32) << 16 | every[::-1]).tolist()
+    with np.errstate(all="ignore"):
+        want = EXACT[function](x)
+        nearest = want.astype(np.float16)
+    results = []
+    for operand in ("R2", "R2.H1"):
+        ((*found,),) = probed(
+            f"MUFU.{function}.F16 R4, {operand}", {2: words}, [4], architecture=90
+        )
+        results.append(np.array(found, np.uint32))
+    assert max(map(np.max, results)) < 1 << 16  # the upper half is 0
+    np.testing.assert_array_equal(results[0], results[1][::-1])
+    got = results[1].astype(np.uint16).view(np.float16)
+    nan = np.isnan(x)
+    assert (results[1][nan] == BINARY16.nan).all()
+    assert (got[~nan].view(np.uint16) == nearest[~nan].view(np.uint16)).mean() > 0.9999
+    with np.errstate(all="ignore"):
+        error = np.abs(got - want) / (np.abs(want) if function == "EX2" else 1)
+    normal = ~nan & (np.abs(want) >= 2.0**-14) & (np.abs(want) < 65504)
+    assert (error[normal] <= bound).all()
+
+
+@pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-7), ("TANH", 2**-8)])
+def test_bfloat16(function: str, bound: float) -> None:
+    bits = np.arange(0, 1 << 16, 3, dtype=np.uint32)
+    with np.errstate(invalid="ignore"):
+        x = (bits << 16).view(np.float32).astype(np.float64)
+    ((*found,),) = probed(f"MUFU.{function}.BF16 R4, R2", {2: bits.tolist()}, [4], architecture=90)
+        got = (np.array(found, np.uint32) << 16).view(np.float32).astype(np.float64)
+    with np.errstate(all="ignore"):
+        want = EXACT[function](x)
+        error = relative(got, want)
+    normal = np.isfinite(x) & (np.abs(want) >= 2.0**-126) & (np.abs(want) < 2.0**127)
+    assert (error[normal] <= bound).all()
+
+
+# The upper words of double-precision results.
+
+
+@pytest.mark.parametrize("function", ["RCP64H", "RSQ64H"])
+def test_upper_words(function: str) -> None:
+    rng = np.random.default_rng(3)
+    words = rng.integers(0x00100000, 0x7FE00000, COUNT)
+    if function == "RCP64H":
+        words |= rng.integers(0, 2, COUNT) << 31
+    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: words.tolist()}, [4], architecture=90)
+    x = (words.astype(np.uint64) << np.uint64(32)).view(np.float64)
+    got = (np.array(found, np.uint64) << np.uint64(32)).view(np.float64)
+    want = 1 / x if function == "RCP64H" else 1 / np.sqrt(x)
+    normal = np.abs(want) >= 2.0**-1022
+    assert (relative(got, want)[normal] <= 2**-20).all()
+    assert (got[~normal] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [
+        # 0, -0, +inf, -inf, NaN, subnormal, -subnormal, 1, -1
+        ("MUFU.RCP64H R4, R2", (0x7FF00000, 0xFFF00000, 0, 0x80000000, 0x7FFFFFFF, 0x7FF00000,
+                                0xFFF00000, 0x3FF00000, 0xBFF00000)),
+        ("MUFU.RSQ64H R4, R2", (0x7FF00000, 0xFFF00000, 0, 0x7FFFFFFF, 0x7FFFFFFF, 0x7FF00000,
+                                0xFFF00000, 0x3FF00000, 0x7FFFFFFF)),
+    ],
+)  # fmt: skip
+def test_edges_of_upper_words(text: str, results: tuple[int, ...]) -> None:
+    operands = [0, 0x80000000, 0x7FF00000, 0xFFF00000, 0x7FF80000, 0x000FFFFF, 0x80000001,
+                0x3FF00000, 0xBFF00000]  # fmt: skip
+    ((*found,),) = probed(text, {2: operands}, [4], architecture=90)
+    assert [hex(x) for x in found] == [hex(x) for x in results]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["MUFU R4, R2", "MUFU.RCP.RSQ R4, R2", "MUFU.RCP.F16 R4, R2", "MUFU.EX2 R4, R2.H1",
+     "MUFU.EX2.F16 R4, R2.B1", "MUFU.EX2.F16 R4, ~R2"],
+)  # fmt: skip
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        probe(text, State(), architecture=90)
+
+
+# What compilers build on the unit: exact division and roots, functions within documented errors.
+
+SOURCE = """
+extern "C" __global__ void functions(const float *a, const float *b, float *f,
+                                     const double *x, const double *y, double *d) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    f[i] = a[i] / b[i];
+    f[i + n] = sqrtf(a[i]);
+    f[i + 2 * n] = 1.0f / b[i];
+    f[i + 3 * n] = expf(b[i]);
+    f[i + 4 * n] = logf(a[i]);
+    f[i + 5 * n] = powf(a[i], b[i]);
+    f[i + 6 * n] = rsqrtf(a[i]);
+    f[i + 7 * n] = tanhf(b[i]);
+    d[i] = x[i] / y[i];
+    d[i + n] = sqrt(x[i]);
+    d[i + 2 * n] = exp(y[i]);
+    d[i + 3 * n] = log(x[i]);
+}
+"""
+
+
+def ulps(got: NDArray[np.floating], want: Doubles) -> float:
+    """The largest error in units in the last place of what is finite and normal."""
+    tiny = float(np.finfo(got.dtype).tiny)
+    with np.errstate(all="ignore"):
+        narrow = want.astype(got.dtype)
+        usual = np.isfinite(narrow) & (np.abs(want) >= tiny)
+        error = np.abs(got.astype(np.float64) - want)[usual] / np.spacing(np.abs(narrow[usual]))
+    return float(error.max())
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_functions_that_compilers_build(arch: str) -> None:
+    n = 1024
+    rng = np.random.default_rng(4)
+    a = np.exp2(rng.uniform(-126, 127, n)).astype(np.float32)
+    b = (rng.standard_normal(n) * 20).astype(np.float32)
+    x, y = np.exp2(rng.uniform(-1000, 1000, n)), rng.standard_normal(n) * 200
+    a[:8] = [0, np.inf, 1, 1e-40, 3e38, 4, 1e-38, 2]
+    b[:8] = [1, 2, 3, 1e-40, 1e-30, 1e38, 1e-3, np.inf]
+    x[:4], y[:4] = [0, np.inf, 5e-324, 1e308], [3, 7, 1e-308, 1e-308]
+    execution = simulate(
+        SOURCE, "functions", grid=(n // 128, 1, 1), block=(128, 1, 1), arch=arch,
+        arguments=[a, b, np.zeros((8, n), np.float32), x, y, np.zeros((4, n))],
+    )  # fmt: skip
+    f, d = execution.outputs[2], execution.outputs[5]
+    wide, exponent = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(f[0], a / b)
+        np.testing.assert_array_equal(f[1], np.sqrt(a))
+        np.testing.assert_array_equal(f[2], np.float32(1) / b)
+        np.testing.assert_array_equal(d[0], x / y)
+        np.testing.assert_array_equal(d[1], np.sqrt(x))
+        # the CUDA C++ Programming Guide: mathematical functions, maximum ulp error
+        assert ulps(f[3], np.exp(exponent)) <= 1
+        assert ulps(f[4], np.log(wide)) <= 1
+        assert ulps(f[5], np.power(wide, exponent)) <= 4
+        assert ulps(f[6], 1 / np.sqrt(wide)) <= 2
+        assert ulps(f[7], np.tanh(exponent)) <= 2
+        assert ulps(d[2], np.exp(y)) <= 1
+        assert ulps(d[3], np.log(x)) <= 1
+
+
+def test_the_logarithm_of_zero_is_infinite() -> None:
+    """Compilers select the upper word 0xfff00000, which nvdisasm prints as -QNAN."""
+    source = 'extern "C" __global__ void ln(double *x) { x[threadIdx.x] = log(x[threadIdx.x]); }'
+    x = np.array([0, -0.0, -1, np.inf, 1])
+    execution = simulate(source, "ln", grid=(1, 1, 1), block=(5, 1, 1), arguments=[x], arch="sm_90")
+    np.testing.assert_array_equal(execution.outputs[0], [-np.inf, -np.inf, np.nan, np.inf, 0])
