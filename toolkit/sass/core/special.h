@@ -81,8 +81,8 @@ static inline double sine_of_turns(double t) {
 static inline double fraction_of(double x) { return x - rint(x); }
 
 static inline double sine(double turns) {
-    const double t = fraction_of(turns);
-    return sine_of_turns(copysign(0.25 - fabs(fabs(t) - 0.25), t));
+    const double t = fraction_of(turns), near = fabs(t), far = 0.5 - near;
+    return sine_of_turns(copysign(near < far ? near : far, t));
 }
 
 static inline double cosine(double turns) { return sine_of_turns(0.25 - fabs(fraction_of(turns))); }
@@ -95,7 +95,7 @@ static inline double tangent_hyperbolic(double x) {
 /* The same near 0, where that would cancel. */
 static inline double tangent_hyperbolic_series(double x) {
     const double z = x * x;
-    return x - x * z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835))));
+    return x * (1 - z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315 - z * (62.0 / 2835)))));
 }
 
 /* The unit's functions, of single-precision bits: a double, and single-precision bits of it. */
@@ -138,8 +138,18 @@ SPECIAL(MUFU_RCP)
 SPECIAL(MUFU_RSQ)
 SPECIAL(MUFU_SQRT)
 SPECIAL(MUFU_EX2)
-SPECIAL(MUFU_SIN)
 SPECIAL(MUFU_COS)
+
+static void op_MUFU_SIN(Worker *core, Warp *w, const Ins *i, u32 m) {
+    (void)core;
+    u32 x[LANES], r[LANES];
+    source_special(w, i, x);
+    flush_lanes(x);
+    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits((float)MUFU_SIN_OF(x[l]));
+    flush_lanes(r);
+    IVDEP for (int l = 0; l < LANES; l++) r[l] |= r[l] & ~SIGN32 ? 0 : x[l] & SIGN32;
+    put_special(w, i, m, r);
+}
 
 static void op_MUFU_TANH(Worker *core, Warp *w, const Ins *i, u32 m) {
     (void)core;
