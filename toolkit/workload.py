@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +15,8 @@ from analysis.rounding import GEMM_BOUND, compare, gemm_error_bound
 
 Matrix = NDArray[np.float32]
 Tile = tuple[range, range]  # rows and columns of C
+
+MOST_WASTE = 2  # rectangles of a product, for each that is wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,31 +93,37 @@ class Workload:
     def tile_references(self, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
         """The float64 product on some rectangles of C.
 
-        Those of the same rows in one product: many small ones would take BLAS longer.
+        In one product of all their rows and columns where they fill most of it: many small ones
+        take BLAS longer. Else in one for the rectangles of the same rows.
         """
-        columns_of: dict[range, dict[range, None]] = {}
-        for rows, columns in tiles:
-            columns_of.setdefault(rows, {})[columns] = None
-        return {
-            (rows, columns): reference
-            for rows, pieces in columns_of.items()
-            for columns, reference in self._along(rows, list(pieces))
-        }
+        wanted = list(dict.fromkeys(tiles))
+        rows, columns = (list(dict.fromkeys(pieces)) for pieces in zip(*wanted, strict=True))
+        if len(rows) * len(columns) <= MOST_WASTE * len(wanted):
+            found = self._products(rows, columns)
+        else:
+            found = {}
+            for same in rows:
+                found |= self._products([same], [tile[1] for tile in wanted if tile[0] == same])
+        return {tile: found[tile] for tile in wanted}
 
-    def _along(self, rows: range, pieces: list[range]) -> Iterator[tuple[range, TileReference]]:
-        """Of the same rows, the reference of each piece of the columns."""
-        a = self.a[_slice(rows)].astype(np.float64)
-        b = np.concatenate([self.b[:, _slice(piece)] for piece in pieces], 1, dtype=np.float64)
+    def _products(self, rows: list[range], columns: list[range]) -> dict[Tile, TileReference]:
+        """The references of all rectangles of these rows and columns."""
+        a = np.concatenate([self.a[_slice(piece)] for piece in rows], 0, dtype=np.float64)
+        b = np.concatenate([self.b[:, _slice(piece)] for piece in columns], 1, dtype=np.float64)
         exact = a @ b
         magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
         bound = gemm_error_bound(self.problem.k, magnitude)
-        ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-        for piece, end in zip(pieces, ends, strict=True):
-            part = np.s_[:, end - len(piece) : end]
-            yield (
-                piece,
-                TileReference(exact=exact[part], bound=bound[part], rows=rows, columns=piece),
+        down, across = _places(rows), _places(columns)
+        return {
+            (row, column): TileReference(
+                exact=exact[down[row], across[column]],
+                bound=bound[down[row], across[column]],
+                rows=row,
+                columns=column,
             )
+            for row in rows
+            for column in columns
+        }
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape."""
@@ -131,6 +139,12 @@ class Workload:
     def _generator(self, stream: int) -> np.random.Generator:
         p = self.problem
         return np.random.default_rng([self.seed, stream, p.m, p.n, p.k])
+
+
+def _places(pieces: list[range]) -> dict[range, slice]:
+    """Where each piece stands when they are put one after the other."""
+    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+    return {piece: slice(end - len(piece), end) for piece, end in zip(pieces, ends, strict=True)}
 
 
 def _slice(part: range) -> slice:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.problem import Gemm
-from toolkit.workload import Workload
+from toolkit.workload import Tile, Workload
 
 SHAPE = Gemm(m=5, n=7, k=11)
 
@@ -111,10 +111,20 @@ def test_no_padding_is_no_copy() -> None:
 TILE = range(8, 21), range(32, 50)
 
 
-def test_tiles_have_the_reference_of_the_whole() -> None:
+CORNER, DIAGONAL = (range(21, 40), range(4)), (range(1), range(4, 10))
+
+
+@pytest.mark.parametrize(
+    "tiles",
+    [
+        [TILE, (TILE[0], CORNER[1]), (CORNER[0], TILE[1]), TILE],  # most of a product
+        [TILE, CORNER, DIAGONAL],  # a third of one
+        [TILE],
+    ],
+)
+def test_tiles_have_the_reference_of_the_whole(tiles: list[Tile]) -> None:
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
     whole = workload.reference()
-    tiles = [TILE, (range(21, 40), range(32, 50)), (range(8, 21), range(4)), TILE]
     found = workload.tile_references(tiles)
     assert found.keys() == set(tiles)
     for (rows, columns), tile in found.items():
