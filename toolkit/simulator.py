@@ -37,7 +37,7 @@ from toolkit.launch_checks import (
     check_memory,
     check_shared,
 )
-from toolkit.sass.faults import describe, describe_unwritten
+from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
@@ -224,7 +224,10 @@ class Simulator:
             counters=totals(instructions),
             instructions=instructions,
             basis=counted.basis,
-            notes=tuple(describe_unwritten(counted.runs, translated, bound)),
+            notes=(
+                *describe_unwritten(counted.runs, translated, bound),
+                *describe_printing(translated, counted.counts),
+            ),
             cubin=cubin,
             executed_blocks=counted.blocks,
             simulation_s=time.perf_counter() - started,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from toolkit.sass import machine
 from toolkit.sass.core import LANES
+from toolkit.sass.instruction import Register
+from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.machine import SPACES, Bound, Fault, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
@@ -33,12 +38,11 @@ def describe(fault: Fault, translated: Translated, bound: Bound) -> str:
             "long, raise --max-instructions"
         ),
         machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
-        machine.TRAP: "trapped (__trap, or an assert that failed)",
-        machine.UNIMPLEMENTED: "did what the simulator does not know",
+        machine.TRAP: "failed an assert" if _is_call(fault, translated) else "trapped (__trap)",
+        machine.UNIMPLEMENTED: _unknown(fault, translated),
         machine.NO_MEMORY: "needs more memory than there is",
     }[fault.kind]
-    of_one_thread = fault.kind in (machine.BAD_TARGET, machine.TRAP)
-    who = _who(fault, bound) if of_one_thread else _block(fault, bound)
+    who = _block(fault, bound) if fault.kind == machine.LIMIT else _who(fault, bound)
     return f"{kernel} {reason}; {who}, {where}"
 
 
@@ -54,6 +58,18 @@ def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound
         f"{_bytes(first.width_bytes)} at {_shared_address(first.address, bound)}; "
         f"{_who(first, bound)}, {_where(first, translated)}"
     )
+
+
+def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
+    """A note that what the kernel printed is lost, if it did."""
+    printing = any(x.target == "vprintf" for x in translated.program.relocations)
+    calls = (
+        int(count["taken"])
+        for instruction, count in zip(translated.program.instructions, counts, strict=True)
+        if instruction.opcode == "CALL" and isinstance(instruction.operands[-1], Register)
+    )
+    if printing and (threads := sum(calls)):
+        yield f"printf was called {threads:,} time{'s' * (threads != 1)}: it prints nothing here"
 
 
 def _access(fault: Fault, bound: Bound) -> str:
@@ -110,6 +126,19 @@ def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
         f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} "
         f"{waits} {_WAITS.get(opcode, 'for others')} and the others never come"
     )
+
+
+def _is_call(fault: Fault, translated: Translated) -> bool:
+    return translated.program.instructions[fault.instruction].opcode == "CALL"
+
+
+def _unknown(fault: Fault, translated: Translated) -> str:
+    if not _is_call(fault, translated):
+        return "did what the simulator does not know"
+    program = translated.program
+    known = {x.name for x in program.variables} | {x.name for x in program.constants}
+    names = sorted({x.target for x in program.relocations} - known - SYSTEM_FUNCTIONS.keys())
+    return f"called a function of the system that is not simulated ({', '.join(names)})"
 
 
 def _where(fault: Fault, translated: Translated) -> str:

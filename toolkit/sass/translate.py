@@ -14,6 +14,7 @@ from analysis.geometry import Geometry
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
 from toolkit.sass.isa import lower
+from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.machine import Bound
 from toolkit.sass.program import Linked, Program, link, load_program
@@ -125,13 +126,13 @@ def bind(
 def _addresses(program: Program) -> dict[str, int]:
     """Where everything is that code and tables may name.
 
-    Functions of the system ("vprintf") have no address: a call to one goes nowhere.
+    Functions of the system ("vprintf") have a number for an address, 0 where they are not known.
     """
     targets = [x.target for x in program.relocations]
     targets += [x.target for x in program.code_relocations]
     variables = zip(program.variables, _place_variables(program), strict=True)
     return {
-        **dict.fromkeys(targets, 0),
+        **{target: SYSTEM_FUNCTIONS.get(target, 0) for target in targets},
         **{x.name: CONSTANT_WINDOW + x.offset for x in program.constants},
         **{variable.name: buffer.address for variable, buffer in variables},
     }

@@ -83,10 +83,10 @@ static void go(Worker *c, Warp *w, u32 m, i64 target) {
     }
 }
 
-/* Lanes go where their own register says: the fewest that agree now, and the others execute the
- * jump again, as hardware counts it. */
-static void go_indirect(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 *low = vector(w, i->s[0]);
+/* Lanes go where their own register, source k, says: the fewest that agree now, and the others
+ * execute the jump again, as hardware counts it. */
+static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
+    const u32 *low = vector(w, i->s[k]);
     Group *g = current(w);
     const u32 stay = g->mask & ~m;
     u32 same = 0;
@@ -109,6 +109,20 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, u32 m) {
     if (stay) split(w, stay, g->pc + 1);
     if (m != same) split(w, m & ~same, g->pc);
     g->pc = (u32)target;
+}
+
+/* Functions of the system, by the numbers that stand for their addresses. */
+enum { SYSTEM_ASSERTFAIL = 1, SYSTEM_VPRINTF };
+
+/* s[0] the function, s[1] where it returns to. What is printed is lost. */
+static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
+    const u32 *function = vector(w, i->s[0]);
+    u32 asserts, prints;
+    LANE_BITS(asserts, function[l] == SYSTEM_ASSERTFAIL);
+    LANE_BITS(prints, function[l] == SYSTEM_VPRINTF);
+    if (m & asserts) stop(c, TRAP);
+    else if (m & ~prints) stop(c, UNIMPLEMENTED);
+    else go_indirect(c, w, i, 1, m);
 }
 
 /* BAR: lanes arrive at a barrier of the block. s[0] its number, s[1] how many threads it waits
@@ -154,8 +168,8 @@ static void leave(Worker *c, Warp *w, u32 m) {
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */
 #define CONTROL_OPS(OP)                                                                       \
-    OP(BRANCH) OP(BRANCH_INDIRECT) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE) OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK)  \
-    OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)
+    OP(BRANCH) OP(BRANCH_INDIRECT) OP(CALL_SYSTEM) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE)     \
+    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)
 
 /* What YIELD and a long run do: let another group of the warp go on. */
 static void rotate(Warp *w) {

@@ -62,7 +62,11 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_BRANCH_INDIRECT:
-        if (m) go_indirect(c, w, i, m);
+        if (m) go_indirect(c, w, i, 0, m);
+        else g->pc++;
+        return;
+    case OP_CALL_SYSTEM:
+        if (m) call_system(c, w, i, m);
         else g->pc++;
         return;
     case OP_EXIT:

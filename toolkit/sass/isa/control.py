@@ -15,6 +15,9 @@ from toolkit.sass.isa.integer import is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE = 1, 2  # BARRIER_* of control.h
+# SYSTEM_* of control.h: what stands for the addresses of functions that are no code of a kernel.
+SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
+RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it
 ALL_LANES = 0xFFFFFFFF
 
 
@@ -49,9 +52,14 @@ def jmp(i: Instruction, to: Lowering) -> None:
 
 @opcode("CALL", modifiers="REL ABS NOINC")
 def call(i: Instruction, to: Lowering) -> None:
-    """[register,] target: a jump; where to return to is in registers already."""
+    """[register,] target: a jump; where to return to is in registers already.
+
+    A register alone holds the address of a function of the system.
+    """
     *registers, target = i.operands
-    if registers:
+    if isinstance(target, Register):
+        to.emit("CALL_SYSTEM", s=[to.u32(target), to.u32(RETURN_ADDRESS)])
+    elif registers:
         to.emit("BRANCH_INDIRECT", s=[to.u32(x) for x in registers], imm=base_address(to, target))
     elif isinstance(target, Immediate):
         to.emit("BRANCH", ps=[PT], imm=to.target(target))
@@ -69,6 +77,14 @@ def brx(i: Instruction, to: Lowering) -> None:
     """register, base"""
     register, base, *_ = i.operands
     to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+
+
+@opcode("LEPC")
+def lepc(i: Instruction, to: Lowering) -> None:
+    """register pair [, target]: the address of the target, or of this instruction"""
+    d, *target = i.operands
+    address = INSTRUCTION_BYTES * to.target(target[0]) if target else i.address
+    to.emit("MOV64", d=[to.out(d)], s=[Source(to.words(address, 0))])
 
 
 def base_address(to: Lowering, operand: Operand) -> int:
