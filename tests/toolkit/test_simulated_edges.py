@@ -1,0 +1,102 @@
+"""Requests and sectors at ragged shapes against a slow enumeration of every warp of every block.
+
+The closed forms know full warps only; here is what they leave out, from the kernels' own index
+arithmetic and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analysis.access import Tiling
+from analysis.coalescing import sectors
+from analysis.devices import find_device
+from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
+from kernels import LADDER, Variant, parse_selection
+from toolkit.simulated_ladder import LadderSimulator
+from toolkit.theory_bench import compile_for
+from toolkit.workload import Workload
+
+DEVICE = find_device("rtx-3090")
+Lanes = NDArray[np.int64]
+Place = tuple[Lanes, Lanes, int, int]  # row and column of each thread, the matrix's extents
+
+
+def staged(tiling: Tiling, shape: Gemm, row: int, column: int) -> Iterator[tuple[str, Place]]:
+    """The loads of a block at (row, column) of C that copies tiles, for all of its threads."""
+    threads, depth, width = np.arange(tiling.threads_per_block), tiling.depth, tiling.global_width
+    for phase in range(0, shape.k, depth):
+        for operand, height, length in (("A", tiling.block_m, depth), ("B", depth, tiling.block_n)):
+            per_row = length // width
+            for first in range(0, height * per_row, len(threads)):
+                down, across = np.divmod(threads + first, per_row)
+                if operand == "A":
+                    yield "load", (row + down, phase + width * across, shape.m, shape.k)
+                else:
+                    yield "load", (phase + down, column + width * across, shape.k, shape.n)
+
+
+def direct(shape: Gemm, rows: Lanes, columns: Lanes) -> Iterator[tuple[str, Place]]:
+    """The loads of threads that own one element each and leave at once where they own none."""
+    outside = (rows >= shape.m) | (columns >= shape.n)
+    beyond = np.where(outside, shape.m * shape.k * shape.n, 0)
+    for k in range(shape.k):
+        yield "load", (rows + beyond, np.full_like(rows, k), shape.m, shape.k)
+        yield "load", (np.full_like(columns, k), columns + beyond, shape.k, shape.n)
+
+
+def accesses(variant: Variant, tiling: Tiling, shape: Gemm) -> Iterator[tuple[str, Place]]:
+    threads = np.arange(tiling.threads_per_block)
+    fast = tiling.block_m if variant.rows_along_x else tiling.block_n // tiling.thread_n
+    slow, quick = np.divmod(threads, fast)
+    down, across = (quick, slow) if variant.rows_along_x else (slow, quick)
+    for row in range(0, shape.m, tiling.block_m):
+        for column in range(0, shape.n, tiling.block_n):
+            rows = row + down * tiling.thread_m
+            columns = column + across * tiling.thread_n
+            if tiling.block_k:
+                yield from staged(tiling, shape, row, column)
+            else:
+                yield from direct(shape, rows, columns)
+            for i in range(tiling.thread_m):
+                for j in range(0, tiling.thread_n, tiling.global_width):
+                    yield "store", (rows + i, columns + j, shape.m, shape.n)
+
+
+def counted(variant: Variant, tiling: Tiling, shape: Gemm) -> dict[str, tuple[int, int]]:
+    """(requests, sectors) of global loads and stores."""
+    found = {"load": (0, 0), "store": (0, 0)}
+    width = FLOAT_BYTES * tiling.global_width
+    for action, (rows, columns, m, n) in accesses(variant, tiling, shape):
+        active = (rows < m) & (columns < n)
+        addresses = FLOAT_BYTES * (rows * n + columns)
+        for first in range(0, len(active), 32):
+            warp = slice(first, first + 32)
+            if active[warp].any():
+                touched = sectors(addresses[warp], width_bytes=width, active=active[warp])
+                requests, before = found[action]
+                found[action] = requests + 1, before + touched
+    return found
+
+
+LABELS = [variant.label(p) for variant in LADDER for p in variant.parameter_sets()]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("shape", ["30x27x13", "70x139x9"])
+def test_requests_and_sectors_of_warps_at_the_edges(label: str, shape: str) -> None:
+    selection = parse_selection(label)
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    asked, most = parse_shape(shape), variant.max_extent or 1000
+    workload = Workload(Gemm(m=min(asked.m, most), n=min(asked.n, most), k=asked.k), 1)
+    found = LadderSimulator(workload).simulate(compile_for(DEVICE, selection), selection).simulated
+    executed = variant.executed(workload.problem)
+    expected = counted(variant, variant.tiling(selection.parameters), executed)
+    for action, counts in expected.items():
+        machine = [a for a in found.accesses if (a.space, a.action) == ("global", action)]
+        assert (sum(a.requests for a in machine), sum(a.sectors for a in machine)) == counts
