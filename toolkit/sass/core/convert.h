@@ -232,7 +232,10 @@ static void op_FRND(Worker *core, Warp *w, const Ins *i, u32 m) {
     round_lanes(x, rounding(i->flags));
     DESTINATION(d, 0);
     if (i->flags & SOURCE_F64) {
-        IVDEP for (int l = 0; l < LANES; l++) wide[l] = as_bits64(x[l]);
+        for (int l = 0; l < LANES; l++) {
+            wide[l] = as_bits64(x[l]);
+            if (is_nan64(wide[l])) wide[l] |= QUIET64;
+        }
         merge64(d, wide, m);
         return;
     }
