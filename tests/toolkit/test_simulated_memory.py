@@ -1,12 +1,14 @@
-"""Requests and sectors at ragged shapes against a slow enumeration of every warp of every block.
+"""What the simulated ladder asks of memory, against a slow enumeration and against an H200.
 
-The closed forms know full warps only; here is what they leave out, from the kernels' own index
-arithmetic and nothing else.
+Closed forms know full warps only. What they leave out at the edges is enumerated here from the
+kernels' own index arithmetic, warp by warp, and nothing else.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,3 +102,27 @@ def test_requests_and_sectors_of_warps_at_the_edges(label: str, shape: str) -> N
     for action, counts in expected.items():
         machine = [a for a in found.accesses if (a.space, a.action) == ("global", action)]
         assert (sum(a.requests for a in machine), sum(a.sectors for a in machine)) == counts
+
+
+RECORDING = Path(__file__).parents[1] / "kernels" / "recorded" / "counters_sm_90.json"
+LAUNCHES = json.loads(RECORDING.read_text(encoding="utf-8"))["launches"]
+OF_MEMORY = [
+    *(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{short}.sum"
+      for what in ("requests", "sectors") for short in ("ld", "st")),
+    *(f"smsp__sass_inst_executed_op_shared_{short}.sum" for short in ("ld", "st")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", sorted({launch["executed_shape"] for launch in LAUNCHES}))
+def test_memory_counters_are_those_of_an_h200(shape: str) -> None:
+    # recorded of nvcc's code, simulated of NVRTC's: they differ, but not in what they ask memory
+    ladder = LadderSimulator(Workload(parse_shape(shape), 1))
+    for launch in (launch for launch in LAUNCHES if launch["executed_shape"] == shape):
+        selection = parse_selection(launch["label"])
+        cubin = compile_for(find_device("h200"), selection)
+        counters = ladder.simulate(cubin, selection).simulated.counters
+        assert {name: counters[name] for name in OF_MEMORY} == {
+            name: launch["counters"][name] for name in OF_MEMORY
+        }, launch["label"]
+        instructions = "smsp__inst_executed.sum"
+        assert counters[instructions] == pytest.approx(launch["counters"][instructions], rel=0.04)
