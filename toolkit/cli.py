@@ -162,67 +162,81 @@ def simulate(
     source: Annotated[
         Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
     ],
-    grid: Annotated[str, typer.Option("--grid", "-g", help="Blocks, such as '64' or '8,8'.")],
-    block: Annotated[str, typer.Option("--block", "-b", help="Threads of a block.")],
+    grid: Annotated[
+        str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
+    ],
+    block: Annotated[
+        str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+    ],
     kernel: Annotated[
         str | None,
         typer.Option(
             "--kernel",
             "-k",
-            help="Its name, or for a template 'gemm<128, 64>'.",
+            metavar="NAME",
+            help="Such as 'scale' or 'gemm<128, 64>'.",
             show_default="the only one in the file",
         ),
     ] = None,
     arg: Annotated[
         list[str] | None,
-        typer.Option(
-            "--arg",
-            "-a",
-            help="An argument; repeatable, in the kernel's order.",
-        ),
+        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
     ] = None,
     shared: Annotated[
-        int, typer.Option("--shared", min=0, help="Bytes of dynamic shared memory per block.")
+        int,
+        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
     ] = 0,
     arch: Annotated[
         str | None,
-        typer.Option(help="What to compile for, such as sm_86.", show_default="sm_90"),
+        typer.Option(
+            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
+        ),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             "--device",
             "-d",
+            metavar="NAME",
             help="The same by a device of `list devices`.",
             autocompletion=_complete_device,
         ),
     ] = None,
     define: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="A macro, NAME=VALUE; repeatable.")
+        list[str] | None,
+        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", help="A compiler option; repeatable.")
+        list[str] | None,
+        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
     ] = None,
     blocks: Annotated[
         str,
         typer.Option(
-            help="What to execute: all; representative, some of each place in the grid; or how "
-            "many."
+            metavar="WHICH",
+            help="Blocks to execute: all; representative, some of each place in the grid; or how "
+            "many.",
         ),
     ] = "all",
     max_instructions: Annotated[
         int | None,
-        typer.Option(min=1, help="Stop a kernel that runs longer, in instructions of warps."),
+        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
     ] = None,
     save: Annotated[
         list[str] | None,
-        typer.Option("--save", help="Keep a buffer: its position from 0 on, and a file, 1=x.npy."),
+        typer.Option(
+            "--save", metavar="K=FILE", help="Keep a buffer: 1=x.npy is the second argument's."
+        ),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
-    top: Annotated[int, typer.Option(min=1, help="Most source lines to show.")] = 20,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
     seed: Annotated[
         int | None,
-        typer.Option(help="Repeat the random content of an earlier run.", show_default="random"),
+        typer.Option(
+            metavar="N",
+            help="Repeat the random content of an earlier run.",
+            show_default="random",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -230,9 +244,15 @@ def simulate(
 
     Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
 
-    --arg takes a buffer, 'f32[64,64]' (random) or 'f32[64]=zeros', =ones, =arange, =2.5,
-    =data.npy; 'data.npy' as it is; a value, 'i32=4096'; a struct, 'struct:i32=1,f32=2'. Types are
-    i8 to i64, u8 to u64, f16, f32, f64 and bool.
+    Arguments, in the kernel's order:
+
+    'f32[64,64]' is a buffer of random numbers.
+    'f32[64]=zeros' is one of zeros; also ones, arange, 2.5 or data.npy.
+    'data.npy' is one as it was saved.
+    'i32=4096' is a value.
+    'struct:i32=1,f32=2' is a struct by value.
+
+    Types are i8 to i64, u8 to u64, f16, f32, f64 and bool.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
         from toolkit.call import parse_call
