@@ -262,14 +262,18 @@ def lea(i: Instruction, to: Lowering) -> None:
             upper = Source(to.word(0))
         case _:
             return
-    addend_b, negation = addend(to, b, 1)
+    if high or not is_negative(a):
+        shifted, negation = unsigned_operand(to, a), 0
+    else:  # the sign is that of the shifted word
+        shifted, negation = addend(to, a, 0)
+    addend_b, negation_b = addend(to, b, 1)
     to.emit(
         "LEA",
         d=[to.out(d)],
         pd=[to.predicate_out(x) for x in carries_out],
-        s=[unsigned_operand(to, a), addend_b, upper],
+        s=[shifted, addend_b, upper],
         ps=[to.predicate(x) for x in carries_in],
-        flags=negation | (LEA_HIGH if high else 0) | (LEA_SIGNED if extended else 0),
+        flags=negation | negation_b | (LEA_HIGH if high else 0) | (LEA_SIGNED if extended else 0),
         aux=number(i, to, shift, 32),
     )
 
