@@ -176,7 +176,7 @@ def _simulated(profile: Profile, shape: Gemm) -> Iterator[str]:
     spread = f" against {text.percent(shares[least])} in {least}" if least != most else ""
     yield (
         f"Simulated: the machine code of {text.listing(list(shares))} "
-        f"({text.listing(list(codes))}) was executed on the CPU and computed right results; "
+        f"({text.listing(list(codes))}) was executed on the CPU, with right results; "
         f"multiply-adds are {text.percent(shares[most])} of the work in {most}{spread}. "
         f"Against the closed forms, {agreement(comparisons(r) for r in records)}."
     )

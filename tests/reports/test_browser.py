@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from analysis.result import Profile
 from reports import render
 
 pytestmark = pytest.mark.browser
@@ -148,6 +149,22 @@ def test_buttons_change_the_figure(browser: Any, two_shapes: Path) -> None:
         "document.querySelector('[aria-labelledby=performance-0] .plot')"
         ".layout.xaxis.type === 'log'"
     )
+    assert visit.complaints == []
+    visit.page.close()
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_a_simulation_fits_its_window_with_everything_open(
+    browser: Any, in_simulation: Profile, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_simulation), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="light")
+    section = "section[aria-labelledby=machine-code-0]"
+    assert visit.count(f"{section} table") == 1  # the overview; numbers and lines are closed
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.count(f"{section} table") == 2 + 6  # every number, and six rungs' lines
+    assert visit.overflow() == 0
     assert visit.complaints == []
     visit.page.close()
 

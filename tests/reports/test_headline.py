@@ -181,7 +181,7 @@ def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(
     said = all_of(in_simulation, build.SHAPE)
     assert "Nothing was timed: these are ceilings, not times." in said
     assert (
-        "coarsened-2d and vectorized (sm_86, NVRTC 13.0.88) was executed on the CPU and computed "
+        "coarsened-2d and vectorized (sm_86, NVRTC 13.0.88) was executed on the CPU, with "
         "right results; multiply-adds are 50.0 % of the work in naive-uncoalesced. "
     ) in said
     # 2 rungs of 10 quantities and 4 of 18; alpha in the FLOP of each
