@@ -52,6 +52,7 @@ FULL_K_BUDGET = 2 * 10**8
 # Of the few blocks that prove an extrapolation at K itself; beyond it, nothing is executed there.
 ANCHOR_BUDGET = 5 * 10**8
 ANCHORS = 3
+ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
 # Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
@@ -187,7 +188,7 @@ class _Rung:
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
         affordable = min(ANCHORS, int(ANCHOR_BUDGET / self.cost))
-        if not _has_room(self.executed):
+        if _input_bytes(self.executed) > ANCHOR_BYTES or not _has_room(self.executed):
             return []
         largest = max(range(len(self.places)), key=lambda n: self.places[n].population)
         return list(dict.fromkeys([largest, len(self.places) - 1, 0]))[:affordable]
