@@ -41,7 +41,7 @@ from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.translate import bind, translate
+from toolkit.sass.translate import Translated, bind, translate
 from toolkit.signature import Declared, signature
 
 Blocks = Literal["all", "representative"] | int
@@ -211,7 +211,7 @@ class Simulator:
             arch=limits_of or cubin.architecture,
         )
         bound, outputs = bind(translated, geometry, arguments)
-        bound = _with_names(bound, arguments, declared)
+        bound = _with_names(bound, translated, arguments, declared)
         started = time.perf_counter()
         try:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
@@ -347,20 +347,25 @@ def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cub
 
 
 def _with_names(
-    bound: Bound, arguments: Sequence[Argument], declared: Sequence[Declared] | None
+    bound: Bound,
+    translated: Translated,
+    arguments: Sequence[Argument],
+    declared: Sequence[Declared] | None,
 ) -> Bound:
     """The launch with buffers named so that their author knows them in a message."""
-    labels = []
+    labels = {}
     for index, argument in enumerate(arguments):
         if isinstance(argument, np.ndarray):
             name = declared[index].name if declared and index < len(declared) else None
             shape = ",".join(map(str, argument.shape))
             dtype = "struct" if argument.dtype.kind == "V" else argument.dtype.name
-            labels.append(f"argument {index}{f' `{name}`' * bool(name)}, {dtype}[{shape}]")
-    named = [
-        replace(buffer, name=label) for buffer, label in zip(bound.buffers, labels, strict=False)
-    ]
-    return replace(bound, buffers=[*named, *bound.buffers[len(named) :]])
+            called = f" `{name}`" if name else ""
+            labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
+    variables = {name: f"variable `{name}`" for name in translated.linked.variables}
+    named = labels | variables
+    return replace(
+        bound, buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers]
+    )
 
 
 def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:

@@ -584,6 +584,26 @@ def test_an_empty_buffer_and_a_null_pointer_are_out_of_bounds() -> None:
     )
 
 
+def test_variables_and_constants_are_memory_with_a_name_too() -> None:
+    source = """__device__ float table[16];
+    __constant__ float weights[16] = {1, 2, 3};
+    __global__ void k(float *x, int n) {
+        float *p = n < 0 ? (float *)(void *)weights : table;
+        p[threadIdx.x + n] = weights[threadIdx.x];
+        x[threadIdx.x] = table[threadIdx.x];
+    }"""
+    said = fault(source, floats(8), np.int32(10), block=8)
+    assert "write of 4 bytes out of bounds at" in said
+    assert ": right after the end of variable `table` (64 bytes at 0x" in said
+    assert "; block (0, 0, 0), thread (6, 0, 0), " in said  # 6 + 10 = 16
+    said = fault(source.replace("+ n]", "- n - 1]"), floats(8), np.int32(-1), block=8)
+    assert "global write of 4 bytes at 0x" in said
+    assert ", which is read-only; block (0, 0, 0), thread (0, 0, 0), kernel.cu, line 5: " in said
+    arguments = [floats(8), np.int32(0)]
+    (output,) = simulate(source, grid=1, block=8, arguments=arguments).outputs
+    assert output.tolist() == [1, 2, 3, 0, 0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_misaligned_access_is_told(arch: str) -> None:
     source = "__global__ void k(float *x, int n) { *(double *)(x + n) = 1; }"
