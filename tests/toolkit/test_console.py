@@ -125,6 +125,43 @@ def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(
     assert "on this machine" not in screen.text
 
 
+@pytest.fixture(scope="module")
+def simulated() -> Profile:
+    return profile([32], ["tiled", "vectorized"], executor="simulate", seed=1)
+
+
+def test_a_simulation_shows_verdicts_and_what_the_lanes_do(
+    screen: Screen, simulated: Profile
+) -> None:
+    screen.open(200)
+    print_profile(simulated, None)
+    assert "right" in row(screen.text, "tiled")
+    titles, grades = re.findall(r"^.*(?:FFMA|simulated  ).*$", screen.text, re.MULTILINE)[-2:]
+    assert grades.index("simulated") >= titles.index("FFMA") - len("simulated")
+    assert "%" in row(screen.text, "vectorized")
+
+
+def test_what_closed_forms_explain_is_not_on_the_terminal(
+    screen: Screen, simulated: Profile
+) -> None:
+    print_profile(simulated, None)
+    assert "by the closed form" not in screen.text
+
+
+def test_what_no_reason_is_known_for_is_on_the_terminal(screen: Screen, simulated: Profile) -> None:
+    screen.open(300)
+    record = simulated.records[0]
+    assert record.simulated is not None
+    first, *others = record.simulated.accesses
+    changed = replace(record.simulated, accesses=(replace(first, lanes=first.lanes + 1), *others))
+    records = (replace(record, simulated=changed), *simulated.records[1:])
+    print_profile(replace(simulated, records=records), None)
+    riddles = [line for line in screen.text.splitlines() if "by the closed form" in line]
+    assert riddles[0] == (
+        "tiled: elements of global loads: 2,048 by the closed form, 2,049 simulated: not explained"
+    )
+
+
 def test_the_compilers_numbers_are_graded_so(screen: Screen, theory: Profile) -> None:
     screen.open(300)
     print_profile(theory, None)

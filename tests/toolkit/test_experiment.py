@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import shlex
 import sys
 from datetime import datetime
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
+from reports import render
 from toolkit import experiment, load, profile, run, save
 from toolkit.cli import app
 from toolkit.progress import Progress
@@ -55,6 +57,30 @@ def test_a_profile_comes_back_from_its_file(tmp_path: Path) -> None:
     assert load(tmp_path / "profile.json") == result
 
 
+def test_a_simulated_profile_comes_back_from_its_file(tmp_path: Path) -> None:
+    result = profile(shapes=[64], variants=["tiled"], executor="simulate")
+    save(result, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == result
+    assert result.records[0].simulated is not None
+    assert "--executor simulate --device rtx-3090" in result.command
+
+
+def test_a_profile_of_before_there_were_simulations_is_read(tmp_path: Path) -> None:
+    result = profile(shapes=[64], variants=["tiled"], executor="theory")
+    path = tmp_path / "profile.json"
+    save(result, path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (record,) = document["records"]
+    del record["simulated"]
+    del record["theory"]["accesses"]["tiling"], record["theory"]["accesses"]["multiply_adds"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (old,) = load(path).records
+    assert old.simulated is None
+    assert old.theory is not None
+    assert old.theory.accesses.tiling is old.theory.accesses.multiply_adds is None
+    assert render(load(path))
+
+
 def test_theory_is_for_the_worked_example_unless_a_device_is_named() -> None:
     result = profile([32], ["tiled"], executor="theory", seed=7)
     assert (result.device.key, result.executor, result.seed) == ("rtx-3090", "theory", 7)
@@ -78,8 +104,9 @@ def test_every_shape_has_every_variant() -> None:
         {"seed": 2**63 - 1, "warm_l2": True},
     ],
 )
+@pytest.mark.parametrize("executor", ["theory", "simulate"])
 def test_the_command_repeats_the_run(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    settings: Any, executor: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plans = []
     monkeypatch.setattr(
@@ -87,7 +114,7 @@ def test_the_command_repeats_the_run(
         "profile_shape",
         lambda bench, problem, plan, records, progress: plans.append((bench.device, plan)),
     )
-    result = profile(**({"shapes": [16]} | settings), executor="theory")
+    result = profile(**({"shapes": [16]} | settings), executor=executor)
     words = shlex.split(result.command)
     assert words[:4] == ["python", "-m", "toolkit", "profile"]
     monkeypatch.chdir(tmp_path)
