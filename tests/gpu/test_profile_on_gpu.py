@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from analysis.agreement import unexplained
 from analysis.errors import CompileError, InputError
 from kernels import LADDER, registry
 
@@ -54,6 +55,8 @@ def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick) -> None:
             assert record.resources is not None
             assert record.resources.registers_per_thread > 0
             assert record.theory is not None
+            assert record.simulated is not None, record.notes  # of the code that was launched
+            assert unexplained(record) == ()
             # a roof that a measurement passes is no roof
             assert record.measured.flop_per_s < 1.02 * record.theory.attainable_flop_per_s
     cublas = next(r for r in result.records if r.variant == "cublas")
