@@ -408,6 +408,18 @@ PRODUCTS: dict[str, Reference] = {
         "R6": x.a * x.b + x.A,
         "P0": x.a * x.b + x.A >= PAIR,
     },
+    # the carry of a signed product is that of its 64 bits as they are
+    "IMAD.WIDE R6, P0, R2, R3, R8": lambda x: {
+        "R6": signed(x.a) * signed(x.b) + x.A,
+        "P0": signed(x.a) * signed(x.b) % PAIR + x.A >= PAIR,
+    },
+    "IMAD.WIDE R6, P0, R2, R3, -R8": lambda x: {
+        "R6": signed(x.a) * signed(x.b) - x.A,
+        "P0": signed(x.a) * signed(x.b) % PAIR >= x.A,
+    },
+    "IMAD.WIDE.U32 R6, P0, R2, 0x2, -R8": lambda x: {"R6": 2 * x.a - x.A, "P0": 2 * x.a >= x.A},
+    "IMAD.WIDE.X R6, R2, R3, R8, P1": lambda x: {"R6": signed(x.a) * signed(x.b) + x.A + x.p[1]},
+    "IMAD.WIDE.U32.X R6, R2, R3, ~R8, P1": lambda x: {"R6": x.a * x.b - x.A - 1 + x.p[1]},
     "IMAD.WIDE.U32.X R6, R2, R3, R8, P1": lambda x: {"R6": x.a * x.b + x.A + x.p[1]},
     "IMAD.HI R4, R2, R3, RZ": lambda x: {"R4": signed(x.a) * signed(x.b) >> 32},
     "IMAD.HI R4, R2, -0x6db6db6d, R8": lambda x: {"R4": signed(x.a) * -0x6DB6DB6D + x.A >> 32},
@@ -895,7 +907,8 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "VIADD.16x2.ISAT R4, R2, R3",
         "VIADD.U8x4 R4, -R2, -R3",
         "IMAD.WIDE R6, R2, R3, 0x4",
-        "IMAD.WIDE R6, P0, R2, R3, R8",
+        "IMAD.HI R4, P0, R2, R3, R8",
+        "IMAD.HI.U32 R4, P0, R2, R3, -R8",
         "IMAD.WIDE R6, -R2, R3, R8",
         "IMAD.HI.X R4, R2, R3, R8, P0",
         "IMAD R4, P0, R2, R3, R5",

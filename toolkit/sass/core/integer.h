@@ -214,7 +214,8 @@ static inline u64 product_of(u32 a, u32 b, u32 is_signed) {
     return is_signed ? (u64)((i64)as_signed(a) * as_signed(b)) : (u64)a * b;
 }
 
-/* d = a * b + c, 64 bits of it; c is a register pair. pd[0] where it reaches 2^64. */
+/* d = a * b + c, 64 bits of it; c is a register pair, perhaps with NEGATE_2. pd[0] where the sum of
+ * the product's 64 bits and c reaches 2^64. */
 static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
     (void)core;
     SOURCE(a, 0);
@@ -241,12 +242,14 @@ static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
     }
     SOURCE64(c, 2);
     const u32 carry = predicate(w, i->ps[0]);
+    const u64 nc = i->flags & NEGATE_2 ? ~0ull : 0;
     u64 sum[LANES];
     u32 over[LANES], once;
     for (int l = 0; l < LANES; l++) {
-        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = carry >> l & 1;
-        sum[l] = x + c[l] + in;
-        over[l] = x + c[l] < x || sum[l] < in;
+        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = (carry >> l & 1) + (nc & 1);
+        const u64 xc = x + (c[l] ^ nc);
+        sum[l] = xc + in;
+        over[l] = xc < x || sum[l] < in;
     }
     LANE_BITS(once, over[l]);
     WRITE64(m, d, sum[l]);

@@ -324,21 +324,18 @@ def wide_product(
 ) -> None:
     """Of 64 bits, all or the upper half; c is a register pair."""
     high, signed = "HI" in i.modifiers, "U32" not in i.modifiers
-    if (
-        isinstance(c, Immediate)
-        or (high and carries_in)
-        or (signed and (carries_out or carries_in))
-    ):
+    if isinstance(c, Immediate) or (high and carries_in):
         return
-    if is_negative(c) and carries_out:
+    if high and carries_out and (signed or is_negative(c)):
         return
+    term, negation = addend(to, c, 2, wide=True) if carries_out else (to.u64(c), 0)
     to.emit(
         "IMAD_HI" if high else "IMAD_WIDE",
         d=[to.out(d)],
         pd=[to.predicate_out(x) for x in carries_out],
-        s=[*(unsigned_operand(to, x) for x in factors), to.u64(c)],
+        s=[*(unsigned_operand(to, x) for x in factors), term],
         ps=[to.predicate(x) for x in carries_in],
-        flags=SIGNED if signed else 0,
+        flags=negation | (SIGNED if signed else 0),
     )
 
 
