@@ -1,8 +1,9 @@
 /* Control flow: groups of lanes that run together, and where they wait for each other.
  *
  * A warp is up to 32 groups, each with its own place in the program. A branch that its lanes do
- * not all take splits a group; BSYNC and WARPSYNC join groups again, as the compiler laid out
- * with BSSY. Lanes never join by merely meeting at an address: hardware does not do that either.
+ * not all take splits a group: the smaller part goes on, the other is put aside, and what was put
+ * aside last goes on first. BSYNC and WARPSYNC join groups again, as the compiler laid out with
+ * BSSY. The order was found on an H200 (docs/validation.md); counts depend on it.
  */
 #ifndef CONTROL_H
 #define CONTROL_H
@@ -22,10 +23,38 @@ static void remove_group(Warp *w, u32 index) {
     if (w->current == w->groups) w->current = index < w->groups ? index : 0;
 }
 
-/* Split the lanes of m off the current group; they go on at `pc`, later. */
+/* Of the groups that were put aside before the last one, those at one address become one: what
+ * hardware was found to do, as if it kept the last split and found the others by their address. */
+static void gather(Warp *w) {
+    for (u32 a = 0; a < w->groups; a++)
+        for (u32 b = w->groups; b-- > a + 1;) {
+            Group *x = &w->group[a];
+            const Group *y = &w->group[b];
+            if (a == w->current || b == w->current || x->state != READY || y->state != READY ||
+                x->pc != y->pc || x->order == w->pushes || y->order == w->pushes)
+                continue;
+            x->mask |= y->mask;
+            if (y->order > x->order) x->order = y->order;
+            remove_group(w, b);
+        }
+}
+
+/* Put the lanes of m of the current group aside; they go on at `pc`, later. */
 static void split(Warp *w, u32 m, u32 pc) {
     current(w)->mask &= ~m;
-    w->group[w->groups++] = (Group){.mask = m, .pc = pc, .state = READY};
+    w->group[w->groups++] = (Group){.mask = m, .pc = pc, .state = READY, .order = ++w->pushes};
+    gather(w);
+}
+
+/* Go on with the group that was put aside last. */
+static void resume(Warp *w) {
+    u32 last = w->current, found = 0;
+    for (u32 k = 0; k < w->groups; k++) {
+        if (w->group[k].state != READY) continue;
+        if (!found || w->group[k].order > w->group[last].order) last = k;
+        found = 1;
+    }
+    if (found) w->current = last;
 }
 
 /* Join the groups that wait for the same lanes, once all of those that live have come. */
@@ -66,6 +95,7 @@ static void wait_for(Warp *w, u32 lanes, u32 state, u32 barrier) {
     join(w, state);
 }
 
+/* Lanes of m jump. Where not all of the group do, the fewer go on first; if as many stay, those. */
 static void go(Worker *c, Warp *w, u32 m, i64 target) {
     Group *g = current(w);
     if (target < 0 || target >= (i64)c->launch->length) {
@@ -78,26 +108,34 @@ static void go(Worker *c, Warp *w, u32 m, i64 target) {
     else if (!stay) g->pc = (u32)target;
     else {
         c->count[c->pc].divergent++;
-        split(w, m, (u32)target);
-        g->pc++;
+        const u32 next = g->pc + 1;
+        if (__builtin_popcount(m) < __builtin_popcount(stay)) {
+            g->pc = (u32)target;
+            split(w, stay, next);
+        } else {
+            g->pc = next;
+            split(w, m, (u32)target);
+        }
     }
 }
 
-/* Lanes go where their own register, source k, says: the fewest that agree now, and the others
- * execute the jump again, as hardware counts it. */
+static u32 lanes_like_first(const u32 *x, u32 m) {
+    const u32 first = x[__builtin_ctz(m)];
+    u32 alike;
+    LANE_BITS(alike, x[l] == first);
+    return alike & m;
+}
+
+/* Lanes go where their own register, source k, says: those that agree with the first of them, or,
+ * where these are the most, those that agree with the first of the rest. The others execute the
+ * jump again, as hardware counts it. */
 static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
     const u32 *low = vector(w, i->s[k]);
-    Group *g = current(w);
-    const u32 stay = g->mask & ~m;
-    u32 same = 0;
-    for (u32 left = m; left;) {
-        const u32 first = low[__builtin_ctz(left)];
-        u32 alike;
-        LANE_BITS(alike, low[l] == first);
-        alike &= m;
-        left &= ~alike;
-        if (!same || __builtin_popcount(alike) < __builtin_popcount(same)) same = alike;
-    }
+    const u32 stay = current(w)->mask & ~m;
+    u32 same = lanes_like_first(low, m);
+    const u32 rest = m & ~same;
+    if (rest && __builtin_popcount(same) > __builtin_popcount(rest))
+        same = lanes_like_first(low, rest);
     const u32 value = low[__builtin_ctz(same)];
     const i64 target = ((i64)(i32)value + i->imm) / 16;
     c->count[c->pc].taken += (u32)__builtin_popcount(same);
@@ -105,10 +143,10 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
         stop(c, BAD_TARGET);
         return;
     }
-    if (same != g->mask) c->count[c->pc].divergent++;
-    if (stay) split(w, stay, g->pc + 1);
-    if (m != same) split(w, m & ~same, g->pc);
-    g->pc = (u32)target;
+    if (stay | (m & ~same)) c->count[c->pc].divergent++;
+    if (stay) split(w, stay, c->pc + 1);
+    if (m & ~same) split(w, m & ~same, c->pc);
+    current(w)->pc = (u32)target;
 }
 
 /* Functions of the system, by the numbers that stand for their addresses. */
@@ -161,7 +199,10 @@ static void leave(Worker *c, Warp *w, u32 m) {
     w->alive &= ~m;
     g->mask &= ~m;
     if (g->mask) g->pc++;
-    else remove_group(w, w->current);
+    else {
+        remove_group(w, w->current);
+        resume(w);
+    }
     join(w, AT_BSYNC);
     join(w, AT_WARPSYNC);
 }

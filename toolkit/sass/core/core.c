@@ -88,11 +88,15 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         join(w, AT_BSYNC);
         return;
     }
-    case OP_BSYNC:
+    case OP_BSYNC: {
         if (!m) break;
         if (others) split(w, others, g->pc + 1);
-        wait_for(w, w->b[i->aux][__builtin_ctz(m)], AT_BSYNC, i->aux);
+        /* lanes that came together may take part in different barriers of this number */
+        const u32 alike = lanes_like_first(w->b[i->aux], m);
+        if (alike != m) split(w, m & ~alike, c->pc);
+        wait_for(w, w->b[i->aux][__builtin_ctz(alike)], AT_BSYNC, i->aux);
         return;
+    }
     case OP_WARPSYNC:
         if (!m) break;
         if (others) split(w, others, g->pc + 1);
@@ -123,7 +127,7 @@ static void run_warp(Worker *c, Warp *w) {
     i64 left = SLICE;
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
-            rotate(w);
+            resume(w);
             if (current(w)->state != READY) return;
         }
         if (left-- == 0) {

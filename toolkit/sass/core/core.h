@@ -125,6 +125,7 @@ typedef struct {
     u32 mask, pc, state;
     u32 wait;    /* AT_BSYNC, AT_WARPSYNC: the lanes waited for */
     u32 barrier; /* AT_BSYNC: the convergence barrier; AT_BARRIER: that of the block */
+    u32 order; /* of those put aside, the last one first */
 } Group;
 
 typedef struct {
@@ -134,6 +135,7 @@ typedef struct {
     u32 b[CONVERGENCE_BARRIERS][LANES]; /* convergence barriers: each lane knows who takes part */
     Group group[LANES];
     u32 groups, current;
+    u32 pushes; /* groups put aside so far */
     u32 born, alive;
     u32 index;           /* in the block */
     u32 async_pending;
