@@ -215,7 +215,6 @@ def fchk(i: Instruction, to: Lowering) -> None:
 
 
 @opcode("MUFU", modifiers=f"{' '.join(FUNCTIONS)} F16 BF16")
-@opcode("UMUFU", modifiers=" ".join(FUNCTIONS), since=100)
 def mufu(i: Instruction, to: Lowering) -> None:
     match i.operands, [name for name in i.modifiers if name in FUNCTIONS]:
         case [d, a], [function] if not {"F16", "BF16"} & set(i.modifiers):
