@@ -272,8 +272,20 @@ def test_sums_of_pairs_and_parts(text: str) -> None:
     check(text, SUMS_64[text], architecture=120)
 
 
-def test_a_uniform_sum_of_pairs() -> None:
-    check_uniform("IADD3.64 R6, PT, PT, R8, R10, RZ", lambda x: {"R6": x.A + x.B}, architecture=120)
+UNIFORM_SUMS_64: dict[str, Reference] = {
+    "IADD3.64 R6, PT, PT, R8, R10, RZ": lambda x: {"R6": x.A + x.B},
+    "IADD3.64 R6, P0, PT, R8, -0x3f, RZ": lambda x: {
+        "R6": x.A - 0x3F,
+        "P0": x.A + PAIR - 0x3F >= PAIR,
+    },
+    "IADD3.64 RZ, P0, PT, RZ, -R8, RZ": lambda x: {"P0": x.A == 0},
+    "IADD3.64.X R6, PT, PT, R8, ~R10, RZ, P2, !PT": lambda x: {"R6": x.A - x.B - 1 + x.p[2]},
+}
+
+
+@pytest.mark.parametrize("text", UNIFORM_SUMS_64)
+def test_uniform_sums_of_pairs(text: str) -> None:
+    check_uniform(text, UNIFORM_SUMS_64[text], architecture=120)
 
 
 def product_128(x: Lane) -> Written:
@@ -903,7 +915,7 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "IADD3 R4, R2, R3, RZ, P0, !PT",
         "IADD3.X R4, R2, R3, RZ",
         "IADD.64 R4, R2.H0, R6",
-        "UIADD3.64 UR6, UP0, UPT, UR8, UR10, URZ",
+        "UIADD3.64 UR6, UPT, UPT, UR8, UR10, UR12",
         "VIADD.16x2.ISAT R4, R2, R3",
         "VIADD.U8x4 R4, -R2, -R3",
         "IMAD.WIDE R6, R2, R3, 0x4",

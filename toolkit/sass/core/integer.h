@@ -150,10 +150,12 @@ static void op_ADD64(Worker *core, Warp *w, const Ins *i, u32 m) {
     DESTINATION(d, 0);
     u32 *const e = d + LANES;
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
-    const u32 ones = (na & 1) + (nb & 1), carry = predicate(w, i->ps[0]);
+    const u32 ones = (na & 1) + (nb & 1);
+    const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
     u32 low[LANES], high[LANES], over[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u32 x = a.low[l] ^ na, y = b.low[l] ^ nb, in = ones + (carry >> l & 1);
+        const u32 x = a.low[l] ^ na, y = b.low[l] ^ nb;
+        const u32 in = ones + (carry0 >> l & 1) + (carry1 >> l & 1);
         const u32 xy = x + y;
         low[l] = xy + in;
         over[l] = (u32)(xy < x) + (u32)(low[l] < in);

@@ -172,15 +172,11 @@ def iadd3(i: Instruction, to: Lowering) -> None:
     carries_in = rest[len(carries_out) + 3 :]
     if len(addends) != 3 or bool(carries_in) != ("X" in i.modifiers):
         return
-    if "64" in i.modifiers:
-        zero = addends.pop()
-        if carries_in or not is_zero(zero):
-            return
-        ends_discarded(i, carries_out, to)
-        sum_of("ADD64", to, d, addends)
-    elif is_zero(addends[2]) and not is_negative(addends[2]):
-        sum_of("IADD", to, d, addends[:2], carries_out, carries_in)
-    else:
+    pair = "64" in i.modifiers
+    if is_zero(addends[2]) and not is_negative(addends[2]):
+        operation = "ADD64" if pair else "IADD"
+        sum_of(operation, to, d, addends[:2], carries_out, carries_in)
+    elif not pair:
         sum_of("IADD3", to, d, addends, carries_out, carries_in)
 
 
