@@ -163,9 +163,9 @@ class LineCounters:
 class Simulated:
     """The counters of a launch whose machine code was executed on the CPU, block by block.
 
-    They are of the whole launch under Nsight Compute's names; `basis` says how many blocks were
-    executed for them and what stands for the others. `architecture` and `compiler` are of the
-    machine code; `blocks_executed` of the grid's blocks wrote the results that were checked.
+    They are of the whole launch under Nsight Compute's names; `basis` says which blocks were
+    executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
+    and `compiler` are of the machine code.
     """
 
     architecture: str

@@ -166,7 +166,7 @@ class _Rung:
         """From small values of K and a few blocks at K, None where counts leave their line."""
         runs = [self._execute(k, [place_.members for place_ in self.places]) for k in points]
         if not all(run.alike for run in runs):
-            return None
+            return self._at_full_k()  # which will find that they differ there too, and say so
         at_k: list[Any] = [
             affine({run.k: run.groups[n][0] for run in runs}, self.executed.k)
             for n in range(len(self.places))

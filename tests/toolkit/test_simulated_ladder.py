@@ -250,6 +250,15 @@ def test_blocks_of_one_place_that_differ_are_all_executed() -> None:
     assert found.simulated.counters == all_executed(*kernel(body), "128x128x32")
 
 
+def test_blocks_that_differ_at_small_k_are_all_executed_at_k(short_of_time: None) -> None:
+    body = EXTRA % "blockIdx.x" + RIGHT
+    found = made(body, "128x128x256")
+    assert found.simulated.basis == (
+        "all 64 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
+    )
+    assert found.simulated.counters == all_executed(*kernel(body), "128x128x256")
+
+
 def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
