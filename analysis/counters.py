@@ -34,7 +34,9 @@ class InstructionCounts:
     (a warp of which at least one lane took part); `sectors` of 32 bytes and their fewest
     possible number (global, local), or `wavefronts` and the part of them without bank conflicts
     (shared). `ideal` is the fewest sectors or wavefronts that could carry the bytes that differ.
-    Of a branch: lanes that took it, and warps that it split.
+    Of a branch: lanes that took it, and warps that it split. `reissued` and `reissued_threads`
+    are what hardware issues once more where lanes of a warp came apart: instrumented counters
+    (`smsp__sass_*`, and those per instruction) do not see it, those of the issue stage do.
     """
 
     address: int
@@ -55,6 +57,8 @@ class InstructionCounts:
     ideal: int = 0
     taken: int = 0
     divergent: int = 0
+    reissued: int = 0
+    reissued_threads: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +97,16 @@ def _counters() -> Iterable[Counter]:
     def noisy(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
         return Counter(name=f"{name}.sum", grade="noisy", meaning=meaning, of=of)
 
-    yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed)
-    yield exact("smsp__thread_inst_executed", "thread instructions", lambda i: i.threads)
+    yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
+    yield exact(
+        "smsp__thread_inst_executed",
+        "thread instructions",
+        lambda i: i.threads + i.reissued_threads,
+    )
     yield exact(
         "smsp__thread_inst_executed_pred_on",
         "thread instructions whose predicate is true",
-        lambda i: i.predicated,
+        lambda i: i.predicated + i.reissued_threads,
     )
     for operation, opcodes in (
         ("ffma", ("FFMA", "FFMA32I")),

@@ -62,6 +62,8 @@ COUNT = np.dtype(
             "ideal",
             "taken",
             "divergent",
+            "reissued",
+            "reissued_threads",
         )
     ]
 )
@@ -122,7 +124,7 @@ def library() -> ctypes.CDLL:
             continue
         loaded = ctypes.CDLL(str(path))
         if loaded.core_runs_here():
-            return _declared(loaded)
+            return _checked(_declared(loaded))
     raise UnavailableError(f"the simulator's native core was not built: {REMEDY} gemm-ladder")
 
 
@@ -132,6 +134,19 @@ def operations() -> dict[str, int]:
     count = c_uint32()
     names = library().core_operation_names(ctypes.byref(count))
     return {names[k].decode(): k for k in range(count.value) if names[k]}
+
+
+def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
+    """The core, if it was built from the sources that these layouts are of."""
+    sizes = (c_uint32 * 5)()
+    core.core_sizes(sizes)
+    here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
+    if list(sizes) != [*here, ALLOCATION.itemsize]:
+        raise UnavailableError(
+            "the simulator's native core was built from other sources: python setup.py build_ext "
+            "--inplace --force, or reinstall gemm-ladder"
+        )
+    return core
 
 
 def _built(flavour: str) -> Path | None:

@@ -8,6 +8,7 @@ import pytest
 from analysis.errors import LaunchError
 from toolkit.sass.core import COUNT
 from toolkit.sass.probe import FULL, State, probe
+from toolkit.sass.space import place
 
 LANES = np.arange(32)
 ODD = 0xAAAAAAAA
@@ -160,9 +161,28 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
         MOV R1, 0x3"""
     after, counts = ran(text.replace("R4 0x0", "R4, 0x0"), state)
     assert after.r[1].tolist() == [1] * 8 + [2] * 12 + [3] * 12
-    # one target after the other, the fewest lanes first: those who wait execute it again
-    assert counts["executed"].tolist()[0] == 3
-    assert counts["threads"].tolist()[0] == 32 + 24 + 12
+    # one target after the other: those who wait are issued the jump again
+    assert (counts["executed"][0], counts["threads"][0]) == (1, 32)
+    assert (counts["reissued"][0], counts["reissued_threads"][0]) == (2, 24 + 12)
+
+
+def test_the_smaller_part_of_a_split_goes_first() -> None:
+    for odd, first in ((0x7, "taken"), (0xFFFFFF00, "stayed"), (0x0000FFFF, "stayed")):
+        state = State()
+        state.p[0] = odd
+        # each part notes how many atomics on one word came before its own
+        data = np.zeros(1, dtype=np.uint32)
+        (buffer,) = place([("data", data.view(np.uint8), True)])
+        state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
+        state.r[4] = 1
+        text = """@P0 BRA 0x30
+            ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4
+            EXIT
+            ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4"""
+        after = probe(text, state, architecture=80, buffers=[buffer])
+        taken = [bool(odd >> lane & 1) for lane in range(32)]
+        goes_first = taken if first == "taken" else [not x for x in taken]
+        assert sorted(after.r[5, goes_first]) == list(range(sum(goes_first)))
 
 
 def test_a_jump_table_counts_from_its_base() -> None:

@@ -39,26 +39,18 @@ EXACT = [
     for name, counter in COUNTERS.items()
     if counter.grade == "exact" and name in GOLDEN["counted"] and name != LOADS
 ]
-# Hardware counters of issued instructions depend on time where lanes of a warp come apart: a
-# waiting group may be issued once more, or together with another (docs/validation.md). Here the
-# difference is a share of the whole; all other counters of these kernels are exact.
-DEPENDS_ON_TIME = {
+# Counters of the issue stage, where lanes of a warp come apart: what hardware issues once more is
+# not fully understood (docs/validation.md). The difference is a share of the whole; all other
+# counters of these kernels are exact.
+OF_THE_ISSUE_STAGE = {
     "smsp__inst_executed.sum",
     "smsp__thread_inst_executed.sum",
     "smsp__thread_inst_executed_pred_on.sum",
 }
-TIMED_SHARE = {
-    "collatz_20000": 1e-4,
-    "mandelbrot_300x200": 1e-3,
-    "early_exits_10000_by_100": 1e-3,
-    "jump_table_10000": 1e-2,
-    "nested_breaks_10000": 1e-2,
-    "gcd_10000": 1e-3,
-    "double_binary": 2e-3,
-    "game_of_life_300x200": 1e-4,
-    "sparse_rows_5000": 2e-3,
-    "find_pattern_10000": 1e-2,
-    "follow_links_3000": 5e-3,
+REISSUED_SHARE = {
+    "nested_breaks_10000": 1e-3,
+    "double_binary": 1e-3,
+    "find_pattern_10000": 1e-5,
 }
 # Divergent recursion: calls and returns of lanes that came apart meet differently (validation).
 UNEXPLAINED = {"recursion_300"}
@@ -139,9 +131,9 @@ def test_other_kernels_count_what_hardware_counts(launch: dict[str, Any]) -> Non
     execution = simulated(launch)
     if launch["case"] in UNEXPLAINED or find(launch["case"]).kernel in RACING:
         return  # the outputs were checked
-    share = TIMED_SHARE.get(launch["case"], 0)
+    share = REISSUED_SHARE.get(launch["case"], 0)
     for name, (ours, theirs) in differences(execution, launch).items():
-        assert name in DEPENDS_ON_TIME, (name, ours, theirs)
+        assert name in OF_THE_ISSUE_STAGE, (name, ours, theirs)
         assert abs(ours - theirs) <= share * theirs, (name, ours, theirs)
     check_shared_loads(execution, launch)
 

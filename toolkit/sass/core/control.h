@@ -42,8 +42,15 @@ static void gather(Warp *w) {
 /* Put the lanes of m of the current group aside; they go on at `pc`, later. */
 static void split(Warp *w, u32 m, u32 pc) {
     current(w)->mask &= ~m;
-    w->group[w->groups++] = (Group){.mask = m, .pc = pc, .state = READY, .order = ++w->pushes};
+    w->group[w->groups++] = (Group){.mask = m, .pc = pc, .state = READY, .order = ++w->pushes,
+                                       .fresh = 1};
     gather(w);
+}
+
+static Group *last_put_aside(Warp *w) {
+    u32 k = 0;
+    while (w->group[k].order != w->pushes) k++;
+    return &w->group[k];
 }
 
 /* Go on with the group that was put aside last. */
@@ -62,7 +69,14 @@ static int waits_with(const Group *g, const Group *other) {
     return g->state == other->state && g->wait == other->wait && g->barrier == other->barrier;
 }
 
-static void join(Warp *w, u32 state) {
+static void count_again(Worker *c, const Group *g) {
+    c->count[g->pc - 1].reissued++;
+    c->count[g->pc - 1].reissued_threads += (u32)__builtin_popcount(g->mask);
+}
+
+/* `left` says that lanes which left the barrier, or the kernel, open it: who waits then executes
+ * its BSYNC once more, as hardware counts it. */
+static void join(Worker *c, Warp *w, u32 state, int left) {
     for (u32 first = 0; first < w->groups; first++) {
         if (w->group[first].state != state) continue;
         const Group leader = w->group[first];
@@ -82,17 +96,23 @@ static void join(Warp *w, u32 state) {
             }
         }
         w->current = first;
+        if (left && state == AT_BSYNC) count_again(c, current(w));
     }
 }
 
 /* The current group waits until the lanes of `lanes` that live wait likewise. */
-static void wait_for(Warp *w, u32 lanes, u32 state, u32 barrier) {
+static void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     Group *g = current(w);
+    const u32 mine = g->mask, spilled = g->fresh && g->order != w->pushes;
     g->state = state;
     g->wait = lanes;
     g->barrier = barrier;
     g->pc++;
-    join(w, state);
+    join(c, w, state, 0);
+    /* a group that was put aside at the barrier and comes last is counted with all that it joins */
+    g = current(w);
+    if (spilled && state == AT_BSYNC && g->state == READY && (g->mask & mine) == mine)
+        c->count[c->pc].reissued_threads += (u32)__builtin_popcount(g->mask & ~mine);
 }
 
 /* Lanes of m jump. Where not all of the group do, the fewer go on first; if as many stay, those. */
@@ -145,7 +165,10 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
     }
     if (stay | (m & ~same)) c->count[c->pc].divergent++;
     if (stay) split(w, stay, c->pc + 1);
-    if (m & ~same) split(w, m & ~same, c->pc);
+    if (m & ~same) {
+        split(w, m & ~same, c->pc);
+        last_put_aside(w)->again = 1;
+    }
     current(w)->pc = (u32)target;
 }
 
@@ -194,7 +217,6 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 static void leave(Worker *c, Warp *w, u32 m) {
-    (void)c;
     Group *g = current(w);
     w->alive &= ~m;
     g->mask &= ~m;
@@ -203,8 +225,8 @@ static void leave(Worker *c, Warp *w, u32 m) {
         remove_group(w, w->current);
         resume(w);
     }
-    join(w, AT_BSYNC);
-    join(w, AT_WARPSYNC);
+    join(c, w, AT_BSYNC, 1);
+    join(c, w, AT_WARPSYNC, 1);
 }
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */

@@ -85,7 +85,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         for (u32 k = 0; k < w->groups; k++)
             if (w->group[k].state == AT_BSYNC && w->group[k].barrier == i->aux)
                 w->group[k].wait &= ~gone;
-        join(w, AT_BSYNC);
+        join(c, w, AT_BSYNC, 1);
         return;
     }
     case OP_BSYNC: {
@@ -94,13 +94,13 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         /* lanes that came together may take part in different barriers of this number */
         const u32 alike = lanes_like_first(w->b[i->aux], m);
         if (alike != m) split(w, m & ~alike, c->pc);
-        wait_for(w, w->b[i->aux][__builtin_ctz(alike)], AT_BSYNC, i->aux);
+        wait_for(c, w, w->b[i->aux][__builtin_ctz(alike)], AT_BSYNC, i->aux);
         return;
     }
     case OP_WARPSYNC:
         if (!m) break;
         if (others) split(w, others, g->pc + 1);
-        wait_for(w, lane_value(w, i, 0, m), AT_WARPSYNC, 0);
+        wait_for(c, w, lane_value(w, i, 0, m), AT_WARPSYNC, 0);
         return;
     case OP_YIELD:
         g->pc++;
@@ -147,15 +147,22 @@ static void run_warp(Worker *c, Warp *w) {
         Count *count = &c->count[pc];
         u32 m = g->mask & predicate(w, i->guard);
         c->pc = pc;
-        count->executed++;
-        count->threads += (u32)__builtin_popcount(g->mask);
-        count->predicated += (u32)__builtin_popcount(m);
+        if (g->again) {
+            g->again = 0;
+            count->reissued++;
+            count->reissued_threads += (u32)__builtin_popcount(g->mask);
+        } else {
+            count->executed++;
+            count->threads += (u32)__builtin_popcount(g->mask);
+            count->predicated += (u32)__builtin_popcount(m);
+        }
         if (i->op >= FIRST_CONTROL) {
             control(c, w, i, m);
             if (c->fault.kind) blame(c, w, m ? m : g->mask);
             continue;
         }
         g->pc = pc + 1;
+        g->fresh = 0;
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
     }
     c->budget -= SLICE - left;

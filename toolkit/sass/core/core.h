@@ -66,6 +66,8 @@ typedef struct {
     u64 ideal;        /* memory: the fewest sectors, or wavefronts, for the bytes that differ */
     u64 taken;        /* branches: lanes that took it */
     u64 divergent;    /* branches: warps that split */
+    u64 reissued;     /* times that hardware issued it once more for lanes that waited at it */
+    u64 reissued_threads; /* lanes of those, and lanes that it counts with others' */
 } Count;
 
 /* Why a launch stopped. */
@@ -126,6 +128,8 @@ typedef struct {
     u32 wait;    /* AT_BSYNC, AT_WARPSYNC: the lanes waited for */
     u32 barrier; /* AT_BSYNC: the convergence barrier; AT_BARRIER: that of the block */
     u32 order; /* of those put aside, the last one first */
+    u32 fresh; /* put aside, and nothing executed since */
+    u32 again; /* executes its instruction once more */
 } Group;
 
 typedef struct {

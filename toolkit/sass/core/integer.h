@@ -468,10 +468,16 @@ static void op_LOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
     set_predicate(w, i->pd[0], i->flags & LOGIC_AND ? truth & in : truth | in, m);
 }
 
-/* Two tables of the same three predicates: aux holds both. */
+/* Two tables of the same three predicates: aux holds both. Where bit k of Ins.flags is set,
+ * predicate k is the sign of s[k]. */
+static inline u32 truth_of(const Warp *w, const Ins *i, int k) {
+    if (!(i->flags >> k & 1)) return predicate(w, i->ps[k]);
+    return bits_of(vector(w, i->s[k])) ^ (i->mod[k] & MOD_NOT ? FULL : 0);
+}
+
 static void op_PLOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
     (void)core;
-    const u32 a = predicate(w, i->ps[0]), b = predicate(w, i->ps[1]), c = predicate(w, i->ps[2]);
+    const u32 a = truth_of(w, i, 0), b = truth_of(w, i, 1), c = truth_of(w, i, 2);
     const Table first = table_of(i->aux & 0xff), second = table_of(i->aux >> 8);
     set_predicate(w, i->pd[0], looked_up(&first, a, b, c), m);
     set_predicate(w, i->pd[1], looked_up(&second, a, b, c), m);
@@ -615,6 +621,28 @@ static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
             if (i->flags & MINMAX_3) x = choose_packed(x, z, smaller);
             if (i->flags & MINMAX_RELU && x < 0) x = 0;
             result[l] |= ((u32)x & mask) << k * bits;
+        }
+    }
+    WRITE(m, d, result[l]);
+}
+
+/* Sums that stay in range: of a and b, or their difference with NEGATE_1, of aux bits each. */
+static void op_ADD_SATURATED(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    SOURCE(a, 0);
+    SOURCE(b, 1);
+    DESTINATION(d, 0);
+    const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
+    const i64 low = is_signed ? -(1ll << (bits - 1)) : 0;
+    const i64 high = (1ll << (is_signed ? bits - 1 : bits)) - 1;
+    u32 result[LANES];
+    for (int l = 0; l < LANES; l++) {
+        result[l] = 0;
+        for (u32 k = 0; k < 32 / bits; k++) {
+            const i64 x = packed_value(a[l], k, bits, is_signed);
+            const i64 y = packed_value(b[l], k, bits, is_signed);
+            const i64 sum = i->flags & NEGATE_1 ? x - y : x + y;
+            result[l] |= ((u32)(sum < low ? low : sum > high ? high : sum) & mask) << k * bits;
         }
     }
     WRITE(m, d, result[l]);
@@ -879,7 +907,7 @@ static void op_R2P(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 #define INTEGER_OPS(OP)                                                                           \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
     OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)           \
     OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)           \
     OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)       \
