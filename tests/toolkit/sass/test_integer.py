@@ -138,6 +138,10 @@ def joined(pieces: Iterable[int], bits: int) -> int:
     return sum((piece & (1 << bits) - 1) << bits * k for k, piece in enumerate(pieces))
 
 
+def clamped(x: int, low: int, high: int) -> int:
+    return min(max(x, low), high)
+
+
 # Moves.
 
 MOVES: dict[str, Reference] = {
@@ -255,6 +259,28 @@ SUMS_64: dict[str, Reference] = {
     "IADD.64 R6, P0, R8, R10": lambda x: {"R6": x.A + x.B, "P0": x.A + x.B >= PAIR},
     "IADD.64.X R6, R8, R10, P1": lambda x: {"R6": x.A + x.B + x.p[1]},
     "IADD R4, P0, R2, R3": lambda x: {"R4": x.a + x.b, "P0": x.a + x.b >= WORD},
+    "VIADD.S32.ISAT R4, R2, R3": lambda x: {
+        "R4": clamped(signed(x.a) + signed(x.b), -(1 << 31), (1 << 31) - 1)
+    },
+    "VIADD.S32.ISAT R4, R2, -R3": lambda x: {
+        "R4": clamped(signed(x.a) - signed(x.b), -(1 << 31), (1 << 31) - 1)
+    },
+    "VIADD.S16x2.ISAT R4, R2, R3": lambda x: {
+        "R4": joined(
+            (
+                clamped(a + b, -(1 << 15), (1 << 15) - 1)
+                for a, b in zip(
+                    parts(x.a, 16, is_signed=True), parts(x.b, 16, is_signed=True), strict=True
+                )
+            ),
+            16,
+        )
+    },
+    "VIADD.U8x4.ISAT R4, R2, -R3": lambda x: {
+        "R4": joined(
+            (clamped(a - b, 0, 255) for a, b in zip(parts(x.a, 8), parts(x.b, 8), strict=True)), 8
+        )
+    },
     "VIADD.16x2 R4, R2, R3": lambda x: {
         "R4": joined(map(sum, zip(parts(x.a, 16), parts(x.b, 16), strict=True)), 16)
     },
@@ -581,7 +607,7 @@ def test_bits(text: str) -> None:
 def saturated(x: int, kind: str) -> int:
     bits = int(kind[1:])
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "S" else (0, (1 << bits) - 1)
-    return min(max(signed(x), low), high)
+    return clamped(signed(x), low, high)
 
 
 @pytest.mark.parametrize("kind", ["S8", "U8", "S16", "U16"])
@@ -694,6 +720,13 @@ def test_all_tables_of_three_predicates(table: int) -> None:
 
     check(f"PLOP3.LUT P0, P1, P2, !P3, P4, {table:#x}, {other:#x}", reference)
     check_uniform(f"PLOP3.LUT P0, P1, P2, !P3, P4, {table:#x}, {other:#x}", reference)
+
+
+def test_signs_take_part_as_predicates() -> None:
+    check(
+        "PLOP3.LUT P0, PT, R2.SIGN, !P3, R5.SIGN, 0x1b, 0x0",
+        lambda x: {"P0": looked_up(0x1B, x.a >> 31, not x.p[3], x.c >> 31, bits=1)},
+    )
 
 
 def test_predicates_take_part_from_both_files() -> None:
@@ -917,6 +950,7 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "IADD.64 R4, R2.H0, R6",
         "UIADD3.64 UR6, UPT, UPT, UR8, UR10, UR12",
         "VIADD.16x2.ISAT R4, R2, R3",
+        "VIADD.S32.ISAT R4, -R2, R3",
         "VIADD.U8x4 R4, -R2, -R3",
         "IMAD.WIDE R6, R2, R3, 0x4",
         "IMAD.HI R4, P0, R2, R3, R8",
@@ -934,6 +968,8 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "LOP3.LUT R4, R2, R3, RZ, 0x1c0, !PT",
         "LOP3.LUT R4, R2, R3, RZ, R5, !PT",
         "PLOP3.LUT P0, PT, P1, P2, R3, 0x80, 0x0",
+        "PLOP3.LUT P0, PT, P1, P2, R3.H0, 0x80, 0x0",
+        "PLOP3.LUT P0, PT, P1, P2, -R3.SIGN, 0x80, 0x0",
         "ISETP.GE.U64.AND.EX P0, PT, R8, R10, PT, P0",
         "ISETP.GE.AND P0, PT, R2, R3, PT, P0",
         "ISETP.GE.AND.EX P0, PT, R2, R3, PT",

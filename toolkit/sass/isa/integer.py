@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import takewhile
 
-from toolkit.sass.core import PREDICATE_DISCARD
+from toolkit.sass.core import POOL, PREDICATE_DISCARD, PT
 from toolkit.sass.instruction import (
     RZ,
     Constant,
@@ -193,15 +193,32 @@ def iadd(i: Instruction, to: Lowering) -> None:
     sum_of(operation, to, d, addends, carries_out, carries_in)
 
 
-@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4", since=90)
+@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
 def viadd(i: Instruction, to: Lowering) -> None:
     match i.operands:
+        case [d, a, b] if "ISAT" in i.modifiers:
+            saturated_sum(i, to, d, a, b)
         case [d, a, b]:
             bits = choice(i, {"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
             if bits == 32:
                 sum_of("IADD", to, d, [a, b])
             elif len([x for x in (a, b) if is_negative(x)]) < 2:
                 sum_of("ADD_PACKED", to, d, [a, b], aux=bits)
+
+
+def saturated_sum(i: Instruction, to: Lowering, d: Operand, a: Operand, b: Operand) -> None:
+    kinds = [name for name in i.modifiers if name in TYPES]
+    if not kinds:
+        return
+    bits, signed = TYPES[kinds[0]]
+    second, negation = addend(to, b, 1)
+    to.emit(
+        "ADD_SATURATED",
+        d=[to.out(d)],
+        s=[unsigned_operand(to, a), second],
+        flags=signed | negation,
+        aux=bits,
+    )
 
 
 def sum_of(
@@ -467,17 +484,25 @@ def lop3(i: Instruction, to: Lowering) -> None:
             )
 
 
-@on_words("PLOP3", "UPLOP3", modifiers="LUT")
+@opcode("PLOP3", "UPLOP3", modifiers="LUT")
 def plop3(i: Instruction, to: Lowering) -> None:
-    """predicate out, predicate out, three in, the table of each result"""
+    """predicate out, predicate out, three in (or signs: R4.SIGN), the table of each result"""
     match i.operands:
-        case [first, second, a, b, c, table, other] if "LUT" in i.modifiers:
+        case [first, second, *inputs, table, other] if "LUT" in i.modifiers and len(inputs) == 3:
+            signs = [is_sign(x) for x in inputs]
+            pairs = list(zip(inputs, signs, strict=True))
             to.emit(
                 "PLOP3",
                 pd=[to.predicate_out(x) for x in (first, second)],
-                ps=[to.predicate(x) for x in (a, b, c)],
+                ps=[PT if sign else to.predicate(x) for x, sign in pairs],
+                s=[to.u32(x) if sign else POOL for x, sign in pairs],
+                flags=sum(sign << k for k, sign in enumerate(signs)),
                 aux=number(i, to, table, 256) | number(i, to, other, 256) << 8,
             )
+
+
+def is_sign(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.suffix == ("SIGN",) and not operand.negate
 
 
 @on_words("P2R", modifiers=" ".join(BYTES))
