@@ -208,3 +208,18 @@ def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock() -> None:
     text = "@P0 BRA 0x20; WARPSYNC 0xffffffff; BAR.SYNC 0x0; NOP"
     with pytest.raises(LaunchError):
         probe(text, with_odd_lanes_in_p0(), architecture=80)
+
+
+@pytest.mark.parametrize("text", ["BREAK !P1, B0", "BREAK B0, !P1"])
+def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text: str) -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = ~np.uint32(ODD)
+    program = f"""BSSY B0, 0x40
+        {text}
+        @P0 BRA 0x50
+        BRA 0x40
+        BSYNC B0
+        MOV R2, 0x3"""
+    after, counts = ran(program, state)
+    assert (after.r[2] == 3).all()
+    assert counts["threads"][4] == 16

@@ -24,7 +24,8 @@ from toolkit.executor import Execution
 from toolkit.simulator import simulate
 
 TESTS = Path(__file__).parents[2]
-sys.path.extend(str(TESTS / folder) for folder in ("corpus", "gpu"))
+sys.path.append(str(TESTS / "corpus"))
+sys.path.append(str(TESTS / "gpu"))
 from cases import RACING, find
 from record_counters import recipe
 

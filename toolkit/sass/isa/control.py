@@ -106,8 +106,9 @@ def bsync(i: Instruction, to: Lowering) -> None:
 
 @opcode("BREAK", modifiers="RELIABLE RECONVERGENT")
 def break_(i: Instruction, to: Lowering) -> None:
-    *conditions, barrier = i.operands
-    ps = [to.predicate(condition) for condition in conditions] or [PT]
+    """barrier and, before or behind it, the lanes that leave it"""
+    (barrier,) = (x for x in i.operands if not is_predicate(x))
+    ps = [to.predicate(x) for x in i.operands if is_predicate(x)] or [PT]
     to.emit("BREAK", ps=ps, aux=barrier_index(barrier))
 
 
