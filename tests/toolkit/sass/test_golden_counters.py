@@ -23,9 +23,8 @@ from toolkit.cubin import read_kernel
 from toolkit.executor import Execution
 from toolkit.simulator import simulate
 
-TESTS = Path(__file__).parents[2]
-sys.path.append(str(TESTS / "corpus"))
-sys.path.append(str(TESTS / "gpu"))
+sys.path.append(str(Path(__file__).parents[2] / "corpus"))
+sys.path.append(str(Path(__file__).parents[2] / "gpu"))
 from cases import RACING, find
 from record_counters import recipe
 
