@@ -891,6 +891,24 @@ def test_minima_and_maxima(kind: str, relu: bool) -> None:
         check_uniform(f"VIMNMX{modifiers} R4, R2, R3, {p}", next(iter(checks.values())))
 
 
+@pytest.mark.parametrize("kind", ["S16x2", "U16x2"])
+@pytest.mark.parametrize(("p", "smaller"), [("PT", True), ("!PT", False)])
+def test_predicates_say_which_halves_were_chosen(kind: str, p: str, smaller: bool) -> None:
+    values = TYPES[kind]
+
+    def reference(x: Lane) -> Written:
+        (low_a, high_a), (low_b, high_b) = values.read(x.a), values.read(x.b)
+        first = RELATIONS["LE" if smaller else "GE"]
+        return {
+            **chosen(values, smaller, False, values.read(x.a), values.read(x.b)),
+            "P0": first(low_a, low_b),
+            "P1": first(high_a, high_b),
+        }
+
+    for seed in range(4):
+        check(f"VIMNMX.{kind} R4, P0, P1, R2, R3, {p}", reference, seed=seed)
+
+
 MINMAX: dict[str, Reference] = {
     "IMNMX R4, R2, R3, PT": lambda x: {"R4": min(signed(x.a), signed(x.b))},
     "IMNMX R4, RZ, R3, !PT": lambda x: {"R4": max(0, signed(x.b))},
@@ -978,6 +996,8 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "ISETP.GE.LT.AND P0, PT, R2, R3, PT",
         "VIMNMX R4, P0, PT, R2, R3, PT",
         "VIMNMX.U32.RELU R4, R2, R3, PT",
+        "VIMNMX.U16x2.RELU R4, R2, R3, PT",
+        "VIMNMX.S16x2.RELU R4, P0, P1, R2, R3, PT",
         "IMNMX.S64 PT, PT, R6, R8, R10, PT, P0",
         "VABSDIFF4.U8 R4, R2, R3, R5",
         "PRMT.INVALID7 R4, R2, 0x1, R3",

@@ -597,6 +597,9 @@ static inline i32 packed_value(u32 x, u32 k, u32 bits, u32 is_signed) {
     return is_signed ? as_signed(at_top) >> (32 - bits) : (i32)(at_top >> (32 - bits));
 }
 
+/* Whether a is the choice, as it is where both are equal. */
+static inline u32 is_first(i32 a, i32 b, u32 smaller) { return (u32)(smaller ? a <= b : a >= b); }
+
 static inline i32 choose_packed(i32 a, i32 b, u32 smaller) { return (u32)(a < b) == smaller ? a : b; }
 
 static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
@@ -606,9 +609,13 @@ static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
     SOURCE(c, 2);
     DESTINATION(d, 0);
     const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
-    u32 result[LANES];
+    u32 result[LANES], low = 0, high = 0;
     for (int l = 0; l < LANES; l++) {
         const u32 smaller = predicate(w, i->ps[0]) >> l & 1;
+        low |= is_first(packed_value(a[l], 0, bits, is_signed),
+                        packed_value(b[l], 0, bits, is_signed), smaller) << l;
+        high |= is_first(packed_value(a[l], 1, bits, is_signed),
+                         packed_value(b[l], 1, bits, is_signed), smaller) << l;
         result[l] = 0;
         for (u32 k = 0; k < 32 / bits; k++) {
             i32 x = packed_value(a[l], k, bits, is_signed), y = packed_value(b[l], k, bits, is_signed);
@@ -624,6 +631,8 @@ static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
         }
     }
     WRITE(m, d, result[l]);
+    set_predicate(w, i->pd[0], low, m);
+    set_predicate(w, i->pd[1], high, m);
 }
 
 /* Sums that stay in range: of a and b, or their difference with NEGATE_1, of aux bits each. */

@@ -566,12 +566,15 @@ MINMAX_TYPES = "U32 S32 U16x2 S16x2 U8x4 S8x4 RELU"
 @on_words("IMNMX", "UIMNMX", modifiers="U32 U64 S64")
 @on_words("VIMNMX", "UVIMNMX", modifiers=MINMAX_TYPES, since=90)
 def minimum_maximum(i: Instruction, to: Lowering) -> None:
-    """d, a, b, predicate: the smaller where it is true. Further predicates, which the newest
-    architectures print before and after, must be without effect."""
+    """d, [predicates out,] a, b, predicate: the smaller where it is true. The predicates out say
+    which halves are a's; further ones, which sm_120 prints, must be without effect."""
     before = list(takewhile(is_predicate, i.operands))
     d, *rest = i.operands[len(before) :]
     between = list(takewhile(is_predicate, rest))
-    ends_discarded(i, [*before, *between], to)
+    bits, _ = value_type(i)
+    if bits != 16 or "RELU" in i.modifiers:
+        ends_discarded(i, between, to)
+    ends_discarded(i, before, to)
     match rest[len(between) :]:
         case [a, b, p]:
             pass
@@ -579,11 +582,10 @@ def minimum_maximum(i: Instruction, to: Lowering) -> None:
             pass
         case _:
             return
-    bits, _ = value_type(i)
     if bits == 64:
         minmax64(i, to, d, (a, b), p)
     else:
-        minmax(i, to, d, (a, b), p, 0)
+        minmax(i, to, d, (a, b), p, 0, between)
 
 
 def minmax64(
@@ -610,7 +612,13 @@ def vimnmx3(i: Instruction, to: Lowering) -> None:
 
 
 def minmax(
-    i: Instruction, to: Lowering, d: Operand, values: Sequence[Operand], p: Operand, flags: int
+    i: Instruction,
+    to: Lowering,
+    d: Operand,
+    values: Sequence[Operand],
+    p: Operand,
+    flags: int,
+    outputs: Sequence[Operand] = (),
 ) -> None:
     bits, signed = value_type(i)
     if "RELU" in i.modifiers and not signed:
@@ -619,6 +627,7 @@ def minmax(
     to.emit(
         "MINMAX" if bits == 32 else "MINMAX_PACKED",
         d=[to.out(d)],
+        pd=[to.predicate_out(x) for x in outputs],
         s=[word(x) for x in values],
         ps=[to.predicate(p)],
         flags=flags | signed | flag(i, "RELU", MINMAX_RELU),
