@@ -172,7 +172,7 @@ static void op_F64_TO_F32(Worker *core, Warp *w, const Ins *i, u32 m) {
     narrow_to_f32(x, r);
     if (mode) set_rounding(ROUND_NEAREST);
     DESTINATION(d, 0);
-    COMPUTE(m, d, canonical(as_float(r[l])));
+    COMPUTE(m, d, r[l]); /* a NaN keeps its sign and the upper bits of its fraction */
 }
 
 static void op_TO_F64(Worker *core, Warp *w, const Ins *i, u32 m) {
