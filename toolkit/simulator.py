@@ -44,6 +44,8 @@ from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.signature import Declared, signature
 
+PERIOD = 8  # of the places in a sector at which a row of floats may begin
+
 Blocks = Literal["all", "representative"] | int
 
 # An hour of two cores: what runs longer hangs, as far as anyone will wait.
@@ -236,9 +238,9 @@ class Simulator:
     def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
         """The counts of a launch; `restore` undoes what executed blocks wrote."""
         everything = bound.geometry.blocks
-        if self.blocks == "all":
+        if self.blocks == "all" or (isinstance(self.blocks, int) and self.blocks >= everything):
             return self._count_all(bound)
-        chosen = places(bound.geometry.grid)
+        chosen = places(bound.geometry.grid, PERIOD)
         if isinstance(self.blocks, int):
             chosen = limited(chosen, self.blocks)
         members = [member for place in chosen for member in place.members]

@@ -28,9 +28,15 @@ class Place:
     members: tuple[int, ...]
 
 
-def places(grid: Grid) -> list[Place]:
-    """The places of a grid, each with its blocks to execute."""
-    return [_place(parts, grid) for parts in product(*(_parts(extent) for extent in grid))]
+def places(grid: Grid, period: int = 2) -> list[Place]:
+    """The places of a grid, each with its blocks to execute.
+
+    Of each axis of a place, blocks of every index modulo `period` are among them: 8 where nothing
+    is known of a kernel (rows of any length begin at one of 8 floats in a sector), 2 where tiles
+    are known to begin on sectors.
+    """
+    parts = product(*(_parts(extent) for extent in grid))
+    return [_place(of_place, grid, period) for of_place in parts]
 
 
 def _parts(extent: int) -> list[range]:
@@ -39,9 +45,9 @@ def _parts(extent: int) -> list[range]:
     return [part for part in cuts if len(part)]
 
 
-def _place(parts: Sequence[range], grid: Grid) -> Place:
+def _place(parts: Sequence[range], grid: Grid, period: int) -> Place:
     """Blocks along both diagonals of the place: its first, middle and last, and odd ones out."""
-    chosen = [_spread(part) for part in parts]
+    chosen = [_spread(part, period) for part in parts]
     most = max(map(len, chosen))
     diagonal = [tuple(picks[k % len(picks)] for picks in chosen) for k in range(most)]
     against = [
@@ -52,12 +58,14 @@ def _place(parts: Sequence[range], grid: Grid) -> Place:
     return Place(population=prod(map(len, parts)), members=tuple(members))
 
 
-def _spread(part: range) -> list[int]:
-    """The first of a part, one in its middle of the other parity, and the last."""
-    middle = part.start + len(part) // 2
-    if len(part) > 3 and middle % 2 == part.start % 2:
-        middle += 1
-    return sorted({part[0], min(middle, part[-1]), part[-1]})
+def _spread(part: range, period: int) -> list[int]:
+    """The first and the last of a part and, between them, one of each index modulo `period`."""
+    chosen = {part[0], part[-1]}
+    for k in range(1, period):
+        near = part.start + len(part) * k // period
+        at = near + (part.start + k - near) % period
+        chosen.add(at if at <= part[-1] else max(at - period, part[0]))
+    return sorted(chosen)
 
 
 def agree(counts: Sequence[NDArray[Any]]) -> bool:

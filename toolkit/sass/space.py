@@ -82,7 +82,7 @@ _SINCE_100 = BankLayout(
     grid=0x370,
     stack_pointer=0x37C,
     shared_window=None,
-    local_window=None,
+    local_window=0x2F8,
     constant_window=0x120,
 )
 

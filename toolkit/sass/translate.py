@@ -99,7 +99,7 @@ def bind(
     }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
     packed = pack_parameters(kernel, program.parameters, arguments, addresses)
-    local = program.local_bytes + STACK_BYTES if _uses_stack(program) else 0
+    local = _stack_bytes(program) if _uses_stack(program) else 0
     banks[0] = launch_bank(
         translated.linked.constant_banks.get(0, b""),
         packed,
@@ -162,3 +162,8 @@ def _memory_of_module(
 
 def _uses_stack(program: Program) -> bool:
     return program.local_bytes > 0 or any(i.opcode in ("LDL", "STL") for i in program.instructions)
+
+
+def _stack_bytes(program: Program) -> int:
+    """What a thread has of local memory: its stack begins at the end of it, aligned."""
+    return -(-(program.local_bytes + STACK_BYTES) // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT

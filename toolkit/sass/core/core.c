@@ -128,7 +128,7 @@ static void run_warp(Worker *c, Warp *w) {
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
-            if (current(w)->state != READY) return;
+            if (current(w)->state != READY) break;
         }
         if (left-- == 0) {
             c->budget -= SLICE;
@@ -249,6 +249,7 @@ static void note_deadlock(Worker *c) {
 static void run_warps(Worker *c) {
     for (;;) {
         for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) run_warp(c, &c->warps[k]);
+        if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
         if (c->fault.kind) return;
         if (open_barriers(c) || anyone_ready(c)) continue;
         note_deadlock(c);
