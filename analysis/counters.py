@@ -63,12 +63,15 @@ class InstructionCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Counter:
-    """A counter: its name at Nsight Compute, its class, what it counts, and how it is summed."""
+    """A counter: its name at Nsight Compute, its class, what it counts, and how it is summed.
+
+    `of` is None where it is no sum over instructions, but a model's word on the whole launch.
+    """
 
     name: str
     grade: CounterClass
     meaning: str
-    of: Callable[[InstructionCounts], int] = field(repr=False)
+    of: Callable[[InstructionCounts], int] | None = field(repr=False, default=None)
 
 
 def _memory(
@@ -163,13 +166,27 @@ def _conflicts(action: MemoryAction) -> Callable[[InstructionCounts], int]:
     return lambda i: wavefronts(i) - free(i)
 
 
+def _modelled() -> Iterable[Counter]:
+    for name, meaning in (
+        ("l1tex__m_xbar2l1tex_read_sectors", "32-byte sectors that L1 fetches from L2"),
+        ("lts__t_sectors_srcunit_tex_op_read", "32-byte sectors that SMs read from L2"),
+        ("lts__t_sectors_op_read", "32-byte sectors read at L2, between its partitions too"),
+        ("lts__t_sectors_op_write", "32-byte sectors written at L2, between its partitions too"),
+        ("dram__bytes_read", "bytes read from DRAM"),
+        ("dram__bytes_write", "bytes written to DRAM"),
+    ):
+        yield Counter(name=f"{name}.sum", grade="modelled", meaning=meaning)
+
+
 COUNTERS: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _counters()})
+MODELLED: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _modelled()})
+ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType({**COUNTERS, **MODELLED})
 
 
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
-    """The counters of a launch: every name in `COUNTERS`, zeros included."""
+    """The counters that instructions add up to: every name in `COUNTERS`, zeros included."""
     listed = tuple(instructions)
-    return {name: sum(map(counter.of, listed)) for name, counter in COUNTERS.items()}
+    return {name: sum(map(c.of, listed)) for name, c in COUNTERS.items() if c.of is not None}
 
 
 def by_line(

@@ -6,7 +6,7 @@ they were not obtained:
 - theory     closed forms: access counts, intensity, ceilings (this library, no execution)
 - simulated  counters of the machine code, executed on a CPU
 - predicted  a model's time
-- measured   samples of a clock, and the statistics of them
+- measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
 All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.
 """
@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.access import AccessCounts, Operand, Operation, Space
-from analysis.counters import MemoryAction, MemorySpace
+from analysis.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: hardware counters, scores and modelled traffic; files of 1 are read too
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -165,7 +165,8 @@ class Simulated:
 
     They are of the whole launch under Nsight Compute's names; `basis` says which blocks were
     executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
-    and `compiler` are of the machine code.
+    and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
+    them (`analysis.counters.MODELLED`) were obtained, None where there are none.
     """
 
     architecture: str
@@ -175,6 +176,62 @@ class Simulated:
     lines: tuple[LineCounters, ...]
     basis: str
     blocks_executed: int
+    traffic_basis: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedKernel:
+    """One kernel that a launch ran, as the profiler saw it: `name` demangled, sizes in bytes.
+
+    `tile` is the part of C that a block computes, (rows, columns), where the name of a library's
+    kernel says it.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    tile: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What the hardware counted of one launch under a profiler; no time is taken from that run.
+
+    `counters` are sums over `kernels` under Nsight Compute's names (a library may launch more than
+    one); `missing` were asked for, but this GPU or profiler does not have them. `caches` says what
+    L2 held at the start, `source` which profiler counted ("Nsight Compute 2025.3.1").
+    """
+
+    counters: dict[str, int]
+    kernels: tuple[CountedKernel, ...]
+    caches: Literal["flushed", "warm"]
+    source: str
+    missing: tuple[str, ...] = ()
+
+
+Verdict = Literal["equal", "within", "apart", "alone"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One counter of one launch by every grade that has it, and how far they are apart.
+
+    `ratio` is `simulated` over `measured` (or `theory` over `measured`, where nothing was
+    simulated; `simulated` over `theory`, where nothing was measured), None where that is 0 or one
+    grade is alone. `tolerance` is the distance of the ratio from 1 that the class allows.
+    """
+
+    counter: str
+    grade: CounterClass
+    theory: int | None
+    simulated: int | None
+    measured: int | None
+    ratio: float | None
+    tolerance: float
+    verdict: Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +319,8 @@ class Record:
     theory: Theory | None = None
     simulated: Simulated | None = None
     measured: Measured | None = None
+    counted: Counted | None = None
+    scores: tuple[Score, ...] = ()
     check: Check | None = None
 
 

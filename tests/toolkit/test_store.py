@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
-from analysis.result import Interval, Profile
+from analysis.result import SCHEMA_VERSION, Interval, Profile
 from toolkit.store import check_writable, load, save, write_atomically
 
 
@@ -36,7 +36,7 @@ def filled(kind: Any) -> Any:
         hints = get_type_hints(kind)
         values = {field.name: filled(hints[field.name]) for field in fields(kind) if field.init}
         if "schema_version" in values:
-            values["schema_version"] = 1
+            values["schema_version"] = SCHEMA_VERSION
         return kind(**values)  # type: ignore[operator]
     return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True}[kind]
 
@@ -100,7 +100,7 @@ def test_any_number_and_any_text_comes_back_equal(
 def test_the_file_is_readable_text(path: Path) -> None:
     save(PROFILE, path)
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert lines[1] == '  "schema_version": 1,'
+    assert lines[1] == f'  "schema_version": {SCHEMA_VERSION},'
     assert "32×32" in path.read_text(encoding="utf-8")
 
 
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
         ("[]", "it is no profile of this toolkit (it has no schema_version)"),
         ("1e999", "it is no profile of this toolkit"),
         ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
-        ('{"schema_version": 2}', "it was written by a newer version (schema 2, this one reads 1)"),
+        ('{"schema_version": 3}', "it was written by a newer version (schema 3, this one reads 2)"),
         ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
         ('{"schema_version": true}', "schema_version: it is True"),
         ('{"schema_version": 1.0}', "schema_version: it is 1.0"),
