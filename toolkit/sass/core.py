@@ -72,6 +72,18 @@ ALLOCATION = np.dtype(
     [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("reserved", "u4")]
 )
 
+# Sectors of a 128-byte line that a block reads, or a warp writes, for the first time.
+TOUCH = np.dtype(
+    [
+        ("line", "u8"),
+        ("block", "u8"),
+        ("step", "u4"),
+        ("warp", "u2"),
+        ("mask", "u1"),
+        ("kind", "u1"),
+    ]
+)
+
 
 class Bank(Structure):
     _fields_ = (("data", c_void_p), ("bytes", c_uint64))
@@ -97,6 +109,7 @@ class Launch(Structure):
         ("local_window", c_uint64),
         ("cancel", c_uint32),
         ("reserved", c_uint32),
+        ("most_touches", c_uint64),
     )
 
 
@@ -124,7 +137,7 @@ def library() -> ctypes.CDLL:
             continue
         loaded = ctypes.CDLL(str(path))
         if loaded.core_runs_here():
-            return _checked(_declared(loaded))
+            return _declared(_checked(loaded))
     raise UnavailableError(f"the simulator's native core was not built: {REMEDY} gemm-ladder")
 
 
@@ -138,10 +151,10 @@ def operations() -> dict[str, int]:
 
 def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 5)()
+    sizes = (c_uint32 * 6)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    if list(sizes) != [*here, ALLOCATION.itemsize]:
+    if list(sizes) != [*here, ALLOCATION.itemsize, TOUCH.itemsize]:
         raise UnavailableError(
             "the simulator's native core was built from other sources: python setup.py build_ext "
             "--inplace --force, or reinstall gemm-ladder"
@@ -160,13 +173,14 @@ def _built(flavour: str) -> Path | None:
 def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_operation_names.argtypes = [POINTER(c_uint32)]
     core.core_operation_names.restype = POINTER(c_char_p)
-    core.core_sizes.argtypes = [POINTER(c_uint32)]
     core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64]
     core.core_new_worker.restype = c_void_p
     core.core_run.argtypes = [c_void_p, c_uint64, c_uint64, c_uint64]
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
+    core.core_touches.argtypes = [c_void_p, POINTER(c_uint64)]
+    core.core_touches.restype = c_void_p
     core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
     core.core_probe.restype = c_uint32
     return core

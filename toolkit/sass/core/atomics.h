@@ -97,6 +97,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u32 stored = 0;
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
+    if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TOUCH_ATOMIC);
     if (space == SPACE_SHARED) {
         check_written(c, w, i, at, m);
         mark_written(c, i, at, m);
@@ -186,6 +187,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         }
         if (!resolve(c, w, &global, from, reading, SPACE_GLOBAL, 0, origin)) return;
         count_copy(c, &global, from, reading);
+        if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;

@@ -147,6 +147,7 @@ static void run_warp(Worker *c, Warp *w) {
         Count *count = &c->count[pc];
         u32 m = g->mask & predicate(w, i->guard);
         c->pc = pc;
+        w->steps++;
         if (g->again) {
             g->again = 0;
             count->reissued++;
@@ -207,6 +208,7 @@ static void start_warp(Worker *c, u32 index) {
     w->index = index;
     w->groups = 1;
     w->current = 0;
+    w->steps = 0;
     w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
     memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
     memset(w->p, 0, sizeof w->p);
@@ -225,6 +227,7 @@ static void start_block(Worker *c, u64 block) {
     memset(c->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
     memset(c->shared_written, 0, launch->shared_bytes);
     c->shared_unwritten = launch->shared_bytes - launch->shared_base;
+    if (c->trace) trace_block(c->trace);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 
@@ -268,6 +271,13 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[2] = sizeof(Launch);
     sizes[3] = sizeof(Fault);
     sizes[4] = sizeof(Allocation);
+    sizes[5] = sizeof(Touch);
+}
+
+EXPORT void core_free_worker(Worker *c) {
+    free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
+    free_trace(c->trace);
+    free(c);
 }
 
 /* A worker for `launch`, NULL where there is not enough memory. */
@@ -286,9 +296,10 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
     c->warps = calloc(warps, sizeof(Warp));
     c->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
     c->arena = malloc(warps * (registers + local) + 64);
-    if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena) {
-        free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
-        free(c);
+    if (launch->most_touches) c->trace = new_trace(launch->most_touches);
+    if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena ||
+        (launch->most_touches && !c->trace)) {
+        core_free_worker(c);
         return NULL;
     }
     c->shared_written = c->shared + launch->shared_bytes;
@@ -319,9 +330,10 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten_reads = c->unwritten_reads;
 }
 
-EXPORT void core_free_worker(Worker *c) {
-    free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
-    free(c);
+/* What was noted of the blocks so far, and how much; NULL where some of it was lost. */
+EXPORT const Touch *core_touches(const Worker *c, u64 *count) {
+    *count = c->trace ? c->trace->count : 0;
+    return c->trace && !c->trace->lost ? c->trace->touches : NULL;
 }
 
 /* Whether this build's instructions exist on this processor. */

@@ -118,7 +118,18 @@ typedef struct {
     u64 shared_window, local_window; /* generic addresses of the two spaces */
     volatile u32 cancel;
     u32 reserved;
+    u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
 } Launch;
+
+/* Sectors of one 128-byte line that a block reads, or a warp writes, for the first time. */
+typedef struct {
+    u64 line, block;
+    u32 step; /* instructions that the warp had executed */
+    u16 warp;
+    u8 mask, kind;
+} Touch;
+
+typedef struct Trace Trace;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 
@@ -143,6 +154,7 @@ typedef struct {
     u32 born, alive;
     u32 index;           /* in the block */
     u32 async_pending;
+    u32 steps;           /* instructions executed so far */
     u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
     u8 *local;           /* [LANES][local_bytes] */
 } Warp;
@@ -169,6 +181,7 @@ typedef struct {
     u64 unwritten_reads;   /* of shared memory */
     Fault unwritten;       /* the first of them */
     Fault fault;
+    Trace *trace;          /* NULL: nothing is noted */
     u8 *arena;             /* what was allocated for this worker */
 } Worker;
 

@@ -4,6 +4,10 @@
 
 #include "core.h"
 
+enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32 };
+
+#include "trace.h"
+
 /* Ins.flags of memory operations. */
 enum {
     ADDRESS_64 = 1,       /* s[0] is a register pair */
@@ -16,7 +20,6 @@ enum {
 };
 
 enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
-enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32 };
 
 /* The shape of an instruction's last request and what it cost, by the first lane's place in a
  * sector: most instructions repeat one shape all their life. */
@@ -389,6 +392,7 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
     if (space == SPACE_LOCAL) count_local(c, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
+    if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);
@@ -445,6 +449,11 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     u8 *at[LANES];
     IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
     add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
+    if (c->trace && space == SPACE_GLOBAL) {
+        u64 a[LANES];
+        for (int l = 0; l < LANES; l++) a[l] = first + (u64)(i64)(i32)memo->delta[l];
+        trace_request(c, w, a, i->width, m, (u32)is_store);
+    }
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);

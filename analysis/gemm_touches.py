@@ -1,0 +1,72 @@
+"""What the blocks of a tiled matrix product touch of A, B and C, for `analysis.traffic`.
+
+A block reads its rows of A and its columns of B from the first k to the last and writes its tile
+of C at the end. Pieces are parts along K of a row of blocks in A and of a column of blocks in B,
+and tiles of C.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.access import Tiling
+from analysis.geometry import ceil_div
+from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.traffic import SECTOR_BYTES, Floats, Touches
+
+# Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
+MOST_TOUCHES = 2_000_000
+FEWEST_PARTS, MOST_PARTS = 4, 32
+FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
+
+
+def gemm_touches(
+    tiling: Tiling, problem: Gemm, starts: Floats, *, rows_along_x: bool = False
+) -> Touches:
+    """The touches of every block; `starts` says when each begins, in lifetimes of a block.
+
+    `rows_along_x`: neighbouring blocks own neighbouring rows of C, not columns.
+    """
+    down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
+    block = np.arange(down * across)
+    if rows_along_x:
+        column, row = np.divmod(block, down)
+    else:
+        row, column = np.divmod(block, across)
+    begins = starts[: len(block)]
+    parts = _parts(len(block), problem.k)
+    part = np.arange(parts)
+    rows = np.minimum(tiling.block_m, problem.m - row * tiling.block_m)
+    columns = np.minimum(tiling.block_n, problem.n - column * tiling.block_n)
+    depth = problem.k / parts
+
+    def along_k(of_block: np.ndarray) -> np.ndarray:
+        return np.repeat(of_block, parts)
+
+    time = (begins[:, None] + (part + 0.5) / parts).ravel()
+    piece_of_a = (row[:, None] * parts + part).ravel()
+    piece_of_b = (down + column[:, None]) * parts + part
+    piece_of_c = (down + across) * parts + block
+    sectors_of_a = along_k(rows * _sectors(np.float64(problem.k), problem.k) / parts)
+    sectors_of_b = along_k(_sectors(columns, problem.n) * depth)
+    return Touches(
+        time=np.concatenate([time, time, begins + 1.0]),
+        piece=np.concatenate([piece_of_a, piece_of_b.ravel(), piece_of_c]),
+        block=np.concatenate([along_k(block), along_k(block), block]),
+        sectors=np.concatenate([sectors_of_a, sectors_of_b, rows * _sectors(columns, problem.n)]),
+        size=FLOAT_BYTES
+        * np.concatenate([along_k(rows * depth), along_k(columns * depth), 1.0 * rows * columns]),
+        is_write=np.concatenate([np.zeros(2 * len(time), bool), np.ones(len(block), bool)]),
+    )
+
+
+def _parts(blocks: int, k: int) -> int:
+    wanted = MOST_TOUCHES // (2 * blocks)
+    return max(1, min(max(FEWEST_PARTS, min(wanted, MOST_PARTS)), k // FLOATS_PER_SECTOR))
+
+
+def _sectors(floats: np.ndarray | np.float64, pitch: int) -> np.ndarray:
+    """Sectors of a run of floats in a row; rows of another pitch begin anywhere in a sector."""
+    if pitch % FLOATS_PER_SECTOR == 0:
+        return np.ceil(np.asarray(floats) / FLOATS_PER_SECTOR)
+    return (np.asarray(floats) + FLOATS_PER_SECTOR - 1) / FLOATS_PER_SECTOR

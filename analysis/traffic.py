@@ -1,0 +1,386 @@
+"""Traffic below L1, modelled: what SMs fetch from L2, what crosses L2, what DRAM gives and takes.
+
+The input are touches: which block fetches or writes which piece of memory, and when in its life.
+L1 keeps what a block fetched before, so a touch is what reaches L2. From there on:
+
+1. **Schedule.** Blocks start in the order of their index, as many at once as fit (`starts`).
+2. **Merging.** Where SMs that share a port of the crossbar fetch the same sector at the same time,
+   it is fetched once. That takes blocks in step, and they fall out of step (`in_step`).
+3. **Reuse.** Between two touches of a piece, others claim room in L2. How much is read off the
+   average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order
+   Theory of Locality, ASPLOS 2013); beyond the reach of L2 the piece has to come from DRAM again.
+4. **Partitions.** Where L2 has two halves, an SM reads through the near one. A sector whose home
+   is the far one crosses over once in its stay, and half of all writes do.
+5. **Writes** stay in L2 until others push them out; what is left at the end goes to DRAM later.
+
+`Caches` has the constants, each with what it was fitted on. They come from an H200; devices of
+other architectures get the same rules with nothing fitted. What the model leaves out, and how far
+it is from hardware, stands in docs/validation.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.devices import Device
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SECTOR_BYTES = 32
+MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
+FAR = 0.5  # of all sectors have their home in the far half of L2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caches:
+    """How the caches of a device behave. Sizes in bytes.
+
+    `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
+    that distance; `reach_width`: over so many the share falls from 73% to 27%. `both_sides`: the
+    room that a piece takes which SMs of both partitions read, over that of one which those of one
+    side read. `write_room`, `write_reach`: the room of a written piece beside read ones, and the
+    distance at which it has been written to DRAM, of which it takes `dirty_room` per byte.
+    `merging_sms` share a port of the crossbar, 1 where none do.
+    """
+
+    partitions: int
+    merging_sms: int
+    read_reach: float
+    reach_width: float
+    both_sides: float
+    write_room: float
+    write_reach: float
+    dirty_room: float
+
+
+# Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
+# gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten; the rooms
+# are fitted on DRAM traffic of the ladder at 2048 and 3072. Merging: eight SMs that read the same
+# 40 MiB in step fetched 2.1 to 2.4 sectors for each; six SMs are a CPC of Hopper.
+_READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 33 / 60
+_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM = 1.19, 2.0, 1.29
+_CPC_SMS = 6
+
+# Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
+# (whitepapers), "L2 cache"; others are not described so.
+_TWO_PARTITIONS = ((8, 0), (9, 0), (10, 0))
+
+
+def caches_of(device: Device) -> Caches:
+    """The constants for a device; only those of compute capability 9.0 were fitted."""
+    two = device.compute_capability in _TWO_PARTITIONS
+    reach = _READ_REACH if two else 1.0  # a half keeps copies of the other's lines
+    return Caches(
+        partitions=2 if two else 1,
+        merging_sms=_CPC_SMS if device.compute_capability == (9, 0) else 1,
+        read_reach=reach * device.l2_bytes,
+        reach_width=_REACH_WIDTH * device.l2_bytes,
+        both_sides=_BOTH_SIDES if two else 1.0,
+        write_room=_WRITE_ROOM if two else 1.0,
+        write_reach=(_WRITE_REACH if two else 1.0) * device.l2_bytes,
+        dirty_room=_DIRTY_ROOM if two else 1.0,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Touches:
+    """What blocks touch of memory below L1: arrays of one length, in any order.
+
+    `time` is in lifetimes of a block since the launch began, `piece` numbers the pieces from 0,
+    `block` is the linear index of who touches. The block moves `sectors`; the piece is `size`
+    bytes large, the same in all of its touches. `is_write` tells stores from loads.
+    """
+
+    time: Floats
+    piece: Integers
+    block: Integers
+    sectors: Floats
+    size: Floats
+    is_write: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Sectors (32 bytes) and bytes of a launch below L1, as a model has them.
+
+    `fetched_sectors` come into L1; `merged_sectors` of them are left where SMs fetched together;
+    `l2_read_sectors` and `l2_write_sectors` count what crosses between partitions again.
+    """
+
+    fetched_sectors: float
+    merged_sectors: float
+    l2_read_sectors: float
+    l2_write_sectors: float
+    dram_read_bytes: float
+    dram_write_bytes: float
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Under Nsight Compute's names: those of `analysis.counters.MODELLED`."""
+        return {
+            "l1tex__m_xbar2l1tex_read_sectors.sum": round(self.fetched_sectors),
+            "lts__t_sectors_srcunit_tex_op_read.sum": round(self.merged_sectors),
+            "lts__t_sectors_op_read.sum": round(self.l2_read_sectors),
+            "lts__t_sectors_op_write.sum": round(self.l2_write_sectors),
+            "dram__bytes_read.sum": round(self.dram_read_bytes),
+            "dram__bytes_write.sum": round(self.dram_write_bytes),
+        }
+
+
+# When blocks run.
+
+# A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
+# fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
+# warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200.
+BUSY_ALONE_THREADS = 512
+
+
+def starts(blocks: int, device: Device, blocks_per_sm: int, threads_per_block: int) -> Floats:
+    """When each block begins, in lifetimes of a block.
+
+    In waves of all SMs' blocks, or, where a block keeps an SM busy alone, in as many smaller
+    waves, evenly apart.
+    """
+    index = np.arange(blocks)
+    if threads_per_block >= BUSY_ALONE_THREADS:
+        return (index // device.sm_count) / blocks_per_sm
+    return (index // (device.sm_count * blocks_per_sm)).astype(np.float64)
+
+
+# In how many steps blocks fall out of step: fitted on the sectors that SMs of an H200 read from L2
+# in the ladder at 512 to 8192, K being the steps.
+STEPS_WITH_BARRIERS = 3000.0
+STEPS_WITHOUT = 450.0  # warps of a block drift apart themselves
+STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
+WIDE_BYTES = 16  # of a load: a phase's loads are then over in a quarter of the time
+WIDE_GAIN = 2.0
+
+
+def in_step(steps: float, *, has_barriers: bool, is_alone: bool, bytes_per_lane: int = 4) -> float:
+    """The share of simultaneous fetches that still meet, over blocks of so many steps."""
+    if is_alone:
+        within = STEPS_ALONE
+    elif has_barriers:
+        within = STEPS_WITH_BARRIERS * (WIDE_GAIN if bytes_per_lane >= WIDE_BYTES else 1.0)
+    else:
+        within = STEPS_WITHOUT
+    return float(np.exp(-steps / within))
+
+
+# Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
+# there. The shares were seen in the ladder's 2D-coarsened rung on an H200, with matrices that
+# exceed L2, and with smaller ones.
+MERGED_WHERE_L2_IS_FULL, MERGED_ELSE = 0.34, 0.07
+
+
+def merged_stores(sectors: float, distinct: float, bytes_: float, device: Device) -> float:
+    """The sectors that stores send to L2.
+
+    `sectors` is their count at L1, `distinct` how many it would be if each warp wrote each sector
+    once, `bytes_` what the launch touches in all.
+    """
+    share = MERGED_WHERE_L2_IS_FULL if bytes_ > device.l2_bytes else MERGED_ELSE
+    return sectors - share * max(0.0, sectors - distinct)
+
+
+# The model.
+
+
+def traffic(
+    touches: Touches, device: Device, *, in_step: float, written_sectors: float | None = None
+) -> Traffic:
+    """The traffic of a launch's touches on a device.
+
+    `in_step` is the share of simultaneous fetches that meet; `written_sectors` come from L1 (as
+    many as are touched, where not given).
+    """
+    caches = caches_of(device)
+    fetched = float(touches.sectors[~touches.is_write].sum())
+    merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
+    visits = _visits(touches)
+    reuse = _reuse(visits.piece)
+    missed = _missed(visits, reuse, caches)
+    crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
+    if written_sectors is None:
+        written_sectors = float(touches.sectors[touches.is_write].sum())
+    return Traffic(
+        fetched_sectors=fetched,
+        merged_sectors=merged,
+        l2_read_sectors=merged + crossing,
+        l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
+        dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
+        dram_write_bytes=_written_back(visits, reuse, caches),
+    )
+
+
+def _mergeable(touches: Touches, sms: int, group: int) -> float:
+    """Sectors of reads that SMs of one group fetch at the moment at which another of it does."""
+    if group == 1:
+        return 0.0
+    reads = np.flatnonzero(~touches.is_write)
+    moment = np.rint(touches.time[reads] * MOMENTS).astype(np.int64)
+    groups = touches.block[reads] % sms // group
+    pieces = int(touches.piece.max(initial=0)) + 1
+    key = (moment * pieces + touches.piece[reads]) * sms + groups
+    _, first = np.unique(key, return_index=True)
+    sectors = touches.sectors[reads]
+    return float(sectors.sum() - sectors[first].sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Visits:
+    """Touches in order of time, those of one piece at one moment in one; `readers` of each."""
+
+    piece: Integers
+    size: Floats
+    readers: Integers
+    is_write: NDArray[np.bool_]
+    pieces: int
+
+    @property
+    def sizes(self) -> Floats:
+        """Bytes of each piece."""
+        found = np.zeros(self.pieces)
+        found[self.piece] = self.size
+        return found
+
+
+def _visits(touches: Touches) -> _Visits:
+    order = np.argsort(touches.time, kind="stable")
+    piece = touches.piece[order]
+    pieces = int(piece.max(initial=0)) + 1
+    moment = np.rint(touches.time[order] * MOMENTS).astype(np.int64)
+    _, first, readers = np.unique(moment * pieces + piece, return_index=True, return_counts=True)
+    in_time = np.argsort(first)
+    chosen = first[in_time]
+    return _Visits(
+        piece=piece[chosen],
+        size=touches.size[order][chosen],
+        readers=readers[in_time],
+        is_write=touches.is_write[order][chosen],
+        pieces=pieces,
+    )
+
+
+def _beyond(distance: Floats, reach: float, width: float) -> Floats:
+    """The share of pieces that have left a cache after so many bytes of others."""
+    found: Floats = 1 / (1 + np.exp(-np.clip((distance - reach) / width, -50, 50)))
+    return found
+
+
+ROUNDS = 6  # after which the shares below have settled within a percent
+
+
+def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
+    """The share of each visit's piece that L2 does not have: 1 at the first, 0 of a write.
+
+    How much room a piece takes depends on how many read it while it stays, and how long it stays
+    on the room that all take: found round by round.
+    """
+    sizes = visits.sizes
+    written = np.zeros(visits.pieces, dtype=bool)
+    written[visits.piece[visits.is_write]] = True
+    room = np.where(written, caches.write_room, 1.0)
+    readers = np.bincount(visits.piece, weights=visits.readers, minlength=visits.pieces)
+    gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
+    for _ in range(ROUNDS):
+        distance = reuse.footprint(sizes * room)(gap)
+        share = _beyond(distance, caches.read_reach, caches.reach_width)
+        missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, share, 1.0))
+        stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
+        readers_per_stay = np.maximum(readers / np.maximum(stays, 1.0), 1.0)
+        on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
+        of_read = 1 + (caches.both_sides - 1) * on_both_sides
+        room = np.where(written, caches.write_room, of_read)
+    return missed
+
+
+def _written_back(visits: _Visits, reuse: _Reuse, caches: Caches) -> float:
+    """Bytes that reach DRAM before the launch ends: those followed by enough others."""
+    rooms = np.full(visits.pieces, caches.both_sides)
+    rooms[visits.piece[visits.is_write]] = caches.dirty_room
+    last = reuse.last[visits.is_write[reuse.last]]
+    distance = reuse.footprint(visits.sizes * rooms)(len(visits.piece) - 1 - last)
+    gone = _beyond(distance, caches.write_reach, caches.reach_width)
+    return float((gone * visits.size[last]).sum())
+
+
+def _crossing(visits: _Visits, missed: Floats) -> float:
+    """Sectors that reads bring over from the far partition.
+
+    A sector crosses in a stay if any of its readers is on the far side: one reader is with
+    probability 1/2, n are with 1 - 2^-n.
+    """
+    order = np.argsort(visits.piece, kind="stable")
+    is_first = np.diff(visits.piece[order], prepend=-1) != 0
+    begins = np.flatnonzero(is_first)
+    lengths = np.diff(begins, append=len(order))
+    near = np.ones(len(begins))  # the share that no reader has brought over in this stay
+    crossing = 0.0
+    for turn in range(int(lengths.max(initial=0))):
+        here = np.flatnonzero(lengths > turn)
+        visit = order[begins[here] + turn]
+        unread = missed[visit] + (1 - missed[visit]) * near[here]
+        alone = 2.0 ** -visits.readers[visit].astype(np.float64)
+        reads = ~visits.is_write[visit]
+        crossing += float((unread * (1 - alone) * visits.size[visit])[reads].sum()) / SECTOR_BYTES
+        near[here] = np.where(reads, unread * alone, near[here])
+    return crossing
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reuse:
+    """Each visit's previous one (-1: none), each piece's last, and the gaps between visits.
+
+    Gaps are in order of length; `absent` is the piece that each of them is without.
+    """
+
+    previous: Integers
+    last: Integers
+    lengths: Floats
+    absent: Integers
+
+    def footprint(self, weights: Floats) -> Callable[[Integers], Floats]:
+        """The average weight of what is visited in a window of so many visits.
+
+        It is the mean over all windows of that length: all weight less that of absent pieces, and
+        a gap of g visits without a piece holds g - w + 1 windows of w.
+        """
+        n, absent = len(self.previous), weights[self.absent]
+        # sums over gaps at least so long
+        weight_from = np.append(np.cumsum(absent[::-1])[::-1], 0.0)
+        length_from = np.append(np.cumsum((absent * self.lengths)[::-1])[::-1], 0.0)
+        everything = float(weights.sum())
+
+        def footprint(window: Integers) -> Floats:
+            at = np.searchsorted(self.lengths, window, side="right")
+            missing = length_from[at] - weight_from[at] * (window - 1)
+            found: Floats = everything - missing / np.maximum(n - window + 1, 1)
+            return found
+
+        return footprint
+
+
+def _reuse(piece: Integers) -> _Reuse:
+    n = len(piece)
+    order = np.argsort(piece, kind="stable")
+    is_first = np.diff(piece[order], prepend=-1) != 0
+    previous = np.full(n, -1)
+    previous[order[1:]] = np.where(is_first[1:], -1, order[:-1])
+    last = order[np.append(is_first[1:], True)] if n else order
+    first = order[is_first]
+    again = np.flatnonzero(previous >= 0)
+    gaps = np.concatenate([first, n - 1 - last, again - previous[again] - 1])
+    by_length = np.argsort(gaps)
+    return _Reuse(
+        previous=previous,
+        last=last,
+        lengths=gaps[by_length].astype(np.float64),
+        absent=piece[np.concatenate([first, last, again])][by_length],
+    )
