@@ -15,7 +15,7 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic import SECTOR_BYTES, Floats, Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
-MOST_TOUCHES = 2_000_000
+MOST_TOUCHES = 500_000
 FEWEST_PARTS, MOST_PARTS = 4, 32
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,17 +173,21 @@ def in_step(steps: float, *, has_barriers: bool, is_alone: bool, bytes_per_lane:
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
-# there. The shares were seen in the ladder's 2D-coarsened rung on an H200, with matrices that
-# exceed L2, and with smaller ones.
+# there. The shares were seen in the ladder's 2D-coarsened rung (4 bytes per lane) on an H200, with
+# matrices that exceed L2, and with smaller ones; 16 bytes per lane, in its vectorized rung, never.
 MERGED_WHERE_L2_IS_FULL, MERGED_ELSE = 0.34, 0.07
 
 
-def merged_stores(sectors: float, distinct: float, bytes_: float, device: Device) -> float:
+def merged_stores(
+    sectors: float, distinct: float, bytes_: float, device: Device, *, bytes_per_lane: int
+) -> float:
     """The sectors that stores send to L2.
 
     `sectors` is their count at L1, `distinct` how many it would be if each warp wrote each sector
     once, `bytes_` what the launch touches in all.
     """
+    if bytes_per_lane >= WIDE_BYTES:
+        return sectors
     share = MERGED_WHERE_L2_IS_FULL if bytes_ > device.l2_bytes else MERGED_ELSE
     return sectors - share * max(0.0, sectors - distinct)
 

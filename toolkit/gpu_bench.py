@@ -34,7 +34,7 @@ from toolkit.records import (
     with_resources,
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
-from toolkit.simulated_ladder import LadderSimulator
+from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -266,6 +266,7 @@ class _Stage:
 
     def __init__(self, gpu: Gpu, workload: Workload) -> None:
         self._gpu = gpu
+        self.device = gpu.device
         self.workload = workload
         self.reference: Reference = workload.reference()
         self.simulator = LadderSimulator(workload)
@@ -298,7 +299,7 @@ class _Stage:
 def _with_counters(record: Record, selection: Selection, cubin: Cubin, stage: _Stage) -> Record:
     """The record with the simulator's counters; a note where it cannot, or computes otherwise."""
     try:
-        found = stage.simulator.simulate(cubin, selection)
+        found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
     except ToolkitError as error:
         return replace(record, notes=(*record.notes, f"not simulated: {error}"))
     if not found.check.passed:

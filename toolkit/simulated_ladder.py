@@ -27,20 +27,24 @@ from numpy.typing import NDArray
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
 from analysis.counters import InstructionCounts, by_line, totals
+from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
+from analysis.gemm_touches import gemm_touches
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Check, LineCounters, Simulated
+from analysis.result import Check, LineCounters, Record, Simulated
+from analysis.traffic import in_step, merged_stores, starts, traffic
 from kernels.registry import Parameters, Selection, Variant
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
 from toolkit.host import available_bytes
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import Bound, FaultError, run_blocks
+from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
@@ -61,7 +65,27 @@ INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its 
 # make up to four such steps, or short phases, one iteration.
 STEPS_AND_SECTORS = 32
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
+STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+TRAFFIC_BASIS = (
+    "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
+    "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
+)
 POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residence:
+    """Where a rung would run, and how many of its blocks at a time on one SM."""
+
+    device: Device
+    blocks_per_sm: int
+
+
+def residence(record: Record, device: Device) -> Residence | None:
+    """That of a record's launch on `device`, None where its occupancy is not known."""
+    if record.occupancy is None:
+        return None
+    return Residence(device=device, blocks_per_sm=record.occupancy.blocks_per_sm)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +107,18 @@ class LadderSimulator:
         self._matrices: dict[Gemm, tuple[Matrix, Matrix]] = {}
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
-    def simulate(self, cubin: Cubin, selection: Selection) -> Simulation:
+    def simulate(
+        self, cubin: Cubin, selection: Selection, residence: Residence | None = None
+    ) -> Simulation:
         """The counters and the verdict of one rung.
 
-        Raises UnsupportedError for machine code that the simulator does not know, LaunchError
-        where the kernel faults, ShapeError where there is not enough memory or time.
+        Where its `residence` is known, the traffic below L1 is modelled too. Raises
+        UnsupportedError for machine code that the simulator does not know, LaunchError where the
+        kernel faults, ShapeError where there is not enough memory or time.
         """
         variant = selection.variant
         assert isinstance(variant, Variant)
-        return _Rung(self, cubin, variant, selection.parameters).simulate()
+        return _Rung(self, cubin, variant, selection.parameters, residence).simulate()
 
     def at(self, k: int) -> Workload:
         """The workload with another K, the same but for it."""
@@ -122,11 +149,15 @@ class LadderSimulator:
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """What blocks did at one K: the counts of each group's members, and verdicts on their tiles."""
+    """What blocks did at one K: the counts of each group's members, and verdicts on their tiles.
+
+    `below` is what the first member of each group asked of L2.
+    """
 
     k: int
     groups: Sequence[Sequence[Counts]]
     verdicts: Sequence[Check]
+    below: Sequence[Below] = ()
 
     @property
     def blocks(self) -> int:
@@ -142,9 +173,15 @@ class _Rung:
     """One rung with its parameters, its machine code and its grid."""
 
     def __init__(
-        self, ladder: LadderSimulator, cubin: Cubin, variant: Variant, parameters: Parameters
+        self,
+        ladder: LadderSimulator,
+        cubin: Cubin,
+        variant: Variant,
+        parameters: Parameters,
+        residence: Residence | None,
     ) -> None:
         self.ladder, self.variant, self.parameters = ladder, variant, parameters
+        self.residence = residence
         self.problem = ladder.workload.problem
         self.executed = variant.executed(self.problem)
         self.geometry = variant.geometry(parameters, self.executed)
@@ -182,7 +219,11 @@ class _Rung:
         if not all(agree([at_k[n], counts]) for n, (counts,) in proofs):
             return None
         return self._simulation(
-            total, runs[0], self._basis_of(runs, anchored), self._verdict([anchored, *runs])
+            total,
+            runs[0],
+            self._basis_of(runs, anchored),
+            self._verdict([anchored, *runs]),
+            self._below_along_k(runs),
         )
 
     def _anchors(self) -> list[int]:
@@ -204,7 +245,8 @@ class _Rung:
         for population, counts in zip(populations, run.groups, strict=True):
             add(total, counts[0], population)
         basis = f"{self._of_blocks(run.blocks)} executed{reason}{self._others(run.blocks)}{note}"
-        return self._simulation(total, run, basis, self._verdict([run]))
+        below = summed(run.below, populations)
+        return self._simulation(total, run, basis, self._verdict([run]), below)
 
     def _all_blocks(self) -> _Run:
         blocks = self.geometry.blocks
@@ -219,21 +261,26 @@ class _Rung:
         """Run groups of blocks at K = k and look at what they wrote."""
         blocks = [block for group in groups for block in group]
         if not blocks:
-            return _Run(k=k, groups=(), verdicts=())
+            return _Run(k=k, groups=(), verdicts=(), below=())
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         shape = replace(self.executed, k=k)
         a, b = self.ladder.matrices(workload, shape)
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
         bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
-        counts = iter(self._run(bound, blocks))
+        if self.residence is not None:
+            bound = replace(bound, most_touches=MOST_TOUCHES)
+        ran = iter(self._run(bound, blocks))
+        of_groups = [[next(ran) for _ in group] for group in groups]
+        touches = [of_group[0].touches for of_group in of_groups]
         return _Run(
             k=k,
-            groups=[[next(counts) for _ in group] for group in groups],
+            groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=self._verdicts(workload, c, tiles),
+            below=[below(noted) for noted in touches if noted is not None],
         )
 
-    def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Counts]:
+    def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Run]:
         done = 0
 
         def advance(finished: int) -> None:
@@ -242,10 +289,9 @@ class _Rung:
             self.ladder.advance(done, len(blocks))
 
         try:
-            runs = run_blocks(bound, [range(b, b + 1) for b in blocks], advance=advance)
+            return run_blocks(bound, [range(b, b + 1) for b in blocks], advance=advance)
         except FaultError as error:
             raise LaunchError(describe(error.fault, self.translated, bound)) from None
-        return [run.counts for run in runs]
 
     def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
@@ -254,6 +300,53 @@ class _Rung:
         owned = [tile for tile in inside if all(tile)]
         references = self.ladder.references(workload, owned)
         return [references[tile].check(c) for tile in owned]
+
+    # Below L1.
+
+    def _below_along_k(self, runs: Sequence[_Run]) -> Below | None:
+        """What all blocks ask of L2 at K, on the line through the first two values of K."""
+        populations = [place_.population for place_ in self.places]
+        low, high = (summed(run.below, populations) for run in runs[:2])
+        if low is None or high is None:
+            return None
+        steps = (self.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
+        return Below(
+            read=low.read + steps * (high.read - low.read),
+            written=low.written + steps * (high.written - low.written),
+        )
+
+    def _traffic(self, counters: Mapping[str, int], asked: Below | None) -> dict[str, int]:
+        """The modelled counters, none where the device or what blocks ask of L2 is not known."""
+        if asked is None or self.residence is None:
+            return {}
+        device, tiling = self.residence.device, self.variant.tiling(self.parameters)
+        blocks, threads = self.geometry.blocks, self.geometry.threads_per_block
+        width_bytes = FLOAT_BYTES * tiling.global_width
+        touches = gemm_touches(
+            tiling,
+            self.executed,
+            starts(blocks, device, self.residence.blocks_per_sm, threads),
+            rows_along_x=self.variant.rows_along_x,
+        )
+        reads = ~touches.is_write
+        scale = np.where(reads, asked.read / touches.sectors[reads].sum(), 1.0)
+        return traffic(
+            replace(touches, sectors=scale * touches.sectors),
+            device,
+            in_step=in_step(
+                self.executed.k,
+                has_barriers=tiling.block_k is not None,
+                is_alone=blocks <= device.sm_count,
+                bytes_per_lane=width_bytes,
+            ),
+            written_sectors=merged_stores(
+                counters[STORED_SECTORS],
+                asked.written,
+                self.executed.matrix_bytes,
+                device,
+                bytes_per_lane=width_bytes,
+            ),
+        ).counters
 
     # What is said of it.
 
@@ -293,18 +386,23 @@ class _Rung:
             return "the one block"
         return f"{'all' if executed == everything else f'{executed:,} of'} {everything:,} blocks"
 
-    def _simulation(self, counts: Counts, run: _Run, basis: str, check: Check) -> Simulation:
+    def _simulation(
+        self, counts: Counts, run: _Run, basis: str, check: Check, asked: Below | None
+    ) -> Simulation:
         instructions = instruction_counts(self.translated, counts)
         cubin = self.translated.cubin
+        counters = totals(instructions)
+        modelled = self._traffic(counters, asked)
         return Simulation(
             simulated=Simulated(
                 architecture=cubin.architecture,
                 compiler=cubin.compiler,
-                counters=totals(instructions),
+                counters=counters | modelled,
                 accesses=machine_accesses(instructions),
                 lines=line_counters(instructions, self.variant),
                 basis=basis,
                 blocks_executed=run.blocks,
+                traffic_basis=TRAFFIC_BASIS if modelled else None,
             ),
             check=check,
         )
@@ -362,6 +460,17 @@ def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
             return None
         found[name] = on_line(k)
     return found
+
+
+def summed(found: Sequence[Below], populations: Sequence[int]) -> Below | None:
+    """What all blocks ask of L2, those of each place like its first; None where one is missing."""
+    if len(found) != len(populations) or not found:
+        return None
+    pairs = list(zip(found, populations, strict=True))
+    return Below(
+        read=sum(one.read * times for one, times in pairs),
+        written=sum(one.written * times for one, times in pairs),
+    )
 
 
 def add(total: Counts, counts: Counts, times: int) -> None:

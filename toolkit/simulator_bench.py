@@ -11,7 +11,7 @@ from kernels.registry import Selection
 from toolkit.compile import Cubin
 from toolkit.progress import Progress
 from toolkit.records import failed, with_simulation
-from toolkit.simulated_ladder import LadderSimulator
+from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.theory_bench import TheoryBench
 from toolkit.workload import Workload
 
@@ -40,7 +40,7 @@ class SimulatorBench(TheoryBench):
             f"{selection.label}: {done} of {of} blocks"
         )
         try:
-            found = self._ladder.simulate(cubin, selection)
+            found = self._ladder.simulate(cubin, selection, residence(record, self.device))
         except (ShapeError, UnavailableError, UnsupportedError) as error:
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         except ToolkitError as error:

@@ -61,6 +61,7 @@ class Bound:
     shared_bytes: int
     local_bytes: int
     in_order: bool  # blocks one after the other: their atomics then always meet in one order
+    most_touches: int = 0  # to note of each worker's blocks; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +93,16 @@ class FaultError(LaunchError):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What came of some blocks: counts per instruction, and reads of unwritten shared memory."""
+    """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
+
+    `touches` are what each block touched of global memory (`core.TOUCH`), None where that was not
+    asked for or was more than the bound launch allows.
+    """
 
     counts: NDArray[Any]
     unwritten_reads: int
     first_unwritten: Fault | None
+    touches: NDArray[Any] | None = None
 
 
 def run_blocks(
@@ -149,6 +155,7 @@ def _run_range(
     try:
         _drive(launch, handles, chosen, advance)
         faults = [_faults(handle) for handle in handles]
+        touches = _touches(handles) if bound.most_touches else None
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
@@ -160,7 +167,21 @@ def _run_range(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, _, reads in faults),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
+        touches=touches,
     )
+
+
+def _touches(handles: Sequence[int]) -> NDArray[Any] | None:
+    """A copy of what the workers noted, None where one of them lost some."""
+    found = []
+    for handle in handles:
+        count = ctypes.c_uint64()
+        address = core.library().core_touches(handle, ctypes.byref(count))
+        if address is None:
+            return None
+        size = count.value * core.TOUCH.itemsize
+        found.append(np.frombuffer(ctypes.string_at(address, size), dtype=core.TOUCH))
+    return np.concatenate(found)
 
 
 def _total(counts: NDArray[Any]) -> NDArray[Any]:
@@ -269,6 +290,7 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         first_ur=bound.lowered.first_uniform,
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
+        most_touches=bound.most_touches,
     )
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
