@@ -32,7 +32,8 @@ class Call:
     """A launch as it was asked for; everything is checked but what the compiler knows.
 
     `text` is the source's, None of machine code. `written` are the arguments as they were given,
-    `arguments` what they mean. `device` is the one that was named, else one of the architecture.
+    `arguments` what they mean. `device` is the one that was named, else one of the architecture;
+    where it was named, `models_traffic` below L1 for it.
     `saves` maps positions of buffers among the arguments to files.
     """
 
@@ -46,6 +47,7 @@ class Call:
     arguments: Sequence[Buffer | np.generic]
     arch: str
     device: Device | None
+    models_traffic: bool
     defines: Mapping[str, str]
     options: Sequence[str]
     blocks: Literal["all", "representative"] | int
@@ -68,6 +70,7 @@ class Call:
             blocks=self.blocks,
             max_instructions=self.max_instructions,
             advance=advance,
+            device=self.device if self.models_traffic else None,
         )
         return Simulated(call=self, execution=execution)
 
@@ -132,6 +135,7 @@ def parse_call(
         arguments=parsed,
         arch=chosen_arch,
         device=chosen_device,
+        models_traffic=device is not None,
         defines=dict(map(_define, defines)),
         options=("-lineinfo", *options),
         blocks=_blocks(blocks),

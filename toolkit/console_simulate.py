@@ -16,7 +16,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 import toolkit
-from analysis.counters import COUNTERS, InstructionCounts
+from analysis.counters import ALL_COUNTERS, MODELLED, InstructionCounts
 from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.occupancy import occupancy
 from reports import text
@@ -34,6 +34,7 @@ WASTEFUL, UNCOALESCED = 1.25, 2.0
 NEGLIGIBLE = 0.02  # of the wavefronts, or of the branches: nobody would look for these
 
 SPACES = ("global", "shared", "local", "generic")
+BELOW_L1 = "L2 and DRAM"
 
 FROM_WIDTH_OF_NAMES = 116
 
@@ -107,6 +108,8 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     if any(isinstance(item, Buffer) and item.fill == "random" for item in call.arguments):
         yield f"  random content: --seed {call.seed} repeats it"
     yield f"  {execution.basis}{_speed(call, execution)}"
+    if execution.traffic_basis:
+        yield f"  L2 and DRAM: {execution.traffic_basis}"
     static, dynamic = resources.static_shared_bytes, call.dynamic_shared_bytes
     shared = [f"{text.size(static)} static"] * bool(static)
     shared += [f"{text.size(dynamic)} dynamic"] * bool(dynamic)
@@ -168,7 +171,7 @@ def _counters_table(execution: Execution) -> Table:
     if with_names:
         table.add_column("[dim]at Nsight Compute[/]", no_wrap=True)
     rows = [*_counted(execution), *_not_named(execution)]
-    for group in ("instructions", *(f"{space} memory" for space in SPACES)):
+    for group in ("instructions", *(f"{space} memory" for space in SPACES), BELOW_L1):
         of_group = [row for row in rows if row.group == group]
         if of_group:
             table.add_row(f"[bold]{group}[/]")
@@ -199,8 +202,10 @@ def _counted(execution: Execution) -> Iterator[_Row]:
     for name, value in execution.counters.items():
         if not value:
             continue
-        counter = COUNTERS[name]
+        counter = ALL_COUNTERS[name]
         group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
+        if name in MODELLED:
+            group = BELOW_L1
         grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
         yield _Row(group=group, meaning=f"{counter.meaning}{grade}", value=f"{value:,}", name=name)
         if name in metrics:
@@ -429,6 +434,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "seed": call.seed,
         "resources": asdict(execution.resources),
         "basis": execution.basis,
+        "traffic_basis": execution.traffic_basis,
         "executed_blocks": execution.executed_blocks,
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,

@@ -49,7 +49,8 @@ class Execution:
     `outputs` are the array arguments, in their order, as the launch left them. `counters` are
     raw integers under Nsight Compute's names and `instructions` the same facts for each machine
     instruction, in order of address; `basis` says how they were obtained: a simulation that took
-    `simulation_s` executed `executed_blocks` of the grid. `samples_s` are times of repeated
+    `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same for the
+    modelled counters of L2 and DRAM. `samples_s` are times of repeated
     launches. Each is empty where it was not collected. `cubin` is the machine code that ran;
     `notes` are for the reader: what was done otherwise than asked, what looks wrong.
     """
@@ -59,6 +60,7 @@ class Execution:
     counters: Mapping[str, int] = field(default_factory=dict)
     instructions: tuple[InstructionCounts, ...] = ()
     basis: str | None = None
+    traffic_basis: str | None = None
     samples_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     cubin: Cubin | None = field(default=None, repr=False)

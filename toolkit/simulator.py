@@ -23,10 +23,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import totals
-from analysis.devices import nearest_compilable
+from analysis.counters import InstructionCounts, totals
+from analysis.devices import Device, find_device, nearest_compilable
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
+from analysis.occupancy import occupancy
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
 from toolkit.executor import Argument, Execution, Launch, read_source, three
@@ -41,6 +42,7 @@ from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.touched import MOST_TOUCHES, traffic_of
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.signature import Declared, signature
 
@@ -69,6 +71,7 @@ def simulate(
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
     advance: Advance | None = None,
+    device: Device | str | None = None,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
@@ -84,6 +87,10 @@ def simulate(
     of each place. `basis` of the result says what that means for the counters; with fewer than
     all blocks, `outputs` hold what the executed ones wrote.
 
+    `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
+    counters of `analysis.counters.MODELLED`, and `traffic_basis` says how they were obtained, or
+    why not. It does not choose `arch`.
+
     `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
     `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
     UnsupportedError for machine code that is not known, LaunchError for what the kernel does
@@ -95,6 +102,7 @@ def simulate(
         max_instructions=max_instructions,
         workers=workers,
         advance=advance,
+        device=find_device(device) if isinstance(device, str) else device,
     )
     geometry = Geometry(
         grid=three(grid, "grid"),
@@ -128,6 +136,7 @@ class Simulator:
     max_instructions: int = MAX_INSTRUCTIONS
     workers: int | None = None
     advance: Advance | None = None
+    device: Device | None = None
 
     def __post_init__(self) -> None:
         count = 0 if isinstance(self.blocks, str) else self.blocks
@@ -214,16 +223,21 @@ class Simulator:
         )
         bound, outputs = bind(translated, geometry, arguments)
         bound = _with_names(bound, translated, arguments, declared)
+        if self.device is not None and self.blocks == "all":
+            bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
         try:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
         instructions = instruction_counts(translated, counted.counts)
+        counters = totals(instructions)
+        modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         return Execution(
             outputs=outputs,
             resources=cubin.resources,
-            counters=totals(instructions),
+            counters=counters | modelled,
+            traffic_basis=traffic_basis,
             instructions=instructions,
             basis=counted.basis,
             notes=(
@@ -233,6 +247,34 @@ class Simulator:
             cubin=cubin,
             executed_blocks=counted.blocks,
             simulation_s=time.perf_counter() - started,
+        )
+
+    def _traffic(
+        self,
+        cubin: Cubin,
+        geometry: Geometry,
+        instructions: Sequence[InstructionCounts],
+        counted: _Counted,
+    ) -> tuple[dict[str, int], str | None]:
+        """The modelled counters and their basis; none, and why, where there can be none."""
+        if self.device is None:
+            return {}, None
+        if counted.blocks < geometry.blocks:
+            return {}, "not modelled: that takes the accesses of all blocks"
+        touches = counted.runs[0].touches
+        if touches is None:
+            return {}, "not modelled: too many lines are touched; take a smaller launch"
+        resident = occupancy(
+            self.device,
+            threads_per_block=geometry.threads_per_block,
+            registers_per_thread=cubin.resources.registers_per_thread,
+            shared_bytes_per_block=cubin.resources.static_shared_bytes
+            + geometry.dynamic_shared_bytes,
+        )
+        found = traffic_of(touches, geometry, instructions, self.device, resident.blocks_per_sm)
+        return found.counters, (
+            f"modelled for {self.device.name}: which lines each block touches was recorded, what "
+            "caches keep of them follows from the order in which blocks run (analysis.traffic)"
         )
 
     def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.traffic import SECTOR_BYTES, Floats, Touches
+from analysis.counters import InstructionCounts
+from analysis.devices import Device
+from analysis.geometry import Geometry
+from analysis.traffic import (
+    SECTOR_BYTES,
+    Floats,
+    Touches,
+    Traffic,
+    in_step,
+    merged_stores,
+    starts,
+    traffic,
+)
 from toolkit.sass.core import TOUCH
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
+READS = ("load", "copy")
 MOST_TOUCHES = 1 << 22  # of each worker: 100 MB of them
 
 _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
@@ -64,3 +78,47 @@ def touches_in_time(touches: NDArray[Any], starts: Floats) -> Touches:
         size=size[every],
         is_write=np.concatenate([is_write, np.ones(len(again), dtype=bool)]),
     )
+
+
+# Requests of a warp in which blocks of any kernel fall out of step, as K does for the ladder's; of
+# its rungs, 190 to 3,000 requests fit best.
+REQUESTS_PER_STEP = 1 / 3
+
+
+def traffic_of(
+    touches: NDArray[Any],
+    geometry: Geometry,
+    instructions: Sequence[InstructionCounts],
+    device: Device,
+    blocks_per_sm: int,
+) -> Traffic:
+    """The traffic of a launch all of whose blocks were executed and noted."""
+    threads = geometry.threads_per_block
+    begins = starts(geometry.blocks, device, blocks_per_sm, threads)
+    loads, stores = (_accesses(instructions, actions) for actions in (READS, ("store",)))
+    warps = geometry.blocks * geometry.warps_per_block
+    found = below(touches)
+    bytes_ = SECTOR_BYTES * len(np.unique(touches["line"])) * 4.0
+    return traffic(
+        touches_in_time(touches, begins),
+        device,
+        in_step=in_step(
+            sum(i.requests for i in loads) / warps / REQUESTS_PER_STEP,
+            has_barriers=any(i.opcode == "BAR" for i in instructions),
+            is_alone=geometry.blocks <= device.sm_count,
+            bytes_per_lane=max((i.bytes_per_lane for i in loads), default=4),
+        ),
+        written_sectors=merged_stores(
+            sum(i.sectors for i in stores),
+            found.written,
+            bytes_,
+            device,
+            bytes_per_lane=max((i.bytes_per_lane for i in stores), default=4),
+        ),
+    )
+
+
+def _accesses(
+    instructions: Sequence[InstructionCounts], actions: tuple[str, ...]
+) -> list[InstructionCounts]:
+    return [i for i in instructions if i.space == "global" and i.action in actions]
