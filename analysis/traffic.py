@@ -238,13 +238,20 @@ def _mergeable(touches: Touches, sms: int, group: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Visits:
-    """Touches in order of time, those of one piece at one moment in one; `readers` of each."""
+    """Touches in order of time, those of one piece at one moment in one.
+
+    `readers` are the blocks of each visit, `blocks` those that visit each piece at any time.
+    """
 
     piece: Integers
     size: Floats
     readers: Integers
     is_write: NDArray[np.bool_]
-    pieces: int
+    blocks: Integers
+
+    @property
+    def pieces(self) -> int:
+        return len(self.blocks)
 
     @property
     def sizes(self) -> Floats:
@@ -267,8 +274,14 @@ def _visits(touches: Touches) -> _Visits:
         size=touches.size[order][chosen],
         readers=readers[in_time],
         is_write=touches.is_write[order][chosen],
-        pieces=pieces,
+        blocks=_blocks(touches, pieces),
     )
+
+
+def _blocks(touches: Touches, pieces: int) -> Integers:
+    """How many blocks touch each piece."""
+    pairs = np.unique(touches.piece * (touches.block.max(initial=0) + 1) + touches.block)
+    return np.bincount(pairs // (touches.block.max(initial=0) + 1), minlength=pieces)
 
 
 def _beyond(distance: Floats, reach: float, width: float) -> Floats:
@@ -290,14 +303,13 @@ def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
     written = np.zeros(visits.pieces, dtype=bool)
     written[visits.piece[visits.is_write]] = True
     room = np.where(written, caches.write_room, 1.0)
-    readers = np.bincount(visits.piece, weights=visits.readers, minlength=visits.pieces)
     gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
     for _ in range(ROUNDS):
         distance = reuse.footprint(sizes * room)(gap)
         share = _beyond(distance, caches.read_reach, caches.reach_width)
         missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, share, 1.0))
         stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
-        readers_per_stay = np.maximum(readers / np.maximum(stays, 1.0), 1.0)
+        readers_per_stay = np.maximum(visits.blocks / np.maximum(stays, 1.0), 1.0)
         on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
         of_read = 1 + (caches.both_sides - 1) * on_both_sides
         room = np.where(written, caches.write_room, of_read)
@@ -362,7 +374,7 @@ class _Reuse:
         everything = float(weights.sum())
 
         def footprint(window: Integers) -> Floats:
-            at = np.searchsorted(self.lengths, window, side="right")
+            at = np.searchsorted(self.lengths, window)
             missing = length_from[at] - weight_from[at] * (window - 1)
             found: Floats = everything - missing / np.maximum(n - window + 1, 1)
             return found

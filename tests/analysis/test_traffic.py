@@ -1,0 +1,203 @@
+"""Traffic below L1: reuse by hand and beside slow versions; what holds at the limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.devices import find_device
+from analysis.gemm_touches import gemm_touches
+from analysis.problem import Gemm
+from analysis.traffic import (
+    SECTOR_BYTES,
+    Touches,
+    _reuse,
+    caches_of,
+    in_step,
+    merged_stores,
+    starts,
+    traffic,
+)
+from kernels import LADDER
+
+H200 = find_device("h200")
+RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing
+MIB = 2**20
+
+
+def touches(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Touches:
+    """Touches (time, piece, block, is_write) of whole pieces of one size."""
+    time, piece, block, is_write = (np.array(column) for column in zip(*rows, strict=True))
+    sizes = np.full(len(time), size)
+    return Touches(
+        time=time.astype(np.float64),
+        piece=piece,
+        block=block,
+        sectors=sizes / SECTOR_BYTES,
+        size=sizes,
+        is_write=is_write,
+    )
+
+
+def passes(megabytes: int, times: int, *, is_write: bool = False) -> Touches:
+    """All pieces of a buffer in turn, several times over, by as many blocks as there are pieces."""
+    pieces = megabytes * MIB // 4096
+    rows = [
+        (times_before + n / pieces, n, n, is_write)
+        for times_before in range(times)
+        for n in range(pieces)
+    ]
+    return touches(*rows)
+
+
+# Reuse.
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
+def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
+    numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    visits = np.array([numbers[piece] for piece in pieces])
+    weights = np.arange(1.0, len(numbers) + 1)
+    footprint = _reuse(visits).footprint(weights)
+    for length in range(1, len(visits) + 1):
+        windows = [visits[k : k + length] for k in range(len(visits) - length + 1)]
+        mean = np.mean([weights[np.unique(window)].sum() for window in windows])
+        assert footprint(np.array([length]))[0] == pytest.approx(mean)
+
+
+def test_visits_know_the_one_before() -> None:
+    reuse = _reuse(np.array([0, 1, 0, 2, 1]))
+    assert reuse.previous.tolist() == [-1, -1, 0, -1, 1]
+    assert sorted(reuse.last.tolist()) == [2, 3, 4]
+
+
+# DRAM.
+
+
+@pytest.mark.parametrize("device", [H200, RTX_3090])
+def test_what_fits_into_l2_comes_from_dram_once(device: object) -> None:
+    small = int(caches_of(device).read_reach // (2 * MIB))  # type: ignore[arg-type]
+    found = traffic(passes(small, 3), device, in_step=0.0)  # type: ignore[arg-type]
+    assert found.dram_read_bytes == pytest.approx(small * MIB, rel=0.01)
+
+
+def test_what_does_not_fit_comes_from_dram_each_time() -> None:
+    found = traffic(passes(128, 3), H200, in_step=0.0)
+    assert found.dram_read_bytes == pytest.approx(3 * 128 * MIB, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "passes_from_dram"),
+    [(28, 1.0), (40, 1.06), (44, 1.22), (48, 1.62), (52, 1.94), (64, 2.0)],
+    # on an H200, four passes: 1.000, 1.174, 1.657, 2.867, 3.828, 4.000, of which 1 is the first
+)
+def test_the_reach_of_l2_is_that_of_an_h200(megabytes: int, passes_from_dram: float) -> None:
+    found = traffic(passes(megabytes, 2), H200, in_step=0.0)
+    assert found.dram_read_bytes / (megabytes * MIB) == pytest.approx(passes_from_dram, abs=0.13)
+
+
+def test_written_pieces_stay_in_l2_as_far_as_they_fit() -> None:
+    # on an H200 25.5 MiB stay, whatever is written in all
+    assert traffic(passes(16, 1, is_write=True), H200, in_step=0.0).dram_write_bytes < 0.2 * MIB
+    found = traffic(passes(128, 1, is_write=True), H200, in_step=0.0)
+    assert found.dram_write_bytes == pytest.approx((128 - 25.5) * MIB, rel=0.02)
+    assert found.dram_read_bytes == 0  # whole sectors are written: nothing is fetched for them
+
+
+# L2.
+
+
+@pytest.mark.parametrize(("readers", "crossing"), [(1, 0.5), (2, 0.75), (3, 0.875)])
+def test_a_sector_crosses_over_once_if_any_reader_is_on_the_far_side(
+    readers: int, crossing: float
+) -> None:
+    found = traffic(
+        touches(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0), H200, in_step=0.0
+    )
+    assert found.l2_read_sectors == pytest.approx(readers + crossing)
+
+
+def test_nothing_crosses_over_where_l2_is_in_one_part() -> None:
+    found = traffic(passes(1, 1), RTX_3090, in_step=1.0)
+    assert found.l2_read_sectors == found.merged_sectors == found.fetched_sectors
+    written = traffic(passes(1, 1, is_write=True), RTX_3090, in_step=1.0)
+    assert written.l2_write_sectors == MIB / SECTOR_BYTES
+
+
+def test_half_of_all_writes_cross_over() -> None:
+    found = traffic(passes(1, 1, is_write=True), H200, in_step=0.0)
+    assert found.l2_write_sectors == 1.5 * MIB / SECTOR_BYTES
+
+
+def test_sms_that_share_a_port_fetch_a_sector_once_as_far_as_they_are_in_step() -> None:
+    # blocks 0 to 5 run on SMs of one port, 6 and 7 on the next
+    together = touches(*((0.5, 0, n, False) for n in range(8)), size=32.0)
+    assert traffic(together, H200, in_step=0.0).merged_sectors == 8
+    assert traffic(together, H200, in_step=1.0).merged_sectors == 2
+    assert traffic(together, H200, in_step=0.5).merged_sectors == 5
+    assert traffic(together, RTX_3090, in_step=1.0).merged_sectors == 8
+    apart = replace(together, time=np.arange(8) / 8)
+    assert traffic(apart, H200, in_step=1.0).merged_sectors == 8
+
+
+def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
+    shares = [in_step(k, has_barriers=True, is_alone=False) for k in (0, 512, 4096, 8192)]
+    assert shares[0] == 1
+    assert all(earlier > later for earlier, later in pairwise(shares))
+    assert in_step(512, has_barriers=False, is_alone=False) < shares[1]
+    assert in_step(512, has_barriers=True, is_alone=True) > shares[1]
+
+
+def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
+    def sent(distinct: float, bytes_per_lane: int) -> float:
+        return merged_stores(100, distinct, 1e9, H200, bytes_per_lane=bytes_per_lane)
+
+    assert sent(100, 4) == 100
+    assert 50 < sent(25, 4) < 100
+    assert sent(25, 16) == 100
+    assert merged_stores(100, 25, 1e6, H200, bytes_per_lane=4) > sent(25, 4)
+
+
+# When blocks run.
+
+
+def test_blocks_start_in_waves() -> None:
+    begins = starts(600, H200, 2, 256)  # 264 at a time
+    assert begins[[0, 263, 264, 527, 528]].tolist() == [0, 0, 1, 1, 2]
+
+
+def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
+    begins = starts(600, H200, 2, 1024)
+    assert begins[[0, 131, 132, 263, 264]].tolist() == [0, 0, 0.5, 0.5, 1]
+
+
+# The blocks of a product.
+
+
+@pytest.mark.parametrize("name", ["naive-uncoalesced", "tiled", "coarsened-1d", "vectorized"])
+def test_a_product_touches_what_its_blocks_own(name: str) -> None:
+    (variant,) = (v for v in LADDER if v.name == name)
+    problem = Gemm(m=300, n=264, k=72)
+    tiling = variant.tiling(variant.defaults)
+    blocks = variant.geometry(variant.defaults, problem).blocks
+    found = gemm_touches(tiling, problem, np.zeros(blocks), rows_along_x=variant.rows_along_x)
+    sizes = np.zeros(found.piece.max() + 1)
+    sizes[found.piece] = found.size
+    assert sizes.sum() == pytest.approx(problem.matrix_bytes)  # each element in one piece
+    reads = ~found.is_write
+    rows_of_blocks, columns_of_blocks = -(-300 // tiling.block_m), -(-264 // tiling.block_n)
+    # rows of 72 and 264 floats begin on sectors: 8 floats each
+    assert found.sectors[reads].sum() == pytest.approx(
+        300 * 72 / 8 * columns_of_blocks + 72 * 264 / 8 * rows_of_blocks
+    )
+    for block in (0, blocks // 2, blocks - 1):
+        rows, columns = variant.tile_of_c(variant.defaults, problem, block)
+        mine = found.block == block
+        written = found.size[mine & found.is_write].sum()
+        assert written == 4 * len(rows) * len(columns)
+        assert found.size[mine & reads].sum() == pytest.approx(4 * 72 * (len(rows) + len(columns)))

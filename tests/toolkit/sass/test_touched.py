@@ -1,0 +1,160 @@
+"""What the core notes of the memory that blocks touch, and the traffic that follows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analysis.counters import MODELLED
+from analysis.devices import find_device
+from analysis.geometry import Geometry
+from toolkit import simulate
+from toolkit.compile import compile_cubin
+from toolkit.sass.core import TOUCH
+from toolkit.sass.machine import Run, run_blocks
+from toolkit.sass.touched import ATOMIC, READ, WRITE, below, touches_in_time
+from toolkit.sass.translate import bind, translate
+
+SOURCE = r"""
+extern "C" __global__ void gather(float *out, const float *in, const int *where, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[where[i]] + in[where[i]];
+}
+extern "C" __global__ void twice(float *out)  // both halves of a sector, one after the other
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < 8; ++k) out[8 * i + k] = float(k);
+}
+extern "C" __global__ void tally(int *count, const int *in)
+{
+    atomicAdd(&count[in[blockIdx.x * blockDim.x + threadIdx.x]], 1);
+}
+extern "C" __global__ void copy(float *out, const float *in)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i];
+}
+"""
+
+
+def noted(
+    kernel: str, arguments: list[object], blocks: int, threads: int, most: int = 1 << 20
+) -> tuple[NDArray[np.void] | None, list[int]]:
+    """What blocks touched, and the addresses of the buffers."""
+    translated = translate(compile_cubin(SOURCE, name="touch.cu", kernel=kernel, arch="sm_90"))
+    geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
+    bound, _ = bind(translated, geometry, arguments)  # type: ignore[arg-type]
+    (run,) = run_blocks(replace(bound, most_touches=most), [range(blocks)])
+    assert isinstance(run, Run)
+    return run.touches, [buffer.address for buffer in bound.buffers[: len(arguments)]]
+
+
+def sectors(touches: NDArray[np.void], kind: int) -> dict[int, set[int]]:
+    """The 32-byte sectors of each block, by number."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for touch in touches[touches["kind"] == kind]:
+        for k in range(4):
+            if touch["mask"] >> k & 1:
+                found[int(touch["block"])].add(4 * int(touch["line"]) + k)
+    return found
+
+
+def test_a_block_notes_each_sector_that_it_reads_once() -> None:
+    rng = np.random.default_rng()
+    n, blocks = 1000, 8
+    where = rng.integers(0, 500, n).astype(np.int32)
+    arguments = [np.zeros(n, np.float32), np.zeros(500, np.float32), where, np.int32(n)]
+    touches, (out, into, index) = noted("gather", arguments, blocks, 128)
+    assert touches is not None
+    read, written = sectors(touches, READ), sectors(touches, WRITE)
+    for block in range(blocks):
+        mine = np.arange(128 * block, min(128 * (block + 1), n))
+        looked_up = into + 4 * where[mine].astype(np.int64)
+        expected = set(looked_up // 32) | set((index + 4 * mine) // 32)
+        assert read[block] == expected
+        assert written[block] == set((out + 4 * mine) // 32)
+    found = below(touches)
+    assert found.read == sum(map(len, read.values()))
+
+
+def test_a_warp_notes_a_sector_that_it_writes_piece_by_piece_once() -> None:
+    touches, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
+    assert touches is not None
+    assert below(touches).written == 64  # 8 floats of each thread are one sector
+    assert below(touches).read == 0
+
+
+def test_atomics_are_a_kind_of_their_own() -> None:
+    arguments = [np.zeros(8, np.int32), np.arange(64, dtype=np.int32) % 8]
+    touches, (count, _) = noted("tally", arguments, 2, 32)
+    assert touches is not None
+    assert sectors(touches, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
+    in_time = touches_in_time(touches, np.zeros(2))
+    assert in_time.is_write.sum() == 2
+    assert in_time.sectors.sum() == below(touches).read == 2 * 4  # the atomics move none
+
+
+def test_more_touches_than_there_is_room_for_are_said_to_be_lost() -> None:
+    arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
+    # 128-byte lines: 128 that are read and 128 that are written
+    assert noted("copy", arguments, 4, 1024, most=64)[0] is None
+    touches, _ = noted("copy", arguments, 4, 1024, most=256)
+    assert touches is not None
+    assert len(touches) == 256
+    assert touches.dtype == TOUCH
+
+
+def test_touches_have_their_time_in_the_life_of_a_block() -> None:
+    arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
+    touches, _ = noted("copy", arguments, 4, 1024)
+    assert touches is not None
+    in_time = touches_in_time(touches, np.array([0.0, 0.0, 1.0, 1.0]))
+    begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
+    assert ((in_time.time > begins) & (in_time.time <= begins + 1)).all()
+    reads = in_time.time[~in_time.is_write] - begins[~in_time.is_write]
+    writes = in_time.time[in_time.is_write] - begins[in_time.is_write]
+    assert reads.max() < writes.min()
+    assert in_time.size.tolist() == [128.0] * 256
+
+
+def test_a_simulation_for_a_device_models_its_traffic() -> None:
+    n = 1 << 16
+    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
+    execution = simulate(
+        SOURCE, "copy", grid=n // 256, block=256, arguments=arguments, device="h200"
+    )
+    assert set(MODELLED) <= set(execution.counters)
+    assert execution.counters["l1tex__m_xbar2l1tex_read_sectors.sum"] == n // 8
+    assert execution.counters["dram__bytes_read.sum"] == 4 * n
+    assert execution.counters["dram__bytes_write.sum"] < n  # stays in L2
+    assert execution.traffic_basis is not None
+    assert execution.traffic_basis.startswith("modelled for NVIDIA H200")
+
+
+@pytest.mark.parametrize("blocks", ["representative", 12])
+def test_traffic_takes_the_accesses_of_all_blocks(blocks: str | int) -> None:
+    n = 1 << 16
+    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
+    execution = simulate(
+        SOURCE,
+        "copy",
+        grid=n // 256,
+        block=256,
+        arguments=arguments,
+        device=find_device("h200"),
+        blocks=blocks,  # type: ignore[arg-type]
+    )
+    assert not set(MODELLED) & set(execution.counters)
+    assert execution.traffic_basis == "not modelled: that takes the accesses of all blocks"
+
+
+def test_without_a_device_nothing_is_modelled() -> None:
+    arguments = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments)
+    assert execution.traffic_basis is None
+    assert not set(MODELLED) & set(execution.counters)
