@@ -87,7 +87,7 @@ def refused(*arguments: str, code: int = 1) -> str:
 
 def test_the_launch_is_told_first() -> None:
     said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()
-    first, grid, arguments, seed, basis, resources, occupancy, empty, *_ = said
+    first, grid, arguments, seed, basis, traffic, resources, occupancy, empty, *_ = said
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
     assert arguments == "  in: f32[64,64]=random; out: f32[64,64]=zeros; n: i32=64"
@@ -96,6 +96,7 @@ def test_the_launch_is_told_first() -> None:
         r"  all 4 blocks executed in \S+ [mµn]?s \(\S+( million)? thread instructions per second\)",
         basis,
     )
+    assert traffic.startswith("  L2 and DRAM: modelled for NVIDIA H200 SXM 141 GB: ")
     assert re.fullmatch(
         r"  \d+ registers and no local memory per thread, 4 KiB static shared memory per block",
         resources,
@@ -289,6 +290,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
         "options": ("-lineinfo", "-fmad=false"),
         "blocks": "representative",
         "max_instructions": 10**6,
+        "device": None,  # an architecture was asked for
     }
 
 
