@@ -6,21 +6,22 @@ The simulator gets the very machine code that was launched, so that counters sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
-from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.problem import Gemm
 from analysis.result import Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
+from toolkit.gpu_operands import GpuOperands, Operands
 from toolkit.host import available_bytes, measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
@@ -156,15 +157,17 @@ class GpuBench:
         """The record with resources and verdict, and the launch if it may be timed."""
         cubin = None
         try:
-            buffers = stage.buffers(record.executed_shape)
+            operands = stage.operands.at(record.executed_shape)
             if selection.variant is CUBLAS:
                 if self._cublas is None:
                     return skipped(record, self._why_no_cublas), None
                 record = replace(record, notes=(f"cuBLAS {self._cublas.version}",))
-                launch = self._cublas.sgemm(record.executed_shape, buffers.a, buffers.b, buffers.c)
+                launch = self._cublas.sgemm(
+                    record.executed_shape, operands.a, operands.b, operands.c
+                )
             else:
-                record, launch, cubin = self._compiled(record, selection, buffers)
-            result = stage.run(launch, buffers)
+                record, launch, cubin = self._compiled(record, selection, operands)
+            result = stage.run(launch, operands)
         except ToolkitError as error:
             self._find_culprit(record.label)
             return failed(record, str(error)), None
@@ -176,7 +179,7 @@ class GpuBench:
         return record, launch
 
     def _compiled(
-        self, record: Record, selection: Selection, buffers: _Buffers
+        self, record: Record, selection: Selection, operands: Operands
     ) -> tuple[Record, Launch, Cubin]:
         variant = selection.variant
         geometry = record.geometry
@@ -188,17 +191,8 @@ class GpuBench:
             name=variant.file,
             defines=variant.macros(selection.parameters),
         )
-        shape = buffers.shape
-        arguments = [
-            buffers.a,
-            buffers.b,
-            buffers.c,
-            *map(np.int32, (shape.m, shape.n, shape.k)),
-            np.float32(1.0),
-            np.float32(0.0),
-        ]
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(geometry, arguments), kernel.cubin
+        return record, kernel.prepared(geometry, operands.arguments), kernel.cubin
 
     def _time(
         self,
@@ -251,16 +245,6 @@ class GpuBench:
             raise KeyboardInterrupt
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Buffers:
-    """A, B and C on the GPU at one executed shape."""
-
-    shape: Gemm
-    a: Any
-    b: Any
-    c: Any
-
-
 class _Stage:
     """The matrices of one shape: on the host, on the GPU, and what their product must be."""
 
@@ -269,29 +253,17 @@ class _Stage:
         self.workload = workload
         self.reference: Reference = workload.reference()
         self.simulator = LadderSimulator(workload)
-        self._buffers: dict[Gemm, _Buffers] = {}
+        self.operands = GpuOperands(gpu, workload)
 
-    def buffers(self, shape: Gemm) -> _Buffers:
-        """Uploaded once per executed shape, padded with zeros where it is larger."""
-        if shape not in self._buffers:
-            a, b = self.workload.padded(shape)
-            self._buffers[shape] = _Buffers(
-                shape=shape,
-                a=self._gpu.upload(a),
-                b=self._gpu.upload(b),
-                c=self._gpu.allocate(FLOAT_BYTES * shape.c_elements),
-            )
-        return self._buffers[shape]
-
-    def run(self, launch: Launch, buffers: _Buffers) -> Matrix:
+    def run(self, launch: Launch, operands: Operands) -> Matrix:
         """The product that one launch leaves in a poisoned C, without its padding."""
-        shape, problem = buffers.shape, self.workload.problem
+        shape, problem = operands.shape, self.workload.problem
         with self._gpu.launch_errors("launch"):
-            self._gpu.poison(buffers.c, shape.c_elements)
+            self._gpu.poison(operands.c, shape.c_elements)
             launch()
             self._gpu.synchronize()
         result: Matrix = np.empty((shape.m, shape.n), np.float32)
-        self._gpu.download(buffers.c, into=result)
+        self._gpu.download(operands.c, into=result)
         return result[: problem.m, : problem.n]
 
 
