@@ -193,7 +193,7 @@ def imported(ncu: str, report: Path) -> str:
 
 
 def complaint_in(text: str) -> str:
-    """The first error that ncu tells the cause of; empty where it tells of none."""
+    """The first error of ncu's that is a cause, not a consequence; empty where it tells of none."""
     told = [
         line.removeprefix("==ERROR==").strip()
         for line in text.splitlines()
@@ -206,8 +206,8 @@ def complaint_in(text: str) -> str:
         "An error occurred while trying to profile",
         "No kernels were profiled",
     )
-    causes = [line for line in told if line and not line.startswith(consequences)]
-    return shortened(next(iter(causes + told), ""), _MOST_WORDS)
+    causes = (line for line in told if line and not line.startswith(consequences))
+    return shortened(next(causes, ""), _MOST_WORDS)
 
 
 def not_permitted(text: str) -> bool:
