@@ -4,7 +4,8 @@ ToolkitError                  one line: what, where, the value, the remedy
 ├── InputError                a value that the caller gave cannot be used
 │   ├── UnknownNameError      no such device, variant, parameter ... (suggests the nearest)
 │   ├── ShapeError            a matrix shape that is malformed or that a rung cannot take
-│   └── RecordError           a profile.json that is broken, foreign or from a newer version
+│   ├── RecordError           a profile.json that is broken, foreign or from a newer version
+│   └── CountersError         a file of hardware counters that is broken, or of other launches
 ├── UnavailableError          something that this machine lacks: a GPU, a compiler, a package
 ├── CompileError              a kernel that does not compile; carries the compiler's log
 ├── UnsupportedError          machine code that the simulator does not know
@@ -47,6 +48,10 @@ class ShapeError(InputError):
 
 class RecordError(InputError):
     """A stored profile that cannot be read."""
+
+
+class CountersError(InputError):
+    """Hardware counters that cannot be read, or that are of other launches."""
 
 
 class UnavailableError(ToolkitError):

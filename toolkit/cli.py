@@ -119,6 +119,18 @@ def profile(
         int | None,
         typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
     ] = None,
+    counters: Annotated[
+        bool,
+        typer.Option("--counters", help="Collect hardware counters through Nsight Compute."),
+    ] = False,
+    counters_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--counters-from",
+            metavar="FILE",
+            help="Read them from a .ncu-rep, or from a CSV that ncu printed.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
@@ -136,6 +148,9 @@ def profile(
 
         _check_output(html, others=[record])
         _check_output(record)
+        for path in filter(None, [counters_from]):
+            if path.resolve() in (html.resolve(), record.resolve()):
+                raise InputError(f"cannot write {path}: the counters are read from it")
         with _interrupt_says("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
@@ -145,6 +160,8 @@ def profile(
                 sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
                 warm_l2=warm_l2,
                 seed=seed,
+                counters=counters,
+                counters_from=counters_from,
                 progress=progress,
             )
         if result.status == "interrupted" and not _results(result):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +11,10 @@ import numpy as np
 
 from analysis.errors import LaunchError, UnavailableError, first_line
 from analysis.problem import Gemm
+from analysis.result import CountedKernel
+
+# ..._tilesize128x64x8_..., or the first of ..._128x64_8x5_... and ..._128x64_sliced1x4_...
+_TILE = re.compile(r"tilesize(\d+)x(\d+)|(?:gemm|nvjet)\w*?_(\d+)x(\d+)(?=_|x\d+_|$)")
 
 
 class Cublas:
@@ -63,3 +68,41 @@ class Cublas:
                 raise LaunchError(f"cuBLAS: {first_line(error)}") from None
 
         return launch
+
+
+def tile_of(kernel: str) -> tuple[int, int] | None:
+    """Rows and columns of the row-major C that a block computes, where the kernel's name says it.
+
+    NVIDIA's libraries name a tile m×n of the product that they see. That is the column-major
+    Cᵀ = Bᵀ·Aᵀ, whose rows are the columns of C: the name's first number counts columns.
+
+    >>> tile_of("ampere_sgemm_128x64_nn")
+    (64, 128)
+    """
+    match = _TILE.search(kernel)
+    if match is None:
+        return None
+    m, n = (int(number) for number in match.groups() if number)
+    return n, m
+
+
+def sentence_on(kernels: Sequence[CountedKernel]) -> str:
+    """What cuBLAS launched, for a reader."""
+    return f"cuBLAS launched {', then '.join(map(_described, kernels))}"
+
+
+def _described(kernel: CountedKernel) -> str:
+    shared_bytes = kernel.static_shared_bytes + kernel.dynamic_shared_bytes
+    facts = [
+        f"grid {_by(kernel.grid)}",
+        f"blocks of {_by(kernel.block)} threads",
+        f"{kernel.registers_per_thread} registers per thread",
+        f"{shared_bytes:,} bytes of shared memory",
+    ]
+    if kernel.tile is not None:
+        facts.insert(0, f"{kernel.tile[0]} rows × {kernel.tile[1]} columns of C per block")
+    return f"{kernel.name} ({', '.join(facts)})"
+
+
+def _by(size: tuple[int, int, int]) -> str:
+    return " × ".join(map(str, size))

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from threading import Thread
 from typing import Any, Literal
 
 from analysis.errors import first_line
+from toolkit import commands, ncu
 from toolkit.compile import REMEDY as INSTALL_NVRTC
 from toolkit.compile import compiler_version, supported_architectures
 from toolkit.environment import driver_library
@@ -28,18 +28,12 @@ from toolkit.environment import driver_library
 Status = Literal["ok", "missing", "optional missing", "problem"]
 
 _PATIENCE_S = 20.0  # for all probes together; a driver that wakes many GPUs takes seconds
-_COMMAND_PATIENCE_S = 10.0
 
 _INSTALL_EXTRA = "pip install -e '.[gpu]'"
 _INSTALL_DRIVER = "install the NVIDIA driver: https://www.nvidia.com/drivers"
 _INSTALL_TOOLKIT = (
     "install NVIDIA's CUDA toolkit: https://developer.nvidia.com/cuda-downloads, "
     'then: export PATH="/usr/local/cuda/bin:$PATH"'
-)
-_INSTALL_NCU = "install Nsight Compute: https://developer.nvidia.com/nsight-compute"
-_ALLOW_COUNTERS = (
-    "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | "
-    "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then reboot; or run with sudo"
 )
 
 _CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75  # cuda.h
@@ -187,11 +181,11 @@ def _error_name(library: Any, status: int) -> str:
 
 
 def _nvcc(name: str) -> Finding:
-    path = _command("nvcc", *_cuda_folders())
+    path = commands.command_path("nvcc", *commands.cuda_folders())
     if path is None:
         detail = "neither on PATH nor in CUDA_HOME"
         return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_TOOLKIT)
-    version = _version_printed_by(path, r"V(\d+(?:\.\d+)+)")
+    version = commands.version_printed_by(path, r"V(\d+(?:\.\d+)+)")
     if shutil.which("nvcc") is None:
         detail = f"{version}, in CUDA_HOME but not on PATH, where PyCUDA looks"
         remedy = 'export PATH="$CUDA_HOME/bin:$PATH"'
@@ -206,38 +200,11 @@ def _nvcc(name: str) -> Finding:
 
 
 def _ncu(name: str) -> Finding:
-    packaged = sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)
-    path = _command("ncu", *_cuda_folders(), *packaged)
+    path = ncu.path()
     if path is None:
         detail = "there is none"
-        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_NCU)
-    return Finding(name=name, status="ok", detail=_version_printed_by(path, r"Version (\S+)"))
-
-
-def _cuda_folders() -> list[Path]:
-    homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
-    return [Path(home, "bin") for home in homes if home]
-
-
-def _command(name: str, *folders: Path) -> str | None:
-    """The path of a command, on PATH or else in one of the folders."""
-    places = (None, *map(str, folders))
-    return next(filter(None, (shutil.which(name, path=place) for place in places)), None)
-
-
-def _version_printed_by(command: str, pattern: str) -> str:
-    output = subprocess.run(
-        [command, "--version"],
-        capture_output=True,
-        check=True,
-        text=True,
-        errors="replace",
-        timeout=_COMMAND_PATIENCE_S,
-    ).stdout
-    match = re.search(pattern, output)
-    if match is None:
-        raise ValueError(f"`{Path(command).name} --version` prints no version")
-    return match[1]
+        return Finding(name=name, status="optional missing", detail=detail, remedy=ncu.INSTALL)
+    return Finding(name=name, status="ok", detail=ncu.version(path))
 
 
 # Permission to read hardware counters (NVIDIA, ERR_NVGPUCTRPERM).
@@ -253,7 +220,7 @@ def _counter_permission(name: str) -> Finding:
     if _is_administrator():
         return Finding(name=name, status="ok", detail="only administrators may, and this one is")
     detail = "only administrators may read hardware counters"
-    return Finding(name=name, status="problem", detail=detail, remedy=_ALLOW_COUNTERS)
+    return Finding(name=name, status="problem", detail=detail, remedy=ncu.ALLOW_COUNTERS)
 
 
 def _is_administrator() -> bool:

@@ -8,15 +8,20 @@ records carry theory alone. The CPU reference is measured either way.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, get_args
 
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, ToolkitError
+from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
+from toolkit.counters_file import CountersFile, CountersOfPlan, read_counters
+from toolkit.counting import Counting
 from toolkit.environment import environment
 from toolkit.gpu import Gpu
 from toolkit.gpu_bench import GpuBench
@@ -42,6 +47,8 @@ def profile(
     sampling: Sampling | None = None,
     warm_l2: bool = False,
     seed: int | None = None,
+    counters: bool = False,
+    counters_from: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Profile:
     """Profile `variants` (default: the whole ladder and its references) at every shape.
@@ -49,27 +56,43 @@ def profile(
     Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
     `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
     simulator; "theory" executes nothing. `seed` makes the random inputs repeatable; the profile
-    holds it. On Ctrl-C what was done is returned with status "interrupted"; with nothing done,
-    KeyboardInterrupt is raised. Raises InputError or UnavailableError before anything runs; a
-    variant that fails to compile, launch or compute becomes a failed record.
+    holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
+    `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
+    "interrupted"; with nothing done, KeyboardInterrupt is raised. Raises InputError or
+    UnavailableError before anything runs; a variant that fails to compile, launch or compute
+    becomes a failed record.
     """
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
+    if counters and counters_from is not None:
+        raise InputError(
+            "counters are either collected or read from a file: give --counters or --counters-from"
+        )
+    file = read_counters(counters_from) if counters_from is not None else None
     progress = progress or Progress()
-    gpu = _gpu_to_use(asked, executor, progress)
+    gpu, why_none = _gpu_to_use(asked, executor)
     if gpu is None:
+        if counters:
+            run = f"this run is {why_none}" if why_none else f"executor {executor} takes none"
+            raise UnavailableError(
+                f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
+                "without it; or count elsewhere and give the file with --counters-from"
+            )
+        if why_none:
+            progress.notice(why_none)
         bench = TheoryBench if executor == "theory" else SimulatorBench
-        return _run(plan, bench(asked or find_device(DEFAULT_DEVICE)), progress)
-    with gpu, GpuBench(gpu) as on_gpu:
-        return _run(plan, on_gpu, progress)
+        return _run(plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress)
+    counting_if_asked = Counting(progress) if counters else nullcontext()
+    with gpu, counting_if_asked as counting, GpuBench(gpu, counting) as on_gpu:
+        return _run(plan, on_gpu, file, progress)
 
 
-def _gpu_to_use(asked: Device | None, executor: Choice, progress: Progress) -> Gpu | None:
-    """The GPU to measure on, or None for none; raises where one is demanded in vain."""
+def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
+    """The GPU to measure on, or None and why; raises where one is demanded in vain."""
     if executor not in get_args(Choice):
         raise InputError(f"unknown executor {executor!r}: choose auto, gpu, simulate or theory")
     if executor in ("simulate", "theory"):
-        return None
+        return None, ""
     try:
         gpu = Gpu()
         with gpu:  # opening it is the only proof that it is there
@@ -77,21 +100,20 @@ def _gpu_to_use(asked: Device | None, executor: Choice, progress: Progress) -> G
     except ToolkitError as error:
         if executor == "gpu":
             raise
-        progress.notice(f"simulated, no GPU is used: {error}")
-        return None
+        return None, f"simulated, no GPU is used: {error}"
     if asked is None or asked.key == found.key:
-        return gpu
+        return gpu, ""
     if executor == "gpu":
         raise InputError(
             f"executor gpu measures on the GPU that is here, {found.name}, not on "
             f"{asked.name}: leave the device out, or take executor simulate"
         )
-    progress.notice(f"simulated for {asked.name}: the GPU here is another, {found.name}")
-    return None
+    return None, f"simulated for {asked.name}: the GPU here is another, {found.name}"
 
 
-def _run(plan: Plan, bench: Bench, progress: Progress) -> Profile:
+def _run(plan: Plan, bench: Bench, file: CountersFile | None, progress: Progress) -> Profile:
     plan.check_fits(bench.device)
+    from_file = CountersOfPlan(file, plan, bench.device, progress) if file is not None else None
     records: dict[tuple[Gemm, str], Record] = {}
     status: Literal["complete", "interrupted"] = "complete"
     try:
@@ -105,17 +127,25 @@ def _run(plan: Plan, bench: Bench, progress: Progress) -> Profile:
     return Profile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench),
+        command=_command(plan, bench, file),
         status=status,
         executor=bench.executor,
         seed=plan.seed,
         device=bench.device,
         environment=_environment(bench),
-        records=tuple(
-            _closed(record, bench) if status == "interrupted" else record
-            for record in records.values()
-        ),
+        records=tuple(_finished(record, bench, status, from_file) for record in records.values()),
     )
+
+
+def _finished(
+    record: Record,
+    bench: Bench,
+    status: Literal["complete", "interrupted"],
+    from_file: CountersOfPlan | None,
+) -> Record:
+    if status == "interrupted":
+        record = _closed(record, bench)
+    return record if from_file is None else from_file.added_to(record)
 
 
 def _closed(record: Record, bench: Bench) -> Record:
@@ -130,7 +160,7 @@ def _environment(bench: Bench) -> Environment:
     return replace(found, software=found.software | bench.software())
 
 
-def _command(plan: Plan, bench: Bench) -> str:
+def _command(plan: Plan, bench: Bench, file: CountersFile | None) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
@@ -148,5 +178,9 @@ def _command(plan: Plan, bench: Bench) -> str:
         words.append(f"--precision {plan.sampling.precision}")
     if plan.warm_l2:
         words.append("--warm-l2")
+    if isinstance(bench, GpuBench) and bench.counts:
+        words.append("--counters")
+    if file is not None:
+        words.append(f"--counters-from {shlex.quote(file.name)}")
     words.append(f"--seed {plan.seed}")
     return " ".join(words)

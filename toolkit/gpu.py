@@ -141,6 +141,15 @@ class Gpu:
             ) from None
         return Kernel(self, module, function, kernel, image)
 
+    def load_image(self, image: bytes, kernel: str) -> Kernel:
+        """One kernel of machine code that was compiled before.
+
+        Raises LaunchError where this GPU cannot load it, or where it has no such kernel.
+        """
+        with self.launch_errors(f"machine code of {kernel}"):
+            module = self._driver.module_from_buffer(image)
+            return Kernel(self, module, module.get_function(kernel), kernel, image)
+
     def _compile(self, source: str, options: list[str], name: str) -> tuple[bytes, Any]:
         """The machine code and its module: a SourceModule, but one that shows its bytes."""
         from pycuda.compiler import compile as compile_source
@@ -192,6 +201,16 @@ class Gpu:
 
     def synchronize(self) -> None:
         self._driver.Context.synchronize()
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Let a profiler that waits for this program's word see what is launched inside."""
+        self._driver.start_profiler()
+        try:
+            yield
+            self.synchronize()
+        finally:
+            self._driver.stop_profiler()
 
     def time(self, launch: Callable[[], None], *, flush_l2: bool) -> float:
         """Seconds of one `launch` between two events.

@@ -1,27 +1,32 @@
-"""Records from silicon: compiled by PyCUDA, checked on every shape, timed beside cuBLAS.
+"""Records from silicon: compiled by PyCUDA, checked on every shape, timed beside cuBLAS, counted.
 
-The simulator gets the very machine code that was launched, so that counters stand beside times.
+Time is never taken where counters are: those are of one more launch, under Nsight Compute. The
+simulator gets the very machine code that was launched, so that counters stand beside times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
-from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.problem import Gemm
 from analysis.result import Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
+from toolkit.counted import CountableLaunch, countable
+from toolkit.counting import Counting
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
+from toolkit.gpu_operands import GpuOperands, Operands
 from toolkit.host import available_bytes, measure_cpu
+from toolkit.launches import marker_source
 from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.records import (
@@ -30,6 +35,7 @@ from toolkit.records import (
     planned,
     skipped,
     with_check,
+    with_counted,
     with_measurement,
     with_resources,
 )
@@ -49,8 +55,9 @@ class GpuBench:
 
     executor: Literal["gpu"] = "gpu"
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: Gpu, counting: Counting | None = None) -> None:
         self.gpu = gpu
+        self._counting = counting
         self.device = gpu.device
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas: Cublas | None = None
@@ -69,24 +76,38 @@ class GpuBench:
         if self._cublas is not None:
             self._cublas.__exit__(*exception)
 
+    @property
+    def counts(self) -> bool:
+        """Whether hardware counters are collected."""
+        return self._counting is not None
+
     def steps(self, plan: Plan) -> int:
-        """How many steps `profile_shape` reports: every check, the reference, the timing."""
-        return len(plan.selections) + 2
+        """How many steps `profile_shape` reports: every check, the reference, timing, counting."""
+        return len(plan.selections) + (2 if self._counting is None else 3)
 
     def software(self) -> dict[str, str]:
         """Versions that only an open GPU can tell."""
         versions = {"nvcc": nvcc_version().removeprefix("nvcc ")}
         if self._cublas is not None:
             versions["cuBLAS"] = self._cublas.version
-        return versions
+        return versions | (self._counting.software() if self._counting is not None else {})
 
     def profile_shape(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> None:
         """Add one record per selection: first all are checked, then all are timed together.
 
-        What is done stays when Ctrl-C ends it.
+        Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
+        cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
+        if self._counting is not None:
+            progress.step("hardware counters")
+            self._count(self._counting, problem, plan, records, cubins)
+
+    def _check_and_time(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+    ) -> dict[str, Cubin]:
+        """Fill the records with all but hardware counters; returns the rungs' machine code."""
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
         self._skip_what_cannot_run(problem, plan, records)
@@ -99,8 +120,9 @@ class GpuBench:
                 key = problem, selection.label
                 if records[key].status == "ok":
                     records[key] = failed(records[key], str(error))
-            return
+            return {}
         launches: dict[str, Launch] = {}
+        cubins: dict[str, Cubin] = {}
         for selection in plan.selections:
             progress.step(f"check {selection.label}")
             key = problem, selection.label
@@ -113,14 +135,63 @@ class GpuBench:
                 if interrupted:
                     raise KeyboardInterrupt
                 continue
-            records[key], launch = self._checked(records[key], selection, stage)
+            records[key], launch, cubin = self._checked(records[key], selection, stage)
             if launch is not None:
                 launches[selection.label] = launch
+            if cubin is not None:
+                cubins[selection.label] = cubin
             self._skip_what_cannot_run(problem, plan, records)
         progress.step("timing")
         if self._culprit is None:
             self._time(problem, launches, plan, records, progress)
             self._skip_what_cannot_run(problem, plan, records)
+        return cubins
+
+    def _count(
+        self,
+        counting: Counting,
+        problem: Gemm,
+        plan: Plan,
+        records: Records,
+        cubins: Mapping[str, Cubin],
+    ) -> None:
+        """Add hardware counters to the records that passed, or a note on why there are none."""
+        keys = [(problem, selection.label) for selection in plan.selections]
+        passed = {
+            key: records[key]
+            for key in keys
+            if records[key].status == "ok" and records[key].variant != CPU.name
+        }
+        entries = {label: cubin.symbol for label, cubin in cubins.items()}
+        launches = [countable(record, entries.get(record.label)) for record in passed.values()]
+        if not launches:
+            return
+        if self._culprit is not None:
+            counting.give_up(f"the CUDA context was lost when {self._culprit} faulted")
+            return
+        try:
+            markers = self._markers(launches)
+        except ToolkitError as error:
+            counting.give_up(str(error))
+            return
+        results = counting.count(
+            launches,
+            seed=plan.seed,
+            images={label: cubin.image for label, cubin in cubins.items()},
+            markers=markers,
+            expected_s={
+                record.label: record.measured.median_s
+                for record in passed.values()
+                if record.measured is not None
+            },
+        )
+        for label, result in results.items():
+            records[problem, label] = with_counted(records[problem, label], result)
+
+    def _markers(self, launches: Sequence[CountableLaunch]) -> bytes:
+        """Machine code of the kernels that announce the launches."""
+        source = marker_source(launches)
+        return self.gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
 
     def _find_culprit(self, label: str) -> None:
         """Remember `label`, whose launch has just failed, if it took the context with it."""
@@ -152,31 +223,33 @@ class GpuBench:
 
     def _checked(
         self, record: Record, selection: Selection, stage: _Stage
-    ) -> tuple[Record, Launch | None]:
-        """The record with resources and verdict, and the launch if it may be timed."""
+    ) -> tuple[Record, Launch | None, Cubin | None]:
+        """The record with resources and verdict; launch and machine code if it may be timed."""
         cubin = None
         try:
-            buffers = stage.buffers(record.executed_shape)
+            operands = stage.operands.at(record.executed_shape)
             if selection.variant is CUBLAS:
                 if self._cublas is None:
-                    return skipped(record, self._why_no_cublas), None
+                    return skipped(record, self._why_no_cublas), None, None
                 record = replace(record, notes=(f"cuBLAS {self._cublas.version}",))
-                launch = self._cublas.sgemm(record.executed_shape, buffers.a, buffers.b, buffers.c)
+                launch = self._cublas.sgemm(
+                    record.executed_shape, operands.a, operands.b, operands.c
+                )
             else:
-                record, launch, cubin = self._compiled(record, selection, buffers)
-            result = stage.run(launch, buffers)
+                record, launch, cubin = self._compiled(record, selection, operands)
+            result = stage.run(launch, operands)
         except ToolkitError as error:
             self._find_culprit(record.label)
-            return failed(record, str(error)), None
+            return failed(record, str(error)), None, None
         record = with_check(record, stage.reference.check(result))
         if record.status != "ok":
-            return record, None
+            return record, None, None
         if cubin is not None:
             record = _with_counters(record, selection, cubin, stage)
-        return record, launch
+        return record, launch, cubin
 
     def _compiled(
-        self, record: Record, selection: Selection, buffers: _Buffers
+        self, record: Record, selection: Selection, operands: Operands
     ) -> tuple[Record, Launch, Cubin]:
         variant = selection.variant
         geometry = record.geometry
@@ -188,17 +261,8 @@ class GpuBench:
             name=variant.file,
             defines=variant.macros(selection.parameters),
         )
-        shape = buffers.shape
-        arguments = [
-            buffers.a,
-            buffers.b,
-            buffers.c,
-            *map(np.int32, (shape.m, shape.n, shape.k)),
-            np.float32(1.0),
-            np.float32(0.0),
-        ]
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(geometry, arguments), kernel.cubin
+        return record, kernel.prepared(geometry, operands.arguments), kernel.cubin
 
     def _time(
         self,
@@ -251,16 +315,6 @@ class GpuBench:
             raise KeyboardInterrupt
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Buffers:
-    """A, B and C on the GPU at one executed shape."""
-
-    shape: Gemm
-    a: Any
-    b: Any
-    c: Any
-
-
 class _Stage:
     """The matrices of one shape: on the host, on the GPU, and what their product must be."""
 
@@ -270,29 +324,17 @@ class _Stage:
         self.workload = workload
         self.reference: Reference = workload.reference()
         self.simulator = LadderSimulator(workload)
-        self._buffers: dict[Gemm, _Buffers] = {}
+        self.operands = GpuOperands(gpu, workload)
 
-    def buffers(self, shape: Gemm) -> _Buffers:
-        """Uploaded once per executed shape, padded with zeros where it is larger."""
-        if shape not in self._buffers:
-            a, b = self.workload.padded(shape)
-            self._buffers[shape] = _Buffers(
-                shape=shape,
-                a=self._gpu.upload(a),
-                b=self._gpu.upload(b),
-                c=self._gpu.allocate(FLOAT_BYTES * shape.c_elements),
-            )
-        return self._buffers[shape]
-
-    def run(self, launch: Launch, buffers: _Buffers) -> Matrix:
+    def run(self, launch: Launch, operands: Operands) -> Matrix:
         """The product that one launch leaves in a poisoned C, without its padding."""
-        shape, problem = buffers.shape, self.workload.problem
+        shape, problem = operands.shape, self.workload.problem
         with self._gpu.launch_errors("launch"):
-            self._gpu.poison(buffers.c, shape.c_elements)
+            self._gpu.poison(operands.c, shape.c_elements)
             launch()
             self._gpu.synchronize()
         result: Matrix = np.empty((shape.m, shape.n), np.float32)
-        self._gpu.download(buffers.c, into=result)
+        self._gpu.download(operands.c, into=result)
         return result[: problem.m, : problem.n]
 
 

@@ -11,10 +11,11 @@ from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.occupancy import occupancy, waves
 from analysis.problem import Gemm
-from analysis.result import Check, GpuState, Measured, Ratio, Record, Resources, Simulated
+from analysis.result import Check, Counted, GpuState, Measured, Ratio, Record, Resources, Simulated
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, Reference, Selection
+from toolkit.cublas import sentence_on
 from toolkit.sampling import Series
 
 Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
@@ -103,6 +104,19 @@ def with_check(record: Record, check: Check) -> Record:
     return failed(
         record, f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
     )
+
+
+def with_counted(record: Record, counted: Counted | str) -> Record:
+    """The record with the hardware's counters, or with a note on why it has none.
+
+    That of cuBLAS says which kernel was launched.
+    """
+    if isinstance(counted, str):
+        return replace(record, notes=(*record.notes, f"not counted: {counted}"))
+    record = replace(record, counted=counted)
+    if record.variant != CUBLAS.name:
+        return record
+    return replace(record, notes=(*record.notes, sentence_on(counted.kernels)))
 
 
 def with_simulation(record: Record, simulated: Simulated, check: Check) -> Record:

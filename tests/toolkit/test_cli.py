@@ -113,7 +113,8 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.experiment.profile", remembered)
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
-        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json"
+        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters "
+        "--counters-from c.csv"
     )
     assert invoke("profile", *options.split()).exit_code == 0
     asked.pop("progress")
@@ -124,6 +125,8 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         "sampling": Sampling(precision=0.2, time_limit_s=0.5, max_samples=7),
         "warm_l2": True,
         "seed": 9,
+        "counters": True,
+        "counters_from": Path("c.csv"),
     }
     assert load("b.json") == made
     assert Path("a.html").is_file()
@@ -154,6 +157,11 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--html same --record same", "cannot write the report to same: the record has that"),
         ("--html a/../same --record ./same", "cannot write "),
         ("--executor gpu", "this machine has no NVIDIA driver: if it has"),
+        ("--executor auto --counters", "--counters needs a GPU, and this run is simulated, no GPU"),
+        ("--counters", "--counters needs a GPU, and executor theory takes none: leave it out"),
+        ("--counters --counters-from c.csv", "counters are either collected or read from a file"),
+        ("--counters-from c.csv", "c.csv: there is no such file"),
+        ("--counters-from profile.json", "cannot write profile.json: the counters are read"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(options: str, message: str) -> None:

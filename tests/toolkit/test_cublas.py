@@ -10,7 +10,7 @@ import pytest
 
 from analysis.errors import LaunchError, UnavailableError
 from analysis.problem import Gemm
-from toolkit.cublas import Cublas
+from toolkit.cublas import Cublas, tile_of
 from toolkit.gpu import Gpu
 
 
@@ -62,3 +62,27 @@ def test_bindings_that_are_not_installed_are_unavailable(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "nvmath", None)
     with pytest.raises(UnavailableError, match="pip install 'nvmath-python"):
         Cublas().__enter__()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "tile"),
+    [
+        # (rows, columns) of the row-major C: the name's first number counts its columns
+        ("ampere_sgemm_128x64_nn", (64, 128)),
+        ("volta_sgemm_32x128_nn", (128, 32)),
+        ("ampere_sgemm_32x32_sliced1x4_nn", (32, 32)),
+        ("cutlass_80_simt_sgemm_128x128_8x5_nn_align1", (128, 128)),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1)", (128, 256)),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x64x8_stage3_warpsize1x2x1", (64, 32)),
+        ("cutlass3x_sm90_simt_sgemm_f32_f32_f32_f32_f32_64x128x8_1x1x1_0_nnn", (128, 64)),
+        ("nvjet_ssss_128x64_16x4_1x1_h_bz_NNN", (64, 128)),
+        ("void gemmSN_NN_kernel<float, (int)128, (int)2, (int)4, (int)8>(T1)", None),
+        ("void gemv2T_kernel_val<int, int, float, (int)128, (int)16>(T1)", None),
+        ("void splitKreduce_kernel<(int)32, (int)16, int, float>(T1)", None),
+        ("sgemm_tiled", None),
+    ],
+)  # fmt: skip
+def test_a_tile_is_read_from_the_name_of_a_kernel(
+    kernel: str, tile: tuple[int, int] | None
+) -> None:
+    assert tile_of(kernel) == tile

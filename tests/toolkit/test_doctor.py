@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import UnavailableError
-from toolkit import doctor
+from toolkit import commands, doctor
 from toolkit.compile import REMEDY
 from toolkit.doctor import ABILITIES, Finding, abilities, examine
 
@@ -168,7 +168,7 @@ def test_nvcc_off_the_path_is_a_problem_for_pycuda(
 def test_a_missing_command_names_what_to_install(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "_command", lambda *_: None)
+    monkeypatch.setattr(commands, "command_path", lambda *_: None)
     assert machine.found("nvcc").status == "optional missing"
     assert "CUDA toolkit" in machine.found("nvcc").remedy
     assert machine.found("Nsight Compute").status == "optional missing"

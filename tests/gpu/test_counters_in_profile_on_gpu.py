@@ -1,0 +1,165 @@
+"""`profile --counters` on silicon: what Nsight Compute counts is what the simulator counted."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.counters import COUNTERS
+from analysis.geometry import ceil_div
+from analysis.result import Profile, Record
+from toolkit import load, ncu, profile, save
+from toolkit.progress import Progress
+from toolkit.sampling import Sampling
+
+pytestmark = pytest.mark.ncu
+
+QUICK = Sampling(time_limit_s=0.2)
+SHAPES = ["512", "127x129x31"]
+RUNGS = ["naive-uncoalesced", "naive-coalesced", "tiled", "tiled:tile=16", "vectorized"]
+EXACT = [name for name in ncu.COUNTERS if name in COUNTERS and COUNTERS[name].grade == "exact"]
+REGISTERS_AT_ONCE = 8  # granularity of allocation per thread, and at least 16
+
+
+class Told(Progress):
+    """What was told, and when counting began."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.counting_since = 0.0
+
+    def step(self, text: str) -> None:
+        if text == "hardware counters":
+            self.counting_since = time.monotonic()
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture(scope="module")
+def counted(told: Told) -> Profile:
+    return profile(
+        SHAPES, [*RUNGS, "cublas"], executor="gpu", sampling=QUICK, counters=True, progress=told
+    )
+
+
+def rungs_of(result: Profile) -> list[Record]:
+    return [record for record in result.records if record.rung is not None]
+
+
+def exact_counters(record: Record) -> dict[str, int]:
+    assert record.counted is not None, record.notes
+    return {name: record.counted.counters[name] for name in EXACT}
+
+
+def test_every_launch_is_counted_and_nothing_is_amiss(counted: Profile, told: Told) -> None:
+    assert told.notices == []
+    assert len(counted.records) == len(SHAPES) * (len(RUNGS) + 1)
+    for record in counted.records:
+        assert record.status == "ok", record.reason
+        assert record.counted is not None, record.notes
+        assert record.counted.missing == ()
+        assert set(record.counted.counters) == set(ncu.COUNTERS)
+        assert record.measured is not None
+    assert counted.environment.software["Nsight Compute"]
+
+
+def test_exact_counters_are_those_of_the_simulator(counted: Profile) -> None:
+    for record in rungs_of(counted):
+        assert record.simulated is not None, record.notes
+        simulated = {name: record.simulated.counters[name] for name in EXACT}
+        assert exact_counters(record) == simulated, f"{record.label} at {record.shape}"
+
+
+def test_the_launch_that_was_counted_is_the_one_that_was_timed(counted: Profile) -> None:
+    for record in rungs_of(counted):
+        assert record.counted is not None
+        assert record.resources is not None
+        assert record.geometry is not None
+        (kernel,) = record.counted.kernels
+        assert (kernel.grid, kernel.block) == (record.geometry.grid, record.geometry.block)
+        assert kernel.static_shared_bytes == record.resources.static_shared_bytes
+        assert kernel.dynamic_shared_bytes == record.geometry.dynamic_shared_bytes
+        registers = record.resources.registers_per_thread
+        allocated = max(16, REGISTERS_AT_ONCE * ceil_div(registers, REGISTERS_AT_ONCE))
+        assert registers <= kernel.registers_per_thread <= allocated
+
+
+def test_cublas_is_identified(counted: Profile) -> None:
+    for record in (record for record in counted.records if record.label == "cublas"):
+        assert record.counted is not None
+        kernels = record.counted.kernels
+        assert 1 <= len(kernels) <= 3  # the product, and what it may need before and after
+        assert not any(kernel.name.startswith(("sgemm_", "next_is__")) for kernel in kernels)
+        assert record.notes[-1].startswith(f"cuBLAS launched {kernels[0].name} (")
+        fused = record.counted.counters["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
+        assert fused >= record.shape.flop // 2  # one for each two operations
+
+
+def test_a_library_shows_which_way_round_its_tile_is() -> None:
+    """Wide and flat products have the blocks of C that the tile says, in one of its two ways."""
+    result = profile(
+        ["128x8192x512", "8192x128x512"], ["cublas"], executor="gpu", sampling=QUICK, counters=True
+    )
+    for record in result.records:
+        assert record.counted is not None
+        kernel = record.counted.kernels[0]
+        if kernel.tile is None:
+            continue
+        rows, columns = kernel.tile
+        tiles = ceil_div(record.shape.m, rows) * ceil_div(record.shape.n, columns)
+        x, y, z = kernel.grid
+        assert (x * y * z) % tiles == 0, f"{kernel} at {record.shape}"  # times its splits of K
+
+
+def test_the_file_holds_the_counters(counted: Profile, tmp_path: Path) -> None:
+    save(counted, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == counted
+
+
+def test_an_administrators_report_gives_the_same_exact_counters(
+    counted: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where counters are not permitted: a script is left, and its report is read."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with monkeypatch.context() as refused:
+        refused.setattr(ncu, "not_permitted", lambda text: True)
+        told = Told()
+        plan = {"executor": "gpu", "sampling": QUICK, "seed": counted.seed}
+        without = profile(SHAPES, [*RUNGS, "cublas"], counters=True, progress=told, **plan)
+    assert all(record.counted is None for record in without.records)
+    assert "sudo sh" in told.notices[-1]
+    (script,) = tmp_path.glob("*/count.sh")
+    report = tmp_path / "counters.ncu-rep"
+    done = subprocess.run(
+        ["sh", str(script), str(report)], capture_output=True, text=True, check=False
+    )
+    assert report.is_file(), done.stdout + done.stderr
+    table = tmp_path / "counters.csv"
+    found = ncu.path()
+    assert found is not None
+    table.write_text(ncu.imported(found, report), encoding="utf-8")
+    for file in (report, table):
+        result = profile(SHAPES, [*RUNGS, "cublas"], counters_from=file, **plan)
+        for record, live in zip(rungs_of(result), rungs_of(counted), strict=True):
+            assert exact_counters(record) == exact_counters(live), record.label
+            assert record.counted is not None
+            assert record.counted.source.startswith("Nsight Compute")
+
+
+def test_the_whole_ladder_at_4096_is_counted_in_90_seconds() -> None:
+    told = Told()
+    result = profile(["4096"], executor="gpu", sampling=QUICK, counters=True, progress=told)
+    took_s = time.monotonic() - told.counting_since
+    for record in rungs_of(result):
+        if record.status == "ok":
+            assert record.counted is not None, record.notes
+    assert took_s < 90

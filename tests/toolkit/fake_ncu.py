@@ -1,0 +1,176 @@
+"""Nsight Compute as the toolkit calls it, on a machine without one: a command that replays.
+
+What it does wrong is in $FAKE_NCU, a JSON object of `Faults`; each command line is added to the
+file that it names as "history". The launching process is not run: its lines are said for it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
+Copyright (c) 2018-2025 NVIDIA Corporation
+Version 2025.3.1.0 (build 36398880) (public-release)
+"""
+COLUMNS = [
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
+    "Block Size", "Grid Size", "Device", "CC",
+]  # fmt: skip
+RESOURCES = {
+    "launch__registers_per_thread": 40,
+    "launch__shared_mem_per_block_static": 8192,
+    "launch__shared_mem_per_block_dynamic": 0,
+}
+UNITS = {"dram__bytes_read.sum": "byte", "launch__shared_mem_per_block_static": "byte/block"}
+CUBLAS = ["cutlass_80_simt_sgemm_128x64_8x5_nn_align1", "void splitKreduce_kernel<32>(T1)"]
+COUNTING = ["--clock-control", "none", "--profile-from-start", "off", "--metrics"]
+RAW = ["--csv", "--page", "raw", "--print-units", "base", "--log-file"]
+
+
+@dataclass
+class Faults:
+    """Labels in lists are of launches; `lost` are those that spoil the whole table."""
+
+    history: str = os.devnull
+    permission: bool = True
+    unavailable: bool = False
+    unknown: list[str] = field(default_factory=list)
+    not_counted: list[str] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    hangs: list[str] = field(default_factory=list)
+    fails: dict[str, str] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    dies: str = ""
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def value_of(metric: str, position: int) -> int:
+    """What is counted: distinct, and large enough for separators."""
+    return RESOURCES.get(metric, 1000 * (position + 1) + sum(map(ord, metric)))
+
+
+def kernels_of(entry: dict) -> list[tuple[str, tuple, tuple]]:
+    if entry["entry"] is None:
+        return [(name, (256, 1, 1), (64, 32, 1)) for name in CUBLAS]
+    return [(entry["entry"], tuple(entry["block"]), tuple(entry["grid"]))]
+
+
+def rows_of(entry: dict, metrics: list[str], faults: Faults) -> list[list[str]]:
+    rows = []
+    for position, (name, block, grid) in enumerate(
+        [(entry["marker"], (1, 1, 1), (1, 1, 1)), *kernels_of(entry)]
+    ):
+        values = [
+            "n/a" if metric in faults.not_counted else f"{value_of(metric, position):,}"
+            for metric in metrics
+        ]
+        place = ["833", "python3", "127.0.0.1", name, "1", "7", str(block), str(grid), "0", "9.0"]
+        rows.append([*place, *values])
+    return rows
+
+
+def as_table(rows: list[list[str]], metrics: list[str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow([*COLUMNS, *metrics])
+    writer.writerow(["" for _ in COLUMNS] + [UNITS.get(metric, "") for metric in metrics])
+    writer.writerows([str(number), *row] for number, row in enumerate(rows))
+    return text.getvalue()
+
+
+def count(arguments: list[str], faults: Faults) -> int:
+    assert arguments[:5] == COUNTING, arguments
+    metrics = arguments[5].split(",")
+    assert arguments[6:12] == RAW, arguments
+    log, (python, *module, folder), chosen = Path(arguments[12]), arguments[13:17], arguments[17:]
+    assert (python, module) == (sys.executable, ["-m", "toolkit.launches"])
+    entries = json.loads(Path(folder, "launches.json").read_text())
+    said = ["==PROF== Connected to process 833 (/usr/bin/python3.12)"]
+    rows: list[list[str]] = []
+    code = 0
+
+    def end(*errors: str, code: int) -> int:
+        told = [f"==ERROR== {error}" for error in errors]
+        table = as_table(rows, metrics) if rows else "==WARNING== No kernels were profiled."
+        log.write_text("\n".join([*said, *told, table]))
+        return code
+
+    unknown = [metric for metric in metrics if metric in faults.unknown]
+    if unknown or faults.dies:
+        say(f"error: {faults.dies}")
+        died = "The application returned an error code (1)."
+        return end(f"Failed to find metric {unknown[0]}" if unknown else died, code=1)
+    for entry in (entry for entry in entries if entry["marker"] in chosen):
+        label = entry["label"]
+        say(f"begins {entry['marker']}")
+        if not faults.permission or label in faults.lost:
+            continue
+        if faults.unavailable:
+            return end(
+                "An error was reported by the driver:",
+                "Profiling failed because a driver resource was unavailable. Ensure that no other "
+                "tool (like DCGM) is concurrently collecting profiling data.",
+                f'Failed to profile "{entry["entry"]}" in process 833',
+                code=9,
+            )
+        if label in faults.hangs:
+            time.sleep(60)
+        if label in faults.crashes:
+            # what was there of a launch that it broke off in
+            rows += rows_of(entry, metrics, faults)
+            rows[-1:] = []
+            return end("UnknownError", f'Failed to profile "{label}" in process 833', code=9)
+        if label in faults.fails:
+            say(f"fails {entry['marker']} {faults.fails[label]}")
+            code = 1
+            continue
+        rows += rows_of(entry, metrics, faults)
+    say("ends")
+    if not faults.permission:
+        return end(
+            "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+            "Performance Counters on the target device 0. For instructions on enabling "
+            "permissions and to get more information see "
+            "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+            code=1,
+        )
+    if any(entry["label"] in faults.lost for entry in entries if entry["marker"] in chosen):
+        rows = []
+        return -11
+    return end(code=code)
+
+
+def import_report(arguments: list[str]) -> int:
+    assert arguments[1:] == RAW[:-1], arguments
+    content = Path(arguments[0]).read_bytes().removeprefix(b"NVR\0").decode()
+    if content.startswith("refused"):
+        say("==ERROR== Failed to open the report file.")
+        return 1
+    print(content)
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    faults = Faults(**json.loads(os.environ.get("FAKE_NCU", "{}")))
+    with Path(faults.history).open("a") as history:
+        print(json.dumps(arguments), file=history)
+    if arguments == ["--version"]:
+        print(VERSION)
+        return 0
+    if arguments[0] == "--import":
+        return import_report(arguments[1:])
+    return count(arguments, faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,376 @@
+"""Hardware counters in a profile: a made-up GPU, and a made-up ncu that is run for real."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.errors import UnavailableError
+from analysis.result import Profile, Record
+from toolkit import counting, load, ncu, profile, save
+from toolkit.progress import Progress
+from toolkit.sampling import Sampling
+
+FAKE = Path(__file__).parent / "fake_ncu.py"
+QUICK = Sampling(max_samples=6, time_limit_s=60)
+VERSION = "Nsight Compute 2025.3.1"
+FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+
+
+class Told(Progress):
+    """What a run told; Ctrl-C where it tells a detail."""
+
+    def __init__(self, interrupt_at: str = "never") -> None:
+        self.notices: list[str] = []
+        self.details: list[str] = []
+        self._interrupt_at = interrupt_at
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def detail(self, text: str) -> None:
+        self.details.append(text)
+        if self._interrupt_at in text:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made-up PyCUDA's modules are no machine code, and nothing is to be simulated."""
+    monkeypatch.setattr("toolkit.gpu_bench._with_counters", lambda record, *_: record)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the folders of launches are."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def replay(
+    cuda: Any,
+    no_machine_code: None,
+    kept: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., list[list[str]]]:
+    """Put the made-up ncu on the PATH, with faults; what it returns are its command lines."""
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "ncu"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    history = tmp_path / "history"
+
+    def with_faults(**faults: Any) -> list[list[str]]:
+        monkeypatch.setenv("FAKE_NCU", json.dumps({"history": str(history)} | faults))
+        return CommandLines(history)
+
+    with_faults()
+    return with_faults
+
+
+class CommandLines(list[list[str]]):
+    """The command lines of ncu that counted, read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> list[list[str]]:
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        return [line for line in map(json.loads, lines) if "--metrics" in line]
+
+
+def count(*variants: str, shapes: tuple[str, ...] = ("32",), **settings: Any) -> Profile:
+    settings = {"executor": "gpu", "sampling": QUICK, "seed": 1, "counters": True} | settings
+    return profile(shapes, variants or ("tiled", "naive-coalesced", "cublas"), **settings)
+
+
+def record_of(result: Profile, label: str, shape: str = "32x32x32") -> Record:
+    return next(r for r in result.records if r.label == label and str(r.shape) == shape)
+
+
+def test_every_launch_that_passed_is_counted(cublas: Any, replay: Any, kept: Path) -> None:
+    told = Told()
+    result = count("tiled:tile=16", "cublas", "cpu", shapes=("32", "48"), progress=told)
+    for shape in ("32x32x32", "48x48x48"):
+        tiled = record_of(result, "tiled:tile=16", shape).counted
+        assert tiled is not None
+        # the made-up ncu counts 1000 for each place behind the marker, and the letters of a name
+        assert tiled.counters == {name: 2000 + sum(map(ord, name)) for name in ncu.COUNTERS}
+        assert (tiled.source, tiled.caches, tiled.missing) == (VERSION, "flushed", ())
+        (kernel,) = tiled.kernels
+        assert (kernel.name, kernel.block, kernel.tile) == ("sgemm_tiled", (16, 16, 1), None)
+        assert kernel.registers_per_thread == 40
+        assert record_of(result, "cpu", shape).counted is None
+        assert record_of(result, "cublas", shape).counted is not None
+    assert result.environment.software["Nsight Compute"] == "2025.3.1.0"
+    assert "Hardware counters" not in result.environment.software
+    assert told.notices == []
+    assert "counters of cublas: 2 of 2" in told.details
+    assert list(kept.iterdir()) == []
+    assert "--counters" in result.command.split()
+
+
+def test_a_library_is_counted_over_all_its_kernels(cublas: Any, replay: Any) -> None:
+    record = record_of(count("cublas"), "cublas")
+    assert record.counted is not None
+    assert record.counted.counters[FFMA] == 2000 + 3000 + 2 * sum(map(ord, FFMA))
+    main, reduction = record.counted.kernels
+    assert main.name == "cutlass_80_simt_sgemm_128x64_8x5_nn_align1"
+    assert (main.tile, reduction.tile) == ((64, 128), None)  # rows and columns of row-major C
+    assert record.notes == (
+        "cuBLAS 13.1.2",
+        "cuBLAS launched cutlass_80_simt_sgemm_128x64_8x5_nn_align1 (64 rows × 128 columns of C "
+        "per block, grid 64 × 32 × 1, blocks of 256 × 1 × 1 threads, 40 registers per thread, "
+        "8,192 bytes of shared memory), then void splitKreduce_kernel<32>(T1) (grid 64 × 32 × 1, "
+        "blocks of 256 × 1 × 1 threads, 40 registers per thread, 8,192 bytes of shared memory)",
+    )
+
+
+def test_a_counted_profile_comes_back_from_its_file(
+    cublas: Any, replay: Any, tmp_path: Path
+) -> None:
+    result = count()
+    save(result, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == result
+
+
+def test_one_run_of_ncu_counts_a_shape(cublas: Any, replay: Any) -> None:
+    lines = replay()
+    count(shapes=("32", "48"))
+    assert len(lines.read()) == 2
+
+
+def test_nothing_is_counted_unless_asked(cublas: Any, replay: Any) -> None:
+    lines = replay()
+    result = count(counters=False)
+    assert lines.read() == []
+    assert all(record.counted is None for record in result.records)
+    assert "--counters" not in result.command
+
+
+def test_what_failed_its_check_is_not_counted(cuda: Any, cublas: Any, replay: Any) -> None:
+    cuda.kernels["sgemm_tiled"] = lambda launch: None
+    result = count()
+    assert record_of(result, "tiled").counted is None
+    assert record_of(result, "tiled").notes == ()
+    assert record_of(result, "naive-coalesced").counted is not None
+
+
+def test_a_missing_ncu_is_said_once_with_the_remedy(
+    cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.commands.command_path", lambda *_: None)
+    told = Told()
+    result = count(shapes=("32", "48"), progress=told)
+    problem = f"there is no ncu on this machine: {ncu.INSTALL}"
+    assert told.notices == [f"no hardware counters: {problem}"]
+    assert result.environment.software["Hardware counters"] == f"none: {problem}"
+    assert all(record.measured is not None for record in result.records)
+    assert not any("count" in note for record in result.records for note in record.notes)
+
+
+def test_a_broken_ncu_is_said_with_the_remedy(
+    cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.ncu.path", lambda: "/bin/false")
+    told = Told()
+    count(progress=told)
+    (notice,) = told.notices
+    assert notice.startswith("no hardware counters: /bin/false does not work (")
+    assert notice.endswith(ncu.INSTALL)
+
+
+def test_without_permission_the_remedy_and_the_administrators_command_are_told(
+    cublas: Any, replay: Any, kept: Path
+) -> None:
+    lines = replay(permission=False)
+    told = Told()
+    result = count(shapes=("32", "48"), progress=told)
+    assert result.status == "complete"
+    assert len(lines.read()) == 1  # it is not tried again
+    problem = f"only administrators may read them here: {ncu.ALLOW_COUNTERS}"
+    assert result.environment.software["Hardware counters"] == f"none: {problem}"
+    (folder,) = kept.iterdir()
+    assert told.notices == [
+        f"no hardware counters: {problem}",
+        f"an administrator can count these launches: sudo sh {folder}/count.sh counters.ncu-rep; "
+        "then profile again with --counters-from counters.ncu-rep",
+    ]
+    kept_launches = json.loads((folder / "launches.json").read_text())
+    assert len(kept_launches) == 6  # of both shapes
+    assert str(folder) not in json.dumps(result.environment.software)  # it is made to be shared
+
+
+def test_the_administrators_script_runs_ncu_on_all_launches(
+    cublas: Any, replay: Any, kept: Path, tmp_path: Path
+) -> None:
+    replay(permission=False)
+    count()
+    (folder,) = kept.iterdir()
+    shown = tmp_path / "shown"
+    script = (folder / "count.sh").read_text()
+    command = tmp_path / "bin" / "ncu"
+    command.write_text(f'#!/bin/sh\nprintf "%s\\n" "$PYTHONPATH" "$@" > {shown}\n')
+    subprocess.run(["sh", str(folder / "count.sh"), "a b.ncu-rep"], check=True, env={})
+    root, *arguments = shown.read_text().splitlines()
+    assert Path(root, "toolkit", "launches.py").is_file()
+    assert arguments[:4] == ["--clock-control", "none", "--profile-from-start", "off"]
+    assert arguments[-7:] == [
+        "--force-overwrite", "--export", "a b.ncu-rep",
+        sys.executable, "-m", "toolkit.launches", str(folder),
+    ]  # fmt: skip
+    assert shlex.quote(str(command)) in script
+
+
+def test_metrics_that_this_gpu_lacks_are_left_out(cublas: Any, replay: Any) -> None:
+    first, second = ncu.COUNTERS[2], ncu.COUNTERS[5]
+    lines = replay(unknown=[first, second])
+    told = Told()
+    result = count(shapes=("32", "48"), progress=told)
+    assert len(lines.read()) == 3 + 1  # two that fail for one metric each; then they are known
+    assert told.notices == [
+        f"hardware counters that this GPU lacks: {first}",
+        f"hardware counters that this GPU lacks: {second}",
+    ]
+    for record in result.records:
+        assert record.counted is not None
+        assert record.counted.missing == (first, second)
+        assert not {first, second} & record.counted.counters.keys()
+        assert len(record.counted.counters) == len(ncu.COUNTERS) - 2
+
+
+def test_metrics_without_a_value_are_missing(cublas: Any, replay: Any) -> None:
+    replay(not_counted=[FFMA])
+    record = record_of(count("tiled"), "tiled")
+    assert record.counted is not None
+    assert record.counted.missing == (FFMA,)
+
+
+def test_registers_without_a_value_are_an_error_of_the_launch(cublas: Any, replay: Any) -> None:
+    replay(not_counted=[ncu.REGISTERS])
+    record = record_of(count("tiled"), "tiled")
+    assert record.counted is None
+    assert record.notes == (
+        "not counted: tiled at 32x32x32: launch__registers_per_thread of sgemm_tiled was not "
+        "counted",
+    )
+
+
+@pytest.mark.parametrize("culprit", ["tiled", "naive-coalesced", "cublas"])
+def test_a_launch_that_ncu_breaks_off_in_costs_its_own_counters(
+    culprit: str, cublas: Any, replay: Any
+) -> None:
+    replay(crashes=[culprit])
+    result = count()
+    for record in result.records:
+        assert (record.counted is None) == (record.label == culprit)
+        assert ("not counted: UnknownError" in record.notes) == (record.label == culprit)
+
+
+@pytest.mark.parametrize("culprit", ["tiled", "naive-coalesced", "cublas"])
+def test_a_launch_that_hangs_is_stopped_and_costs_its_own_counters(
+    culprit: str, cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(counting, "PATIENCE_LAUNCHES", 0)
+    replay(hangs=[culprit])
+    result = count()
+    for record in result.records:
+        assert (record.counted is None) == (record.label == culprit)
+    assert record_of(result, culprit).notes[-1] == (
+        "not counted: ncu took too long and was stopped"
+    )
+
+
+def test_a_launch_whose_report_kills_ncu_is_found(cublas: Any, replay: Any) -> None:
+    replay(lost=["naive-coalesced"])
+    result = count()
+    assert [record.counted is None for record in result.records] == [False, True, False]
+    notes = record_of(result, "naive-coalesced").notes
+    assert notes == ("not counted: ncu ended with 245",)  # -11 as a shell's exit code
+
+
+def test_a_launch_that_fails_by_itself_says_why(cublas: Any, replay: Any) -> None:
+    lines = replay(fails={"tiled": "launch: out of memory"})
+    result = count()
+    assert record_of(result, "tiled").notes == ("not counted: launch: out of memory",)
+    assert record_of(result, "cublas").counted is not None
+    assert len(lines.read()) == 1
+
+
+def test_what_concerns_every_launch_is_said_once(cublas: Any, replay: Any) -> None:
+    lines = replay(unavailable=True)
+    told = Told()
+    result = count(shapes=("32", "48"), progress=told)
+    assert len(lines.read()) == counting.HOPELESS
+    cause = "Profiling failed because a driver resource was unavailable. Ensure that no other "
+    assert len(told.notices) == 1
+    assert told.notices[0].startswith(f"no hardware counters: {cause}")
+    assert result.environment.software["Hardware counters"].startswith(f"none: {cause}")
+    assert all(record.measured is not None for record in result.records)
+
+
+def test_a_process_that_dies_at_once_is_said_once(cublas: Any, replay: Any) -> None:
+    lines = replay(dies="the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`")
+    told = Told()
+    count(progress=told)
+    assert len(lines.read()) == 1
+    assert told.notices == [
+        "no hardware counters: the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`"
+    ]
+
+
+def test_ctrl_c_keeps_what_was_measured_and_counted(cublas: Any, replay: Any, kept: Path) -> None:
+    class SecondShape(Told):
+        def stage(self, text: str, steps: int) -> None:
+            self._interrupt_at = "counters of cublas" if text.startswith("48") else "never"
+
+    result = count(shapes=("32", "48"), progress=SecondShape())
+    assert result.status == "interrupted"
+    assert [record.counted is None for record in result.records] == [False] * 3 + [True] * 3
+    assert all(record.measured is not None for record in result.records)
+    assert list(kept.iterdir()) == []
+
+
+def test_a_context_that_is_lost_costs_the_counters(cuda: Any, cublas: Any, replay: Any) -> None:
+    launches = 0
+
+    def faults_late(launch: Any) -> None:
+        nonlocal launches
+        launches += 1
+        launch.cuda.product(launch)
+        if launches == 8:
+            launch.cuda.fault()
+
+    cuda.kernels["sgemm_tiled"] = faults_late
+    lines, told = replay(), Told()
+    result = count(progress=told)
+    assert record_of(result, "tiled").status == "failed"
+    assert lines.read() == []
+    assert told.notices == ["no hardware counters: the CUDA context was lost when tiled faulted"]
+
+
+def test_counters_without_a_gpu_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    told = Told()
+    with pytest.raises(UnavailableError) as raised:
+        count(executor="auto", progress=told)
+    assert str(raised.value) == (
+        "--counters needs a GPU, and this run is simulated, no GPU is used: this machine has no "
+        "NVIDIA driver: if it has an NVIDIA GPU, install the driver: leave it out, simulated "
+        "counters are there without it; or count elsewhere and give the file with --counters-from"
+    )
+    assert told.notices == []

@@ -1,0 +1,159 @@
+"""The process that launches what a profiler counts, on the made-up GPU of conftest.py."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.devices import find_device
+from analysis.problem import parse_shape
+from kernels import Variant, find
+from kernels.registry import parse_selection
+from toolkit.compile import compile_cubin
+from toolkit.counted import CountableLaunch, countable
+from toolkit.gpu import Gpu
+from toolkit.launches import LaunchFolder, launch_all, main, marker_source
+from toolkit.records import planned
+
+BOTH = ("tiled:tile=16", "cublas")
+
+
+def launch_of(label: str, shape: str) -> CountableLaunch:
+    selection = parse_selection(label)
+    record = planned(selection, parse_shape(shape), find_device("h100-sxm"))
+    return countable(record, getattr(selection.variant, "entry", None))
+
+
+def kept(folder: Path, *shapes: str, labels: tuple[str, ...] = BOTH, seed: int = 3) -> LaunchFolder:
+    """The launches of labels at shapes, compiled by the made-up PyCUDA."""
+    launches = LaunchFolder(folder)
+    for shape in shapes:
+        at_shape = [launch_of(label, shape) for label in labels]
+        with Gpu() as gpu:
+            images = {
+                launch.label: gpu.load(source_of(launch), launch.entry, name="x.cu").cubin.image
+                for launch in at_shape
+                if launch.entry
+            }
+            name = at_shape[0].marker
+            markers = gpu.load(marker_source(at_shape), name, name="m.cu").cubin.image
+        launches.add(at_shape, seed=seed, images=images, markers=markers)
+    return launches
+
+
+def source_of(launch: CountableLaunch) -> str:
+    variant = find(launch.label.partition(":")[0])
+    assert isinstance(variant, Variant)
+    return variant.source
+
+
+def events(cuda: Any) -> list[str]:
+    ignored = ("allocate", "fill")
+    return [event for event in cuda.log if not event.startswith(ignored)]
+
+
+def test_the_profiler_sees_a_marker_and_the_launch(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+    kept(tmp_path, "32", "48x40x24")
+    said: list[str] = []
+    assert launch_all(tmp_path, (), said.append)
+    expected, lines = [], []
+    for shape in ("32x32x32", "48x40x24"):
+        tiled, library = f"next_is__tiled_tile_16__{shape}", f"next_is__cublas__{shape}"
+        expected += ["start profiler", tiled, "sgemm_tiled", "stop profiler"]
+        expected += ["cublas", "start profiler", library, "cublas", "stop profiler"]
+        lines += [f"begins {tiled}", f"begins {library}"]
+    assert events(cuda) == expected
+    assert said == [*lines, "ends"]
+
+
+def test_only_what_is_chosen_is_launched(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+    kept(tmp_path, "32", "48")
+    assert launch_all(tmp_path, ["next_is__tiled_tile_16__48x48x48"])
+    assert events(cuda)[1:3] == ["next_is__tiled_tile_16__48x48x48", "sgemm_tiled"]
+    assert "cublas" not in events(cuda)
+
+
+def test_inputs_are_those_of_the_seed(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def kernel(launch: Any) -> None:
+        seen.append(launch.floats(0).tobytes())
+
+    cuda.kernels["sgemm_tiled"] = kernel
+    for seed in (3, 3, 4):
+        kept(tmp_path, "32", labels=("tiled",), seed=seed)
+        launch_all(tmp_path, ())
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_padded_launches_are_padded(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+    seen: list[list[int]] = []
+    cuda.kernels["sgemm_vectorized"] = lambda launch: seen.append(
+        [int(size) for size in launch.arguments[3:6]]
+    )
+    kept(tmp_path, "10x7x13", labels=("vectorized",))
+    launch_all(tmp_path, ())
+    assert seen == [[10, 8, 16]]
+
+
+def test_a_launch_that_fails_does_not_end_the_others(
+    cuda: Any, cublas: Any, tmp_path: Path
+) -> None:
+    cublas.error = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED\nmore")
+    kept(tmp_path, "32", labels=("cublas", "tiled"))
+    said: list[str] = []
+    assert not launch_all(tmp_path, (), said.append)
+    assert said[1] == "fails next_is__cublas__32x32x32 cuBLAS: CUBLAS_STATUS_ALLOC_FAILED"
+    assert said[2:] == ["begins next_is__tiled__32x32x32", "ends"]
+
+
+def test_a_fault_ends_the_process(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+    cuda.kernels["sgemm_tiled"] = lambda launch: launch.cuda.fault()
+    kept(tmp_path, "32", labels=("tiled", "naive-coalesced"))
+    said: list[str] = []
+    assert not launch_all(tmp_path, (), said.append)
+    assert said[-1].startswith("fails next_is__tiled__32x32x32 launch: ")
+    assert "ends" not in said
+
+
+def test_the_command_says_lines_and_a_code(
+    cuda: Any, cublas: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept(tmp_path, "32", labels=("tiled",))
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "begins next_is__tiled__32x32x32\nends\n"
+    cuda.gpus = 0
+    assert main([str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("error: the CUDA driver gives no GPU (")
+
+
+def test_the_command_runs_from_every_folder(tmp_path: Path) -> None:
+    """With no GPU it ends in the line that says so."""
+    from toolkit.launches import process_environment
+
+    (tmp_path / "launches.json").write_text("[]")
+    done = subprocess.run(
+        LaunchFolder(tmp_path).command(),
+        cwd=tmp_path,
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) in [(0, "ends\n"), (1, "")]
+    assert re.fullmatch(r"(error: .+\n)?", done.stderr)
+    assert LaunchFolder(tmp_path).command()[0] == sys.executable
+
+
+@pytest.mark.parametrize("labels", [("tiled:tile=16", "coarsened-2d:bk=16", "cublas")])
+def test_markers_are_kernels_that_compile(labels: tuple[str, ...]) -> None:
+    launches = [launch_of(label, "4096") for label in labels]
+    for launch in launches:
+        compile_cubin(
+            marker_source(launches), name="markers.cu", kernel=launch.marker, arch="sm_90"
+        )

@@ -1,0 +1,204 @@
+"""What Nsight Compute prints, as it prints it, and as it is when something is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.counters import ALL_COUNTERS
+from analysis.errors import CountersError
+from toolkit import ncu
+
+FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+BYTES = "dram__bytes_read.sum"
+
+# of Nsight Compute 2025.3.1 on an H100, less columns and launches
+DETAILS = """==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, ...
+==PROF== Connected to process 833 (/usr/bin/python3.12)
+tiled 512x512x512
+==PROF== Disconnected from process 833
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
+"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","833","python3.12","127.0.0.1","sgemm_tiled","1","7","(32, 32, 1)","(16, 16, 1)","0","9.0",\
+"Command line profiler metrics","dram__bytes_read.sum","byte","2,102,016"
+"0","833","python3.12","127.0.0.1","sgemm_tiled","1","7","(32, 32, 1)","(16, 16, 1)","0","9.0",\
+"Command line profiler metrics","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum","sector",\
+"1,048,576"
+"0","833","python3.12","127.0.0.1","sgemm_tiled","1","7","(32, 32, 1)","(16, 16, 1)","0","9.0",\
+"Command line profiler metrics","sm__cycles_active.sum","cycle","30,934"
+"1","833","python3.12","127.0.0.1","void f<float, 2>(T1)","1","7","(256, 1, 1)","(2, 1, 1)","0",\
+"9.0","Command line profiler metrics","dram__bytes_read.sum","byte","n/a"
+"1","833","python3.12","127.0.0.1","void f<float, 2>(T1)","1","7","(256, 1, 1)","(2, 1, 1)","0",\
+"9.0","Command line profiler metrics","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum","sector","0"
+"""
+RAW = """==PROF== Connected to process 833 (/usr/bin/python3.12)
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
+"Grid Size","Device","CC","dram__bytes_read.sum","gpu__time_duration.sum",\
+"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum","launch__registers_per_thread"
+"","","","","","","","","","","","byte","ns","sector","register/thread"
+"0","833","python3.12","127.0.0.1","sgemm_tiled","1","7","(32, 32, 1)","(16, 16, 1)","0","9.0",\
+"2,102,016.00","12.5","1,048,576","38"
+"1","833","python3.12","127.0.0.1","void f<float, 2>(T1)","1","7","(256, 1, 1)","(2, 1, 1)","0",\
+"9.0","n/a","4","","16"
+==PROF== Disconnected from process 833
+"""
+
+
+def test_only_what_a_rung_can_count_is_asked_for() -> None:
+    assert set(ncu.COUNTERS) < set(ALL_COUNTERS)
+    assert {name for name in ALL_COUNTERS if "_op_d" not in name} == set(ncu.COUNTERS)
+    options = ncu.counting_options(["a.sum"])
+    assert options[:2] == ["--clock-control", "none"]
+    assert options[-1] == f"a.sum,{','.join(ncu.OF_LAUNCH)}"
+
+
+@pytest.mark.parametrize("text", [DETAILS, RAW])
+def test_kernels_are_read_from_both_tables(text: str) -> None:
+    first, second = ncu.kernels_in(text, "here")
+    assert (first.name, first.grid, first.block) == ("sgemm_tiled", (16, 16, 1), (32, 32, 1))
+    assert first.compute_capability == "9.0"
+    assert first.values[BYTES] == 2_102_016
+    assert first.values[SECTORS] == 1_048_576
+    assert second.name == "void f<float, 2>(T1)"
+    assert BYTES not in second.values
+    assert not any("time" in name or "cycles" in name for name in first.values)
+
+
+def test_zero_is_a_result_and_an_empty_cell_is_none() -> None:
+    assert ncu.kernels_in(DETAILS, "here")[1].values == {SECTORS: 0}
+    assert ncu.kernels_in(RAW, "here")[1].values == {ncu.REGISTERS: 16}
+
+
+def test_rows_that_end_before_the_columns_of_rules_are_whole() -> None:
+    text = DETAILS.replace('"Metric Value"\n', '"Metric Value","Rule Name","Rule Type"\n')
+    assert ncu.kernels_in(text, "here") == ncu.kernels_in(DETAILS, "here")
+
+
+@pytest.mark.parametrize("text", ["", "==WARNING== No kernels were profiled.\n", '"x"\n'])
+def test_no_table_is_no_kernel(text: str) -> None:
+    assert ncu.kernels_in(text, "here") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DETAILS[:-30], "here: line 6 of its table is cut short ("),  # within a field
+        (
+            DETAILS[: DETAILS.rindex("\n", 0, -1)],
+            "here: line 5 of its table is cut short (the last",
+        ),
+        (RAW[:-60], "here: line 4 of its table is cut short (unexpected end of data)"),
+        (RAW[: RAW.index(',"n/a"')], "here: line 4 of its table is cut short (11 of 15 columns)"),
+        (RAW.replace('"CC"', '"C"'), "here: its table has no column 'CC': print it with ncu --csv"),
+        (RAW.replace('"byte"', '"Mbyte"'), f"here: {BYTES} is rounded, to 2,102,016.00 Mbyte: "),
+        (RAW.replace("(16, 16, 1)", "16"), "here: '16' is no size of a grid or block: "),
+    ],
+)
+def test_a_table_that_cannot_be_trusted_says_why(text: str, message: str) -> None:
+    with pytest.raises(CountersError) as raised:
+        ncu.kernels_in(text, "here")
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("18,446,744,073,709,551,615", 2**64 - 1),  # beyond what a float holds
+        ("32.00", 32),
+        ("1e3", 1000),
+        ("n/a", None),
+        ("(!) nan", None),
+        ("nan", None),
+        ("inf", None),
+    ],
+)
+def test_a_cell_is_a_count_or_nothing(text: str, number: int | None) -> None:
+    assert ncu.integer_in(text) == number
+
+
+@pytest.mark.parametrize(
+    ("error", "unknown"),
+    [
+        (f"Failed to find metric {BYTES}", [BYTES]),
+        (r"Failed to find metric regex:^dram__bytes_read\.(sum|min|max|avg)$", [BYTES]),
+        (f"Failed to find metrics {BYTES}, {FFMA}", [BYTES, FFMA]),
+        ("UnknownError", []),
+        (f"metrics were: {BYTES},{FFMA},{SECTORS}", []),  # its command line, repeated
+        (f"Failed to find metric {SECTORS}_lookup_hit.sum", []),
+    ],
+)
+def test_metrics_that_ncu_does_not_know_are_found_in_its_errors(
+    error: str, unknown: list[str]
+) -> None:
+    asked = [BYTES, FFMA, SECTORS]
+    assert ncu.unknown_metrics(f"==PROF== x\n==ERROR== {error}\n", asked) == unknown
+    assert ncu.unknown_metrics(f"==WARNING== {error}\n", asked) == []
+
+
+def test_a_complaint_is_the_cause_and_not_what_follows() -> None:
+    text = """==PROF== Connected to process 1
+==ERROR== An error was reported by the driver:
+==ERROR== Profiling failed because a driver resource was unavailable.
+==ERROR== Failed to profile "f" in process 1
+==ERROR== The application returned an error code (9).
+"""
+    cause = "Profiling failed because a driver resource was unavailable."
+    assert ncu.complaint_in(text) == cause
+    assert ncu.complaint_in(text.replace(cause, "")) == ""
+
+
+def program(text: str) -> list[str]:
+    return [sys.executable, "-u", "-c", text]
+
+
+def outcome(text: str, folder: Path, **settings: Any) -> ncu.Outcome:
+    settings = {"on_line": lambda line: 30.0, "patience_s": 30.0} | settings
+    return ncu.run(program(text), log=folder / "log", environment=os.environ, **settings)
+
+
+def test_a_run_hears_every_line_and_reads_the_log(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def on_line(line: str) -> float:
+        heard.append(line)
+        return 30.0
+
+    text = f"open({str(tmp_path / 'log')!r}, 'w').write('said'); print('a'); print('b'); exit(3)"
+    ended = outcome(text, tmp_path, on_line=on_line)
+    assert heard == ["a", "b"]
+    assert (ended.log, ended.output) == ("said", "a\nb")
+    assert (ended.returncode, ended.timed_out) == (3, False)
+
+
+def test_a_run_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
+    started = time.monotonic()
+    text = "import time; print('a'); time.sleep(60)"
+    ended = outcome(text, tmp_path, on_line=lambda line: 0.1)
+    assert ended.timed_out
+    assert ended.output == "a"
+    assert time.monotonic() - started < 20
+
+
+def test_ctrl_c_stops_what_ncu_started_too(tmp_path: Path) -> None:
+    """A child of the child writes a file after a while, unless it is stopped."""
+    late = tmp_path / "late"
+    child = f"import time; time.sleep(3); open({str(late)!r}, 'w')"
+    text = (
+        f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "
+        "print('a'); p.wait()"
+    )
+
+    def interrupted(line: str) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome(text, tmp_path, on_line=interrupted)
+    time.sleep(4)
+    assert not late.exists()

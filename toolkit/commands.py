@@ -1,0 +1,42 @@
+"""Commands of CUDA's tools: where they are, and their versions."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+_PATIENCE_S = 10.0
+
+
+def command_path(name: str, *folders: Path) -> str | None:
+    """The path of a command, on PATH or else in one of the folders."""
+    places = (None, *map(str, folders))
+    return next(filter(None, (shutil.which(name, path=place) for place in places)), None)
+
+
+def cuda_folders() -> list[Path]:
+    """Where a CUDA toolkit that the environment names keeps its commands."""
+    homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
+    return [Path(home, "bin") for home in homes if home]
+
+
+def version_printed_by(command: str, pattern: str) -> str:
+    """What the group of `pattern` matches in the output of `command --version`.
+
+    Raises ValueError where nothing does, OSError or subprocess.SubprocessError where it fails.
+    """
+    output = subprocess.run(
+        [command, "--version"],
+        capture_output=True,
+        check=True,
+        text=True,
+        errors="replace",
+        timeout=_PATIENCE_S,
+    ).stdout
+    match = re.search(pattern, output)
+    if match is None:
+        raise ValueError(f"`{Path(command).name} --version` prints no version")
+    return match[1]

@@ -1,0 +1,251 @@
+"""Hardware counters of launches: run once more, in a process of their own under Nsight Compute.
+
+Whatever goes wrong costs counters and nothing else: one launch that ncu fails on costs its own, a
+metric that this GPU lacks costs that metric, and only what concerns all launches ends the counting.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+
+from analysis.errors import CountersError, first_line
+from analysis.result import Counted
+from toolkit import ncu
+from toolkit.counted import CountableLaunch, by_marker, counted
+from toolkit.launches import BEGINS, ENDS, FAILS, LaunchFolder, process_environment
+from toolkit.progress import Progress
+
+# Nobody waits for ever on a hung driver, and no slow GPU is given up: a launch is replayed some
+# tens of times, with caches flushed and memory restored, and instrumented code is slow.
+PATIENCE_S = 120.0
+PATIENCE_LAUNCHES = 300
+HOPELESS = 2  # launches that fail before any was counted: then it is not the launch
+
+Results = dict[str, Counted | str]  # by label: counters, or why there are none
+
+
+@dataclass(kw_only=True)
+class _Heard:
+    """What the launching process has said so far."""
+
+    begun: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
+
+    def line(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        marker, _, reason = rest.partition(" ")
+        if word == BEGINS:
+            self.begun.append(marker)
+        elif word == FAILS:
+            self.failed[marker] = reason
+        elif word == ENDS:
+            self.ended = True
+
+
+class Counting:
+    """Counts launches, shape by shape; a context manager that keeps them in a folder.
+
+    `problem` says why nothing is counted, with the remedy; empty where that is not so.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.problem = ""
+        self._progress = progress
+        self._counters = ncu.COUNTERS
+        self._version = ""
+        self._counted_any = False
+        self._hopeless = 0
+        self._not_permitted = False
+
+    def __enter__(self) -> Counting:
+        self._folder = LaunchFolder(Path(mkdtemp(prefix="gemm-ladder-")))
+        self._ncu = ncu.path() or ""
+        if not self._ncu:
+            self.give_up(f"there is no ncu on this machine: {ncu.INSTALL}")
+            return self
+        try:
+            self._version = ncu.version(self._ncu)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.give_up(f"{self._ncu} does not work ({first_line(error)}): {ncu.INSTALL}")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._not_permitted:
+            script = self._folder.write_script([self._ncu, *ncu.counting_options(self._counters)])
+            self._progress.notice(
+                f"an administrator can count these launches: sudo sh {script} counters.ncu-rep; "
+                "then profile again with --counters-from counters.ncu-rep"
+            )
+        else:
+            shutil.rmtree(self._folder.path, ignore_errors=True)
+
+    def software(self) -> dict[str, str]:
+        """What a profile's environment tells: the version, and the problem where there is one."""
+        told = {"Nsight Compute": self._version} if self._version else {}
+        return told | ({"Hardware counters": f"none: {self.problem}"} if self.problem else {})
+
+    def give_up(self, problem: str) -> None:
+        """Count nothing more, for a reason that concerns every launch."""
+        self.problem = problem
+        self._progress.notice(f"no hardware counters: {problem}")
+
+    def count(
+        self,
+        launches: Sequence[CountableLaunch],
+        *,
+        seed: int,
+        images: Mapping[str, bytes],
+        markers: bytes,
+        expected_s: Mapping[str, float],
+    ) -> Results:
+        """What was counted of each launch, or why not; nothing of any where there is a problem.
+
+        `images` is the machine code of the rungs and `expected_s` the time of one launch, by
+        label; `markers` holds the kernels that announce the launches.
+        """
+        if self.problem and not self._not_permitted:
+            return {}  # else an administrator's count has these launches too
+        try:
+            self._folder.add(launches, seed=seed, images=images, markers=markers)
+            return self._count(launches, expected_s)
+        except OSError as error:  # a full disk, a command that cannot be started
+            self.give_up(f"{error}: run `python -m toolkit doctor`")
+            return {}
+
+    def _count(
+        self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
+    ) -> Results:
+        if self.problem or not launches:
+            return {}
+        heard = _Heard()
+        outcome = self._run(launches, expected_s, heard)
+        if ncu.not_permitted(outcome.everything):
+            self._not_permitted = True
+            self.give_up(f"only administrators may read them here: {ncu.ALLOW_COUNTERS}")
+            return {}
+        kernels = _kernels_of(outcome)
+        if not kernels and self._drop_unknown_metrics(outcome.everything):
+            return self._count(launches, expected_s)
+        settled = self._settled(launches, kernels, heard)
+        unsettled = [launch for launch in launches if launch.label not in settled]
+        if not unsettled:
+            return settled
+        return settled | self._rest(unsettled, expected_s, heard, _reason(outcome))
+
+    def _settled(
+        self,
+        launches: Sequence[CountableLaunch],
+        kernels: Mapping[str, Sequence[ncu.ProfiledKernel]],
+        heard: _Heard,
+    ) -> Results:
+        """The launches that this run told of; the one that it broke off in is not among them."""
+        results: Results = {}
+        broken_off = heard.begun[-1:] if not heard.ended else []
+        for launch in launches:
+            if launch.marker in heard.failed:
+                results[launch.label] = heard.failed[launch.marker]
+            elif kernels.get(launch.marker) and launch.marker not in broken_off:
+                results[launch.label] = self._counted(launch, kernels[launch.marker])
+        return results
+
+    def _counted(
+        self, launch: CountableLaunch, kernels: Sequence[ncu.ProfiledKernel]
+    ) -> Counted | str:
+        source = f"Nsight Compute {'.'.join(self._version.split('.')[:3])}"
+        try:
+            result = counted(launch, kernels, asked=ncu.COUNTERS, source=source)
+        except CountersError as error:
+            return str(error)
+        self._counted_any = True
+        return result
+
+    def _rest(
+        self,
+        unsettled: Sequence[CountableLaunch],
+        expected_s: Mapping[str, float],
+        heard: _Heard,
+        reason: str,
+    ) -> Results:
+        """Count what a run left out, but the launch that it broke off in."""
+        if not heard.begun:
+            self.give_up(reason)
+            return {}
+        culprits = [u for u in unsettled if u.marker == heard.begun[-1] and not heard.ended]
+        if len(unsettled) == 1:
+            culprits = list(unsettled)
+        if culprits:
+            return self._without(culprits[0], unsettled, expected_s, reason)
+        half = len(unsettled) // 2  # ncu lost what it counted: find out of which
+        return self._count(unsettled[:half], expected_s) | self._count(unsettled[half:], expected_s)
+
+    def _without(
+        self,
+        culprit: CountableLaunch,
+        unsettled: Sequence[CountableLaunch],
+        expected_s: Mapping[str, float],
+        reason: str,
+    ) -> Results:
+        self._hopeless += 1
+        if self._hopeless >= HOPELESS and not self._counted_any:
+            self.give_up(reason)
+            return {}
+        others = [launch for launch in unsettled if launch is not culprit]
+        return {culprit.label: reason} | self._count(others, expected_s)
+
+    def _run(
+        self,
+        launches: Sequence[CountableLaunch],
+        expected_s: Mapping[str, float],
+        heard: _Heard,
+    ) -> ncu.Outcome:
+        labels = {launch.marker: launch.label for launch in launches}
+        log = self._folder.path / "ncu.log"
+        log.unlink(missing_ok=True)
+
+        def on_line(line: str) -> float:
+            heard.line(line)
+            label = labels.get(heard.begun[-1], "") if heard.begun else ""
+            self._progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
+            return PATIENCE_S + PATIENCE_LAUNCHES * expected_s.get(label, 0.0)
+
+        options = [*ncu.counting_options(self._counters), *ncu.AS_RAW_CSV, "--log-file", str(log)]
+        return ncu.run(
+            [self._ncu, *options, *self._folder.command(list(labels))],
+            log=log,
+            on_line=on_line,
+            patience_s=PATIENCE_S,
+            environment=process_environment(),
+        )
+
+    def _drop_unknown_metrics(self, said: str) -> bool:
+        """Ask no more for the metrics that ncu says it does not know; whether there are any."""
+        unknown = ncu.unknown_metrics(said, self._counters)
+        if not unknown:
+            return False
+        self._counters = tuple(name for name in self._counters if name not in unknown)
+        self._progress.notice(f"hardware counters that this GPU lacks: {', '.join(unknown)}")
+        return True
+
+
+def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
+    """The kernels by the launch that they belong to; none of a table that was cut short."""
+    with suppress(CountersError):
+        return by_marker(ncu.kernels_in(outcome.log, "ncu"))
+    return {}
+
+
+def _reason(outcome: ncu.Outcome) -> str:
+    """Why a run did not count everything: what ncu says, else the program, else how it ended."""
+    if outcome.timed_out:
+        return "ncu took too long and was stopped"
+    own = (BEGINS, FAILS, ENDS)
+    said = [line for line in outcome.output.splitlines() if line and not line.startswith(own)]
+    last = said[-1].removeprefix("error: ") if said else ""
+    return ncu.complaint_in(outcome.everything) or last or f"ncu ended with {outcome.returncode}"

@@ -1,0 +1,200 @@
+"""Launches for a profiler to look at: kept in a folder, run by a process of their own.
+
+    python -m toolkit.launches FOLDER [MARKER ...]
+
+runs each launch of the folder once, or only those named, on the machine code that lies there.
+What a profiler should see is between cuProfilerStart and cuProfilerStop: one empty kernel, whose
+name says which launch follows, and the launch. Lines on standard output say which launch begins or
+fails, and that all are done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import ToolkitError
+from analysis.geometry import Geometry
+from analysis.problem import Gemm, parse_shape
+from toolkit.counted import CountableLaunch
+from toolkit.cublas import Cublas
+from toolkit.gpu import Gpu
+from toolkit.gpu_operands import GpuOperands
+from toolkit.workload import Workload
+
+MANIFEST = "launches.json"
+SCRIPT = "count.sh"
+BEGINS, FAILS, ENDS = "begins", "fails", "ends"  # what a line of the process begins with
+_ONCE = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
+# sudo clears what finds the compiler, the libraries and the GPU
+_INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
+
+Entry = dict[str, Any]
+
+
+def marker_source(launches: Sequence[CountableLaunch]) -> str:
+    """A kernel per launch that does nothing."""
+    kernels = (
+        f'extern "C" __global__ void {launch.marker}(unsigned unused)\n{{\n}}\n'
+        for launch in launches
+    )
+    return "".join(kernels)
+
+
+class LaunchFolder:
+    """Launches, with their machine code, in files that another process reads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._entries: list[Entry] = []
+
+    def add(
+        self,
+        launches: Sequence[CountableLaunch],
+        *,
+        seed: int,
+        images: Mapping[str, bytes],
+        markers: bytes,
+    ) -> None:
+        """Add launches with inputs of one seed; `images` is the machine code by label."""
+        self._entries += [
+            {
+                "label": launch.label,
+                "marker": launch.marker,
+                "shape": str(launch.shape),
+                "executed_shape": str(launch.executed_shape),
+                "seed": seed,
+                "markers": self._kept(markers),
+                "entry": launch.entry,
+                "image": self._kept(images[launch.label]) if launch.entry else None,
+                "grid": launch.geometry and launch.geometry.grid,
+                "block": launch.geometry and launch.geometry.block,
+                "dynamic_shared_bytes": launch.geometry and launch.geometry.dynamic_shared_bytes,
+            }
+            for launch in launches
+        ]
+        text = json.dumps(self._entries, indent=1)
+        (self.path / MANIFEST).write_text(text, encoding="utf-8")
+
+    def command(self, markers: Sequence[str] = ()) -> list[str]:
+        """What launches them; all, where no markers are given."""
+        return [sys.executable, "-m", __name__, str(self.path), *markers]
+
+    def write_script(self, ncu: Sequence[str]) -> Path:
+        """A script that an administrator can run: it counts all launches into its argument."""
+        path = self.path / SCRIPT
+        variables = process_environment()
+        lines = (
+            "#!/bin/sh",
+            "# Counts the launches beside this file. Argument: where the report goes.",
+            *(
+                f"export {name}={shlex.quote(variables[name])}"
+                for name in _INHERITED
+                if name in variables
+            ),
+            f"exec {shlex.join(ncu)} --force-overwrite "
+            f'--export "${{1:-counters.ncu-rep}}" {shlex.join(self.command())}',
+        )
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    def _kept(self, image: bytes) -> str:
+        name = f"{sha256(image).hexdigest()[:16]}.cubin"
+        (self.path / name).write_bytes(image)
+        return name
+
+
+def process_environment() -> dict[str, str]:
+    """The variables of a process that launches: it finds this toolkit from every folder."""
+    here = str(Path(__file__).parents[1])
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{known}" if known else here}
+
+
+def launch_all(
+    folder: Path, chosen: Sequence[str], say: Callable[[str], None] = lambda line: None
+) -> bool:
+    """Run the launches of a folder; whether all of them ran."""
+    entries = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    wanted = [entry for entry in entries if not chosen or entry["marker"] in chosen]
+    complete = True
+    with Gpu() as gpu, ExitStack() as held:
+        libraries = _Libraries(held)
+        for (shape, seed), group in groupby(wanted, lambda e: (e["shape"], e["seed"])):
+            operands = GpuOperands(gpu, Workload(parse_shape(shape), seed))
+            for entry in group:
+                say(f"{BEGINS} {entry['marker']}")
+                try:
+                    _launch(entry, folder, gpu, operands, libraries)
+                except ToolkitError as error:
+                    complete = False
+                    say(f"{FAILS} {entry['marker']} {error}")
+                    if not gpu.alive:
+                        return False
+    say(ENDS)
+    return complete
+
+
+class _Libraries:
+    """cuBLAS, opened where it is first wanted."""
+
+    def __init__(self, held: ExitStack) -> None:
+        self._held = held
+        self._cublas: Cublas | None = None
+
+    @property
+    def cublas(self) -> Cublas:
+        if self._cublas is None:
+            self._cublas = self._held.enter_context(Cublas())
+        return self._cublas
+
+
+def _launch(
+    entry: Entry, folder: Path, gpu: Gpu, operands: GpuOperands, libraries: _Libraries
+) -> None:
+    shape: Gemm = parse_shape(entry["executed_shape"])
+    matrices = operands.at(shape)
+    markers = (folder / entry["markers"]).read_bytes()
+    mark = gpu.load_image(markers, entry["marker"]).prepared(_ONCE, [np.uint32(0)])
+    if entry["entry"] is None:
+        launch = libraries.cublas.sgemm(shape, matrices.a, matrices.b, matrices.c)
+        launch()  # the first call sets cuBLAS up
+    else:
+        image = (folder / entry["image"]).read_bytes()
+        geometry = Geometry(
+            grid=tuple(entry["grid"]),
+            block=tuple(entry["block"]),
+            dynamic_shared_bytes=entry["dynamic_shared_bytes"],
+        )
+        launch = gpu.load_image(image, entry["entry"]).prepared(geometry, matrices.arguments)
+    with gpu.launch_errors("launch"):
+        gpu.poison(matrices.c, shape.c_elements)
+        gpu.synchronize()
+        with gpu.profiled():
+            mark()
+            launch()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line above."""
+    folder, *chosen = arguments
+    try:
+        complete = launch_all(Path(folder), chosen, lambda line: print(line, flush=True))
+    except ToolkitError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0 if complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
