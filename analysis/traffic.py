@@ -61,10 +61,10 @@ class Caches:
 # Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
 # gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten; the rooms
 # are fitted on DRAM traffic of the ladder at 2048 and 3072. Merging: eight SMs that read the same
-# 40 MiB in step fetched 2.1 to 2.4 sectors for each; six SMs are a CPC of Hopper.
-_READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 33 / 60
-_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM = 1.19, 2.0, 1.29
-_CPC_SMS = 6
+# 40 MiB in step fetched 2.1 to 2.4 sectors for each.
+_READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 31 / 60
+_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM = 1.195, 2.0, 1.216
+_MERGING_SMS = 4
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
 # (whitepapers), "L2 cache"; others are not described so.
@@ -77,7 +77,7 @@ def caches_of(device: Device) -> Caches:
     reach = _READ_REACH if two else 1.0  # a half keeps copies of the other's lines
     return Caches(
         partitions=2 if two else 1,
-        merging_sms=_CPC_SMS if device.compute_capability == (9, 0) else 1,
+        merging_sms=_MERGING_SMS if device.compute_capability == (9, 0) else 1,
         read_reach=reach * device.l2_bytes,
         reach_width=_REACH_WIDTH * device.l2_bytes,
         both_sides=_BOTH_SIDES if two else 1.0,
@@ -152,30 +152,54 @@ def starts(blocks: int, device: Device, blocks_per_sm: int, threads_per_block: i
     return (index // (device.sm_count * blocks_per_sm)).astype(np.float64)
 
 
-# In how many steps blocks fall out of step: fitted on the sectors that SMs of an H200 read from L2
-# in the ladder at 512 to 8192, K being the steps.
-STEPS_WITH_BARRIERS = 3000.0
-STEPS_WITHOUT = 450.0  # warps of a block drift apart themselves
+# Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
+# more steps: fitted on the sectors that SMs of an H200 read from L2 in the ladder at 512 to 8192,
+# K being the steps.
+STEPS_IN_STEP = 512
+STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 3300.0, 2200.0
+STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
 WIDE_BYTES = 16  # of a load: a phase's loads are then over in a quarter of the time
-WIDE_GAIN = 2.0
+WIDE_GAIN = 1.8
 
 
-def in_step(steps: float, *, has_barriers: bool, is_alone: bool, bytes_per_lane: int = 4) -> float:
+def in_step(
+    steps: float,
+    *,
+    has_barriers: bool,
+    is_alone: bool,
+    threads_per_block: int,
+    bytes_per_lane: int = 4,
+) -> float:
     """The share of simultaneous fetches that still meet, over blocks of so many steps."""
     if is_alone:
-        within = STEPS_ALONE
-    elif has_barriers:
-        within = STEPS_WITH_BARRIERS * (WIDE_GAIN if bytes_per_lane >= WIDE_BYTES else 1.0)
-    else:
-        within = STEPS_WITHOUT
-    return float(np.exp(-steps / within))
+        return float(np.exp(-steps / STEPS_ALONE))
+    if not has_barriers:
+        return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
+    is_large = threads_per_block >= BUSY_ALONE_THREADS
+    within = STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
+    within *= WIDE_GAIN if bytes_per_lane >= WIDE_BYTES else 1.0
+    return float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
+
+
+# Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
+# step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
+# of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads nothing.
+SHARED_IN_L1 = 0.07
+
+
+def shared_in_l1(blocks: int, device: Device, blocks_per_sm: int, threads_per_block: int) -> float:
+    """The share of fetches that blocks beside each other on an SM save."""
+    if blocks_per_sm == 1 or threads_per_block >= BUSY_ALONE_THREADS:
+        return 0.0
+    return SHARED_IN_L1 * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
-# there. The shares were seen in the ladder's 2D-coarsened rung (4 bytes per lane) on an H200, with
-# matrices that exceed L2, and with smaller ones; 16 bytes per lane, in its vectorized rung, never.
-MERGED_WHERE_L2_IS_FULL, MERGED_ELSE = 0.34, 0.07
+# there, and they wait the longer the fuller L2 is. The share was seen in the ladder's 2D-coarsened
+# rung (4 bytes per lane) on an H200; 16 bytes per lane, in its vectorized rung, were never merged.
+MERGED_STORES = 0.36
+FULLNESS_POWER = 3  # of matrices that take 0.2, 0.8 and more than 1 of L2: 1%, 10 to 20%, 30 to 39%
 
 
 def merged_stores(
@@ -188,20 +212,30 @@ def merged_stores(
     """
     if bytes_per_lane >= WIDE_BYTES:
         return sectors
-    share = MERGED_WHERE_L2_IS_FULL if bytes_ > device.l2_bytes else MERGED_ELSE
-    return sectors - share * max(0.0, sectors - distinct)
+    fullness = min(1.0, bytes_ / device.l2_bytes)
+    return sectors - MERGED_STORES * fullness**FULLNESS_POWER * max(0.0, sectors - distinct)
+
+
+# A sector that several warps write piece by piece may be written to DRAM in between: up to so much
+# more was in the ladder's uncoalesced rung, of whose sectors eight warps write one float each.
+REWRITTEN = 0.15
 
 
 # The model.
 
 
 def traffic(
-    touches: Touches, device: Device, *, in_step: float, written_sectors: float | None = None
+    touches: Touches,
+    device: Device,
+    *,
+    in_step: float,
+    written_sectors: float | None = None,
+    writers_per_sector: float = 1.0,
 ) -> Traffic:
     """The traffic of a launch's touches on a device.
 
     `in_step` is the share of simultaneous fetches that meet; `written_sectors` come from L1 (as
-    many as are touched, where not given).
+    many as are touched, where not given), and as many warps write each of them.
     """
     caches = caches_of(device)
     fetched = float(touches.sectors[~touches.is_write].sum())
@@ -218,8 +252,15 @@ def traffic(
         l2_read_sectors=merged + crossing,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, caches),
+        dram_write_bytes=_written_back(visits, reuse, caches)
+        * (1 + REWRITTEN * (1 - 1 / max(1.0, writers_per_sector))),
     )
+
+
+def bytes_touched(touches: Touches) -> float:
+    """What a launch touches in all, each piece once."""
+    _, first = np.unique(touches.piece, return_index=True)
+    return float(touches.size[first].sum())
 
 
 def _mergeable(touches: Touches, sms: int, group: int) -> float:

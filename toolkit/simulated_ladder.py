@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import lcm
 from pathlib import PurePath
 from typing import Any
@@ -33,7 +34,7 @@ from analysis.gemm_touches import gemm_touches
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Record, Simulated
-from analysis.traffic import in_step, merged_stores, starts, traffic
+from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
 from kernels.registry import Parameters, Selection, Variant
 from reports import text
 from toolkit.compile import Cubin
@@ -272,12 +273,12 @@ class _Rung:
             bound = replace(bound, most_touches=MOST_TOUCHES)
         ran = iter(self._run(bound, blocks))
         of_groups = [[next(ran) for _ in group] for group in groups]
-        touches = [of_group[0].touches for of_group in of_groups]
+        touched = [of_group[0].touched for of_group in of_groups]
         return _Run(
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=self._verdicts(workload, c, tiles),
-            below=[below(noted) for noted in touches if noted is not None],
+            below=[below(noted) for noted in touched if noted is not None],
         )
 
     def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Run]:
@@ -310,10 +311,7 @@ class _Rung:
         if low is None or high is None:
             return None
         steps = (self.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
-        return Below(
-            read=low.read + steps * (high.read - low.read),
-            written=low.written + steps * (high.written - low.written),
-        )
+        return low + (high + low.times(-1)).times(steps)
 
     def _traffic(self, counters: Mapping[str, int], asked: Below | None) -> dict[str, int]:
         """The modelled counters, none where the device or what blocks ask of L2 is not known."""
@@ -329,7 +327,9 @@ class _Rung:
             rows_along_x=self.variant.rows_along_x,
         )
         reads = ~touches.is_write
-        scale = np.where(reads, asked.read / touches.sectors[reads].sum(), 1.0)
+        shared = shared_in_l1(blocks, device, self.residence.blocks_per_sm, threads)
+        fetched = asked.read * (1 - shared)
+        scale = np.where(reads, fetched / touches.sectors[reads].sum(), 1.0)
         return traffic(
             replace(touches, sectors=scale * touches.sectors),
             device,
@@ -337,12 +337,14 @@ class _Rung:
                 self.executed.k,
                 has_barriers=tiling.block_k is not None,
                 is_alone=blocks <= device.sm_count,
+                threads_per_block=threads,
                 bytes_per_lane=width_bytes,
             ),
+            writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
                 counters[STORED_SECTORS],
-                asked.written,
-                self.executed.matrix_bytes,
+                asked.written_by_warps,
+                bytes_touched(touches),
                 device,
                 bytes_per_lane=width_bytes,
             ),
@@ -466,11 +468,8 @@ def summed(found: Sequence[Below], populations: Sequence[int]) -> Below | None:
     """What all blocks ask of L2, those of each place like its first; None where one is missing."""
     if len(found) != len(populations) or not found:
         return None
-    pairs = list(zip(found, populations, strict=True))
-    return Below(
-        read=sum(one.read * times for one, times in pairs),
-        written=sum(one.written * times for one, times in pairs),
-    )
+    of_places = [one.times(blocks) for one, blocks in zip(found, populations, strict=True)]
+    return reduce(Below.__add__, of_places)
 
 
 def add(total: Counts, counts: Counts, times: int) -> None:

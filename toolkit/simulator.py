@@ -261,8 +261,8 @@ class Simulator:
             return {}, None
         if counted.blocks < geometry.blocks:
             return {}, "not modelled: that takes the accesses of all blocks"
-        touches = counted.runs[0].touches
-        if touches is None:
+        touched = counted.runs[0].touched
+        if touched is None:
             return {}, "not modelled: too many lines are touched; take a smaller launch"
         resident = occupancy(
             self.device,
@@ -271,7 +271,7 @@ class Simulator:
             shared_bytes_per_block=cubin.resources.static_shared_bytes
             + geometry.dynamic_shared_bytes,
         )
-        found = traffic_of(touches, geometry, instructions, self.device, resident.blocks_per_sm)
+        found = traffic_of(touched, geometry, instructions, self.device, resident.blocks_per_sm)
         return found.counters, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"

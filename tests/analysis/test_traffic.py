@@ -20,6 +20,7 @@ from analysis.traffic import (
     caches_of,
     in_step,
     merged_stores,
+    shared_in_l1,
     starts,
     traffic,
 )
@@ -135,7 +136,7 @@ def test_half_of_all_writes_cross_over() -> None:
 
 
 def test_sms_that_share_a_port_fetch_a_sector_once_as_far_as_they_are_in_step() -> None:
-    # blocks 0 to 5 run on SMs of one port, 6 and 7 on the next
+    # blocks 0 to 3 run on SMs of one port, 4 to 7 on those of the next
     together = touches(*((0.5, 0, n, False) for n in range(8)), size=32.0)
     assert traffic(together, H200, in_step=0.0).merged_sectors == 8
     assert traffic(together, H200, in_step=1.0).merged_sectors == 2
@@ -146,11 +147,22 @@ def test_sms_that_share_a_port_fetch_a_sector_once_as_far_as_they_are_in_step() 
 
 
 def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
-    shares = [in_step(k, has_barriers=True, is_alone=False) for k in (0, 512, 4096, 8192)]
+    def share(k: int, threads: int = 256, **changed: bool) -> float:
+        facts = {"has_barriers": True, "is_alone": False} | changed
+        return in_step(k, threads_per_block=threads, **facts)
+
+    shares = [share(k) for k in (0, 1024, 4096, 8192)]
     assert shares[0] == 1
     assert all(earlier > later for earlier, later in pairwise(shares))
-    assert in_step(512, has_barriers=False, is_alone=False) < shares[1]
-    assert in_step(512, has_barriers=True, is_alone=True) > shares[1]
+    assert share(1024, has_barriers=False) < shares[1] < share(1024, is_alone=True)
+    assert share(1024, 1024) < shares[1]
+
+
+def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:
+    assert shared_in_l1(264, H200, 2, 256) == 0  # one wave: neighbours run on other SMs
+    assert 0 < shared_in_l1(528, H200, 2, 256) < shared_in_l1(2640, H200, 2, 256) < 0.1
+    assert shared_in_l1(2640, H200, 1, 256) == 0
+    assert shared_in_l1(2640, H200, 2, 1024) == 0
 
 
 def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
@@ -161,6 +173,13 @@ def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
     assert 50 < sent(25, 4) < 100
     assert sent(25, 16) == 100
     assert merged_stores(100, 25, 1e6, H200, bytes_per_lane=4) > sent(25, 4)
+
+
+def test_sectors_that_are_written_piece_by_piece_may_be_written_twice() -> None:
+    whole = traffic(passes(128, 1, is_write=True), H200, in_step=0.0)
+    pieces = traffic(passes(128, 1, is_write=True), H200, in_step=0.0, writers_per_sector=8)
+    assert 1 < pieces.dram_write_bytes / whole.dram_write_bytes < 1.15
+    assert pieces.l2_write_sectors == whole.l2_write_sectors
 
 
 # When blocks run.

@@ -72,7 +72,7 @@ ALLOCATION = np.dtype(
     [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("reserved", "u4")]
 )
 
-# Sectors of a 128-byte line that a block reads, or a warp writes, for the first time.
+# Sectors of a 128-byte line that a block reads or writes for the first time.
 TOUCH = np.dtype(
     [
         ("line", "u8"),
@@ -179,7 +179,7 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
-    core.core_touches.argtypes = [c_void_p, POINTER(c_uint64)]
+    core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
     core.core_touches.restype = c_void_p
     core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
     core.core_probe.restype = c_uint32

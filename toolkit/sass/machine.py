@@ -92,17 +92,28 @@ class FaultError(LaunchError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Touched:
+    """The touches of some blocks (`core.TOUCH`), and how many sectors their warps wrote.
+
+    A sector that several warps write counts as often; what one warp writes of it again does not.
+    """
+
+    touches: NDArray[Any]
+    written_by_warps: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
-    `touches` are what each block touched of global memory (`core.TOUCH`), None where that was not
-    asked for or was more than the bound launch allows.
+    `touched` is what each block touched of global memory, None where that was not asked for or
+    was more than the bound launch allows.
     """
 
     counts: NDArray[Any]
     unwritten_reads: int
     first_unwritten: Fault | None
-    touches: NDArray[Any] | None = None
+    touched: Touched | None = None
 
 
 def run_blocks(
@@ -155,7 +166,7 @@ def _run_range(
     try:
         _drive(launch, handles, chosen, advance)
         faults = [_faults(handle) for handle in handles]
-        touches = _touches(handles) if bound.most_touches else None
+        touched = _touched(handles) if bound.most_touches else None
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
@@ -167,21 +178,22 @@ def _run_range(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, _, reads in faults),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
-        touches=touches,
+        touched=touched,
     )
 
 
-def _touches(handles: Sequence[int]) -> NDArray[Any] | None:
+def _touched(handles: Sequence[int]) -> Touched | None:
     """A copy of what the workers noted, None where one of them lost some."""
-    found = []
+    found, written_by_warps = [], 0
     for handle in handles:
-        count = ctypes.c_uint64()
-        address = core.library().core_touches(handle, ctypes.byref(count))
+        count, written = ctypes.c_uint64(), ctypes.c_uint64()
+        address = core.library().core_touches(handle, ctypes.byref(count), ctypes.byref(written))
         if address is None:
             return None
         size = count.value * core.TOUCH.itemsize
         found.append(np.frombuffer(ctypes.string_at(address, size), dtype=core.TOUCH))
-    return np.concatenate(found)
+        written_by_warps += written.value
+    return Touched(touches=np.concatenate(found), written_by_warps=written_by_warps)
 
 
 def _total(counts: NDArray[Any]) -> NDArray[Any]:

@@ -17,12 +17,14 @@ from analysis.traffic import (
     Floats,
     Touches,
     Traffic,
+    bytes_touched,
     in_step,
     merged_stores,
     starts,
     traffic,
 )
 from toolkit.sass.core import TOUCH
+from toolkit.sass.machine import Touched
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
 READS = ("load", "copy")
@@ -33,20 +35,43 @@ _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
 
 @dataclass(frozen=True, kw_only=True)
 class Below:
-    """Sectors of 32 bytes that blocks ask of L2.
+    """Sectors of 32 bytes that blocks ask of L2: each counts once per block.
 
-    `read` are those that a block reads for the first time, `written` those that a warp writes for
-    the first time.
+    `written_by_warps` counts a sector once for each warp that writes it.
     """
 
     read: int
     written: int
+    written_by_warps: int
+
+    @property
+    def writers_per_sector(self) -> float:
+        return self.written_by_warps / self.written if self.written else 1.0
+
+    def times(self, blocks: int) -> Below:
+        """That of as many blocks alike."""
+        return Below(
+            read=blocks * self.read,
+            written=blocks * self.written,
+            written_by_warps=blocks * self.written_by_warps,
+        )
+
+    def __add__(self, other: Below) -> Below:
+        return Below(
+            read=self.read + other.read,
+            written=self.written + other.written,
+            written_by_warps=self.written_by_warps + other.written_by_warps,
+        )
 
 
-def below(touches: NDArray[Any]) -> Below:
+def below(touched: Touched) -> Below:
     """The sectors of all touches."""
-    sectors, kind = _SECTORS[touches["mask"]], touches["kind"]
-    return Below(read=int(sectors[kind == READ].sum()), written=int(sectors[kind == WRITE].sum()))
+    sectors, kind = _SECTORS[touched.touches["mask"]], touched.touches["kind"]
+    return Below(
+        read=int(sectors[kind == READ].sum()),
+        written=int(sectors[kind == WRITE].sum()),
+        written_by_warps=touched.written_by_warps,
+    )
 
 
 def touches_in_time(touches: NDArray[Any], starts: Floats) -> Touches:
@@ -86,7 +111,7 @@ REQUESTS_PER_STEP = 1 / 3
 
 
 def traffic_of(
-    touches: NDArray[Any],
+    touched: Touched,
     geometry: Geometry,
     instructions: Sequence[InstructionCounts],
     device: Device,
@@ -97,21 +122,26 @@ def traffic_of(
     begins = starts(geometry.blocks, device, blocks_per_sm, threads)
     loads, stores = (_accesses(instructions, actions) for actions in (READS, ("store",)))
     warps = geometry.blocks * geometry.warps_per_block
-    found = below(touches)
-    bytes_ = SECTOR_BYTES * len(np.unique(touches["line"])) * 4.0
+    found = below(touched)
+    in_time = touches_in_time(touched.touches, begins)
+    # without barriers, kernels of other kinds than the ladder's were not seen in step
+    has_barriers = any(i.opcode == "BAR" for i in instructions)
+    together = has_barriers and in_step(
+        sum(i.requests for i in loads) / warps / REQUESTS_PER_STEP,
+        has_barriers=True,
+        is_alone=geometry.blocks <= device.sm_count,
+        threads_per_block=threads,
+        bytes_per_lane=max((i.bytes_per_lane for i in loads), default=4),
+    )
     return traffic(
-        touches_in_time(touches, begins),
+        in_time,
         device,
-        in_step=in_step(
-            sum(i.requests for i in loads) / warps / REQUESTS_PER_STEP,
-            has_barriers=any(i.opcode == "BAR" for i in instructions),
-            is_alone=geometry.blocks <= device.sm_count,
-            bytes_per_lane=max((i.bytes_per_lane for i in loads), default=4),
-        ),
+        in_step=float(together),
+        writers_per_sector=found.writers_per_sector,
         written_sectors=merged_stores(
             sum(i.sectors for i in stores),
-            found.written,
-            bytes_,
+            found.written_by_warps,
+            bytes_touched(in_time),
             device,
             bytes_per_lane=max((i.bytes_per_lane for i in stores), default=4),
         ),

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from analysis.counters import MODELLED
 from analysis.devices import find_device
@@ -15,8 +14,8 @@ from analysis.geometry import Geometry
 from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.sass.core import TOUCH
-from toolkit.sass.machine import Run, run_blocks
-from toolkit.sass.touched import ATOMIC, READ, WRITE, below, touches_in_time
+from toolkit.sass.machine import Run, Touched, run_blocks
+from toolkit.sass.touched import ATOMIC, READ, WRITE, Below, below, touches_in_time
 from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
@@ -29,6 +28,10 @@ extern "C" __global__ void twice(float *out)  // both halves of a sector, one af
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     for (int k = 0; k < 8; ++k) out[8 * i + k] = float(k);
+}
+extern "C" __global__ void by_column(float *out)  // a warp per column
+{
+    out[threadIdx.x % 32 * 8 + threadIdx.x / 32] = 1.0f;
 }
 extern "C" __global__ void tally(int *count, const int *in)
 {
@@ -44,20 +47,20 @@ extern "C" __global__ void copy(float *out, const float *in)
 
 def noted(
     kernel: str, arguments: list[object], blocks: int, threads: int, most: int = 1 << 20
-) -> tuple[NDArray[np.void] | None, list[int]]:
+) -> tuple[Touched | None, list[int]]:
     """What blocks touched, and the addresses of the buffers."""
     translated = translate(compile_cubin(SOURCE, name="touch.cu", kernel=kernel, arch="sm_90"))
     geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
     bound, _ = bind(translated, geometry, arguments)  # type: ignore[arg-type]
     (run,) = run_blocks(replace(bound, most_touches=most), [range(blocks)])
     assert isinstance(run, Run)
-    return run.touches, [buffer.address for buffer in bound.buffers[: len(arguments)]]
+    return run.touched, [buffer.address for buffer in bound.buffers[: len(arguments)]]
 
 
-def sectors(touches: NDArray[np.void], kind: int) -> dict[int, set[int]]:
+def sectors(touched: Touched, kind: int) -> dict[int, set[int]]:
     """The 32-byte sectors of each block, by number."""
     found: dict[int, set[int]] = defaultdict(set)
-    for touch in touches[touches["kind"] == kind]:
+    for touch in touched.touches[touched.touches["kind"] == kind]:
         for k in range(4):
             if touch["mask"] >> k & 1:
                 found[int(touch["block"])].add(4 * int(touch["line"]) + k)
@@ -69,51 +72,59 @@ def test_a_block_notes_each_sector_that_it_reads_once() -> None:
     n, blocks = 1000, 8
     where = rng.integers(0, 500, n).astype(np.int32)
     arguments = [np.zeros(n, np.float32), np.zeros(500, np.float32), where, np.int32(n)]
-    touches, (out, into, index) = noted("gather", arguments, blocks, 128)
-    assert touches is not None
-    read, written = sectors(touches, READ), sectors(touches, WRITE)
+    touched, (out, into, index) = noted("gather", arguments, blocks, 128)
+    assert touched is not None
+    read, written = sectors(touched, READ), sectors(touched, WRITE)
     for block in range(blocks):
         mine = np.arange(128 * block, min(128 * (block + 1), n))
         looked_up = into + 4 * where[mine].astype(np.int64)
         expected = set(looked_up // 32) | set((index + 4 * mine) // 32)
         assert read[block] == expected
         assert written[block] == set((out + 4 * mine) // 32)
-    found = below(touches)
+    found = below(touched)
     assert found.read == sum(map(len, read.values()))
 
 
-def test_a_warp_notes_a_sector_that_it_writes_piece_by_piece_once() -> None:
-    touches, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
-    assert touches is not None
-    assert below(touches).written == 64  # 8 floats of each thread are one sector
-    assert below(touches).read == 0
+def test_a_sector_that_a_warp_writes_piece_by_piece_counts_once() -> None:
+    touched, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
+    assert touched is not None
+    # 8 floats of each thread are one sector
+    assert below(touched) == Below(read=0, written=64, written_by_warps=64)
+
+
+def test_a_sector_that_several_warps_write_counts_for_each() -> None:
+    touched, _ = noted("by_column", [np.zeros(32 * 8, np.float32)], 1, 256)
+    assert touched is not None
+    # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
+    assert below(touched) == Below(read=0, written=32, written_by_warps=8 * 32)
+    assert below(touched).writers_per_sector == 8
 
 
 def test_atomics_are_a_kind_of_their_own() -> None:
     arguments = [np.zeros(8, np.int32), np.arange(64, dtype=np.int32) % 8]
-    touches, (count, _) = noted("tally", arguments, 2, 32)
-    assert touches is not None
-    assert sectors(touches, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
-    in_time = touches_in_time(touches, np.zeros(2))
+    touched, (count, _) = noted("tally", arguments, 2, 32)
+    assert touched is not None
+    assert sectors(touched, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
+    in_time = touches_in_time(touched.touches, np.zeros(2))
     assert in_time.is_write.sum() == 2
-    assert in_time.sectors.sum() == below(touches).read == 2 * 4  # the atomics move none
+    assert in_time.sectors.sum() == below(touched).read == 2 * 4  # the atomics move none
 
 
 def test_more_touches_than_there_is_room_for_are_said_to_be_lost() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     # 128-byte lines: 128 that are read and 128 that are written
     assert noted("copy", arguments, 4, 1024, most=64)[0] is None
-    touches, _ = noted("copy", arguments, 4, 1024, most=256)
-    assert touches is not None
-    assert len(touches) == 256
-    assert touches.dtype == TOUCH
+    touched, _ = noted("copy", arguments, 4, 1024, most=256)
+    assert touched is not None
+    assert len(touched.touches) == 256
+    assert touched.touches.dtype == TOUCH
 
 
 def test_touches_have_their_time_in_the_life_of_a_block() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
-    touches, _ = noted("copy", arguments, 4, 1024)
-    assert touches is not None
-    in_time = touches_in_time(touches, np.array([0.0, 0.0, 1.0, 1.0]))
+    touched, _ = noted("copy", arguments, 4, 1024)
+    assert touched is not None
+    in_time = touches_in_time(touched.touches, np.array([0.0, 0.0, 1.0, 1.0]))
     begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
     assert ((in_time.time > begins) & (in_time.time <= begins + 1)).all()
     reads = in_time.time[~in_time.is_write] - begins[~in_time.is_write]

@@ -330,9 +330,11 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten_reads = c->unwritten_reads;
 }
 
-/* What was noted of the blocks so far, and how much; NULL where some of it was lost. */
-EXPORT const Touch *core_touches(const Worker *c, u64 *count) {
+/* What was noted of the blocks so far, and how much; NULL where some of it was lost. `written` are
+ * sectors that warps wrote, each for the first time. */
+EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
     *count = c->trace ? c->trace->count : 0;
+    *written = c->trace ? c->trace->written : 0;
     return c->trace && !c->trace->lost ? c->trace->touches : NULL;
 }
 

@@ -121,7 +121,7 @@ typedef struct {
     u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
 } Launch;
 
-/* Sectors of one 128-byte line that a block reads, or a warp writes, for the first time. */
+/* Sectors of one 128-byte line that a block reads or writes for the first time. */
 typedef struct {
     u64 line, block;
     u32 step; /* instructions that the warp had executed */

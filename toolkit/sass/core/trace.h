@@ -1,5 +1,5 @@
-/* What each block touches of global memory: the sectors that it reads for the first time, and
- * those that a warp of it writes for the first time. Caches closer than L2 keep a block's own
+/* What each block touches of global memory: the sectors that it reads or writes for the first
+ * time, and how many its warps write, each for the first time. Caches closer than L2 keep a block's own
  * lines, so this is about what reaches L2, in an order that does not depend on how warps are
  * interleaved here. */
 #ifndef TRACE_H
@@ -17,6 +17,7 @@ struct Trace {
     u64 count, room, most; /* `most`: when there would be more, `lost` says so */
     Seen *seen;            /* open addressing; entries of another epoch are free */
     u64 slots, used;
+    u64 written;           /* sectors that a warp wrote for the first time, over all warps */
     u32 epoch, lost;
 };
 
@@ -79,20 +80,30 @@ static int has_room(Trace *t) {
     return 1;
 }
 
-static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
-    Trace *t = c->trace;
-    if (t->lost) return;
-    if (2 * t->used >= t->slots && !grow_seen(t)) { t->lost = 1; return; }
-    /* reads are a block's, the rest a warp's: stores of one warp to a sector can be merged */
-    const u64 key = line << 8 | (kind == TOUCH_READ ? 0 : kind << 6 | w->index);
+/* The sectors of `mask` that are new to `key` in this block; all are known from then on. */
+static u32 fresh_to(Trace *t, u64 key, u32 mask) {
+    if (2 * t->used >= t->slots && !grow_seen(t)) { t->lost = 1; return 0; }
     Seen *seen = seen_of(t->seen, t->slots, t->epoch, key);
     if (seen->epoch != t->epoch) {
         *seen = (Seen){.key = key, .epoch = t->epoch};
         t->used++;
     }
     const u32 fresh = mask & ~seen->mask;
-    if (!fresh) return;
     seen->mask |= fresh;
+    return fresh;
+}
+
+enum { KEYS_OF_LINE = 8, OF_A_WARP = 64 }; /* bits below a line's number, and what a warp adds */
+
+static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
+    Trace *t = c->trace;
+    const u64 key = line << KEYS_OF_LINE;
+    if (t->lost) return;
+    /* stores of one warp to a sector can be merged, those of several cannot */
+    if (kind == TOUCH_WRITE)
+        t->written += (u32)__builtin_popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
+    const u32 fresh = fresh_to(t, key | kind, mask);
+    if (!fresh) return;
     if (!has_room(t)) { t->lost = 1; return; }
     t->touches[t->count++] = (Touch){.line = line, .block = c->block, .step = w->steps,
                                      .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind};
