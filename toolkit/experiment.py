@@ -17,6 +17,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
+from analysis.scorecard import scored
 from toolkit.environment import environment
 from toolkit.gpu import Gpu
 from toolkit.gpu_bench import GpuBench
@@ -112,7 +113,7 @@ def _run(plan: Plan, bench: Bench, progress: Progress) -> Profile:
         device=bench.device,
         environment=_environment(bench),
         records=tuple(
-            _closed(record, bench) if status == "interrupted" else record
+            scored(_closed(record, bench) if status == "interrupted" else record)
             for record in records.values()
         ),
     )
