@@ -1,7 +1,7 @@
 """The commands: parse, one library call, print. `python -m toolkit --help` lists them.
 
 Exit codes: 0 done; 1 the input or a kernel failed, and one line says what, where, the value and
-the remedy; 2 wrong usage.
+the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from analysis.errors import InputError, ToolkitError
 # Everything else is imported where it is used: --help answers at once.
 
 if TYPE_CHECKING:
-    from analysis.result import Profile
+    from analysis.result import Profile, Score
 
 app = typer.Typer(
     name="toolkit",
@@ -37,6 +37,7 @@ app = typer.Typer(
 )
 
 FAILED = 1
+DIFFERS = 3
 INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
 
 
@@ -119,6 +120,9 @@ def profile(
         int | None,
         typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
@@ -155,6 +159,8 @@ def profile(
         _write(texts)
         sys.stdout.write(shown)
         _finish_profile(result)
+        if strict:
+            _hold_exact_counters(result)
 
 
 @app.command(epilog="Example: python -m toolkit simulate my.cu -g 64 -b 256 -a 'f32[16384]'")
@@ -399,13 +405,13 @@ def _interrupt_says(message: str) -> Iterator[None]:
         _fail(message)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, code: int = FAILED) -> NoReturn:
     from rich.markup import escape
 
     from toolkit.console import err
 
     err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
-    raise typer.Exit(FAILED)
+    raise typer.Exit(code)
 
 
 def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
@@ -468,6 +474,30 @@ def _finish_profile(result: Profile) -> None:
     failed = [record.label for record in result.records if record.status == "failed"]
     if failed:
         _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")
+
+
+def _hold_exact_counters(result: Profile) -> None:
+    """Fail where an exact counter disagrees, or where none was known by two grades."""
+    from analysis.scorecard import disagreements, predicted_and_reference
+
+    scores = [(record, score) for record in result.records for score in record.scores]
+    exact = [one for _, one in scores if one.grade == "exact"]
+    if not any(map(predicted_and_reference, exact)):
+        _fail("--strict found nothing to compare: take executor simulate, or gpu, and some rung")
+    apart = [
+        f"{record.label} at {record.shape}: {score.counter} is {_numbers(score)}"
+        for record, score in scores
+        if disagreements([score])
+    ]
+    if apart:
+        more = f" (and {len(apart) - 1} more, in the report)" if len(apart) > 1 else ""
+        _fail(f"an exact counter disagrees: {apart[0]}{more}", DIFFERS)
+
+
+def _numbers(score: Score) -> str:
+    """'1,234 simulated, 1,235 measured'"""
+    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
+    return ", ".join(f"{count:,} {grade}" for grade, count in grades.items() if count is not None)
 
 
 def _listing(what: Listing | None) -> dict[str, Any]:

@@ -169,6 +169,25 @@ def test_a_simulation_fits_its_window_with_everything_open(
     visit.page.close()
 
 
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_a_scorecard_fits_its_window_with_everything_open(
+    browser: Any, in_counters: Profile, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_counters), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    section = "section[aria-labelledby=scorecard-0]"
+    assert visit.count(f"{section} table") == 1 + 1  # the overview, and tiled: one is off there
+    assert visit.page.locator(f"{section} td.bad:visible").first.text_content()[0] in "✗≠"
+    visit.page.locator(section).get_by_text("ratio", exact=True).last.click()
+    visit.until(f"document.querySelector('{section} .plot').layout.yaxis.type === 'linear'")
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.count(f"{section} table") == 1 + 6
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
 def test_markup_runs_nothing(browser: Any, build: SimpleNamespace, tmp_path: Path) -> None:
     evil = (
         "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
