@@ -328,6 +328,13 @@ class Record:
     scores: tuple[Score, ...] = ()
     check: Check | None = None
 
+    @property
+    def trusted(self) -> Measured | None:
+        """The measurement of a launch whose result was not found wrong, else None."""
+        if self.status == "failed" or (self.check and not self.check.passed):
+            return None
+        return self.measured
+
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
