@@ -14,7 +14,7 @@ What depends on more than the kernel is compared only where that is equal:
 | simulated counters               | one device, or one architecture                              |
 | occupancy                        | one device                                                   |
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
-| times                            | one device, clock and state of L2; on the host one CPU       |
+| times                            | one GPU and state of L2; the CPU reference's never           |
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from analysis.scorecard import TOLERANCES, within
 from analysis.statistics import TimeVerdict, quotient, time_verdict
 
 COMPARISON_SCHEMA_VERSION = 1
-HOST_CLOCK = "host clock"
 
 Grade = Literal["theory", "compiled", "simulated", "measured"]
 
@@ -95,12 +94,10 @@ class CountChange:
 class TimeChange:
     """Two medians, and the verdict on them; `reason` says why a verdict is ambiguous.
 
-    `clock` says of what they are: a host clock's times are of the CPU reference, no kernel's.
     `change` is after over before, `change_interval` what it lies in: each end is wrong with a
     chance of at most 5%.
     """
 
-    clock: str
     before_s: float
     after_s: float
     before_interval_s: Interval | None
@@ -252,7 +249,7 @@ def _counts_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", "not 
 
 
 def _times_verdict(pairs: tuple[Pair, ...]) -> Literal["slower", "not slower", "not compared"]:
-    verdicts = [p.time.verdict for p in pairs if p.time and p.time.clock != HOST_CLOCK]
+    verdicts = [pair.time.verdict for pair in pairs if pair.time]
     if "slower" in verdicts:
         return "slower"
     return "not slower" if verdicts else "not compared"
@@ -351,29 +348,29 @@ class _Sides:
                 return None, ""
             which = "first" if theirs is None else "second"
             return None, f"times are not compared: only the {which} profile has one"
-        if not self.same_device and ours.clock != HOST_CLOCK:
+        if not self.same_device:
             return None, ""  # said once, for all records
-        obstacle = self._obstacle(ours, theirs)
+        obstacle = _obstacle(ours, theirs)
         if obstacle:
             return None, f"times are not compared: {obstacle}"
         return _timed(ours, theirs), ""
 
-    def _obstacle(self, ours: Measured, theirs: Measured) -> str:
-        if ours.clock != theirs.clock:
-            return f"{ours.clock} before, {theirs.clock} after"
-        if ours.l2 != theirs.l2:
-            return f"L2 was {ours.l2} before and {theirs.l2} after"
-        cpus = [profile.environment.hardware.get("CPU") for profile in (self.before, self.after)]
-        if ours.clock == HOST_CLOCK and cpus[0] != cpus[1]:
-            return "they are of different CPUs"
-        return ""
+
+def _obstacle(before: Measured, after: Measured) -> str:
+    """Why two times are not of the same thing; empty where they are."""
+    if before.clock != after.clock:
+        return f"{before.clock} before, {after.clock} after"
+    if before.clock == "host clock":
+        return "those of the host's CPU are no kernel's, and vary with all else that it does"
+    if before.l2 != after.l2:
+        return f"L2 was {before.l2} before and {after.l2} after"
+    return ""
 
 
 def _timed(before: Measured, after: Measured) -> TimeChange:
     change = quotient(after.interval_s, before.interval_s)
     verdict = time_verdict(change)
     return TimeChange(
-        clock=after.clock,
         before_s=before.median_s,
         after_s=after.median_s,
         before_interval_s=before.interval_s,

@@ -24,6 +24,7 @@ from analysis.errors import InputError, ToolkitError
 # Everything else is imported where it is used: --help answers at once.
 
 if TYPE_CHECKING:
+    from analysis.comparison import ProfileComparison
     from analysis.result import Profile, Score
 
 app = typer.Typer(
@@ -317,6 +318,89 @@ def report(
         sys.stdout.write(shown)
 
 
+@app.command(epilog="Example: python -m toolkit compare before.json after.json --fail-on counts")
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="The profile of before.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The profile of after.")],
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Where a page of it goes.", show_default="none")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help="Exit with 3 where 'counts' changed, a 'time' is slower, or 'counts,time'.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
+    ] = False,
+) -> None:
+    """Say what changed from one profile to another: counts to the last digit, and times.
+
+    Counts need no GPU: a job that profiles without one can hold a kernel's traffic.
+    """
+    kinds = _kinds(fail_on)
+    with _one_line_errors():
+        from analysis.comparison import compare as compare_profiles
+        from reports.comparison import page
+        from toolkit.store import load
+
+        if before.resolve() == after.resolve():
+            raise InputError(f"{before} and {after} are one file: give two profiles")
+        if html:
+            _check_output(html, others=[before, after])
+        found = compare_profiles(load(before), load(after))
+        with _damage_of(before, after):
+            shown = _compared(found, as_json)
+            text = page(found) if html else ""
+        if html:
+            _write({html: text})
+        sys.stdout.write(shown)
+        for kind in kinds:
+            _hold(found, kind)
+
+
+KINDS = ("counts", "time")
+
+
+def _kinds(text: str | None) -> list[str]:
+    """What --fail-on names; anything else is wrong usage."""
+    kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
+    for kind in kinds:
+        if kind not in KINDS:
+            raise typer.BadParameter(
+                f"{kind!r} is none of {', '.join(KINDS)}", param_hint="'--fail-on'"
+            )
+    return kinds
+
+
+def _compared(found: ProfileComparison, as_json: bool) -> str:
+    """What standard output gets, whole before anything is written."""
+    from toolkit.console import out
+    from toolkit.console_compare import document, print_comparison
+
+    if as_json:
+        return _json(document(found))
+    with out.capture() as capture:
+        print_comparison(found)
+    return capture.get()
+
+
+def _hold(found: ProfileComparison, kind: str) -> None:
+    """Fail on what --fail-on names, also where nothing of the kind could be compared."""
+    from toolkit.console_compare import regressions
+
+    changed = list(regressions(found, kind))
+    if changed:
+        more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
+        _fail(f"--fail-on {kind}: {changed[0]}{more}", DIFFERS)
+    if "not compared" in (found.counts if kind == "counts" else found.times):
+        what = "count" if kind == "counts" else "time of a GPU"
+        _fail(f"--fail-on {kind}: no {what} could be compared: profile both sides alike")
+
+
 @app.command(name="list", epilog="Example: python -m toolkit list devices")
 def list_(
     what: Annotated[
@@ -527,4 +611,8 @@ def _listing(what: Listing | None) -> dict[str, Any]:
 
 
 def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(_json(document))
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -129,7 +129,7 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
             if any(column.grade for column in rows.columns)
             else escape(column.title),
             justify="right" if column.is_number else "left",
-            no_wrap=column.title == "variant",
+            no_wrap=column.is_number or column.title == "variant",
         )
     for row in rows.rows:
         table.add_row(*map(_rich_cell, row))

@@ -389,18 +389,13 @@ def test_times_of_different_kinds_are_not_compared(more: dict[str, str], reason:
     assert found.notes == (f"times are not compared: {reason}",)
 
 
-def test_times_of_the_host_are_compared_on_one_cpu_and_are_no_kernels() -> None:
+def test_times_of_the_host_are_no_kernels() -> None:
     before, after = (
         record(measured=measured(seconds, clock="host clock", l2="host")) for seconds in (1, 2)
     )
-    found = compare(profile(before), profile(after, device=find_device("t4")))
-    assert found.pairs[0].time is not None
-    assert found.pairs[0].time.verdict == "slower"
+    found = compare(profile(before), profile(after))
     assert found.times == "not compared"
-    other = Environment(toolkit_version="0.1.0", commit="abc", hardware={"CPU": "another"})
-    assert pair(before, after, environment=other).notes == (
-        "times are not compared: they are of different CPUs",
-    )
+    assert found.pairs[0].notes[0].startswith("times are not compared: those of the host's CPU")
 
 
 def test_the_slowest_verdict_stands_for_all() -> None:
