@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,12 +14,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.counters import COUNTERS
 from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.result import Counted, Profile
-from analysis.scorecard import scored
+from analysis.scorecard import scored, scores
 from toolkit import console, load, profile, save
 from toolkit.cli import app
 
+GOLDEN = Path(__file__).with_name("sass") / "recorded" / "counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
 
 
@@ -137,3 +140,31 @@ def test_a_report_of_a_file_without_scores_has_them(
     assert result.exit_code == 0
     assert "✗ 11 of 12" in result.stdout
     assert "Scorecard of counters" in Path("profile.html").read_text(encoding="utf-8")
+
+
+def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks() -> None:
+    recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    launches = {
+        (launch["selection"], tuple(launch["gemm"])): launch["counters"]
+        for launch in recorded["launches"]
+        if launch["group"].startswith("ladder")
+    }
+    made = profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
+    found = []
+    for record in made.records:
+        counts = launches.get((record.label, (record.shape.m, record.shape.n, record.shape.k)))
+        if counts and record.simulated:
+            names = [name for name in recorded["counted"] if name in COUNTERS]
+            of_gpu = Counted(
+                counters={name: counts.get(name, 0) for name in names},  # zeros are left out
+                kernels=(), caches="flushed", source=recorded["ncu"],
+            )  # fmt: skip
+            found += scores(replace(record, counted=of_gpu))
+    measured = [score for score in found if score.measured is not None]
+    assert (
+        len(measured) == 11 * 23
+    )  # six rungs at 512, five at the ragged shape (vectorized pads it); counters
+    assert {score.verdict for score in measured} == {"equal", "within"}
+    shared_loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+    within = {score.counter for score in measured if score.verdict == "within"}
+    assert {name for name in within if COUNTERS[name].grade == "exact"} == {shared_loads}
