@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from analysis.counters import ALL_COUNTERS, CounterClass
 from analysis.metrics import BANK_CONFLICTS
@@ -21,7 +22,7 @@ Scores = Mapping[str, tuple[Score, ...]]
 CLASSES: tuple[CounterClass, ...] = ("exact", "noisy", "modelled")
 WANTED = {"exact": "equal", "noisy": "within", "modelled": "within"}
 SIGNS = {"equal": "=", "within": "≈", "apart": "≠", "alone": "·"}
-GOOD, BAD = "✓", "✗"
+GOOD, EXPLAINED, BAD = "✓", "≈", "✗"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +139,9 @@ def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
     of = tally(found, name)
     if not of.compared:
         return Cell(text=text.ABSENT)
+    sign = BAD if of.apart else EXPLAINED if of.explained else GOOD
     return Cell(
-        text=f"{BAD if of.apart else GOOD} {of.equal + of.within} of {of.compared}",
+        text=f"{sign} {of.equal + of.within} of {of.compared}",
         details=tuple(_details(found, name, of)),
         is_bad=of.apart > 0,
     )
@@ -164,32 +166,39 @@ def _ratio(score: Score) -> str:
 
 
 def _everything(found: tuple[Score, ...], grade: str) -> Table:
-    """Every counter of a variant that is not 0 by all grades."""
+    """Every counter of a variant that is not 0 by all grades; a grade without any is left out."""
+    grades = [
+        (title, badge, count)
+        for title, badge, count in (
+            ("closed form", "theory", attrgetter("theory")),
+            ("machine code", "simulated", attrgetter("simulated")),
+            ("hardware", grade, attrgetter("measured")),
+        )
+        if any(count(one) is not None for one in found)
+    ]
     return plain_table(
         (
             ("counter", "", False),
             ("verdict", "", False),
             ("class", "", False),
-            ("closed form", "theory", True),
-            ("machine code", "simulated", True),
-            ("hardware", grade, True),
+            *((title, badge, True) for title, badge, _ in grades),
             ("ratio", "", True),
             ("why", "", False),
         ),
-        (_row(one) for one in found if any((one.theory, one.simulated, one.measured))),
+        (
+            _row(one, [count(one) for _, _, count in grades])
+            for one in found
+            if any((one.theory, one.simulated, one.measured))
+        ),
     )
 
 
-def _row(one: Score) -> tuple[Cell, ...]:
-    counts = (
-        Cell(text=text.ABSENT if count is None else f"{count:,}")
-        for count in (one.theory, one.simulated, one.measured)
-    )
+def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell, ...]:
     return (
         Cell(text=meaning(one), details=(one.counter,)),
         Cell(text=verdict(one), details=_allowed(one), is_bad=_is_bad(one)),
         Cell(text=one.grade),
-        *counts,
+        *(Cell(text=text.ABSENT if count is None else f"{count:,}") for count in counts),
         Cell(text=_ratio(one)),
         Cell(text=one.reason or text.ABSENT),
     )
