@@ -17,8 +17,9 @@ and a difference counts as explained only where the counts themselves prove the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from analysis.access import AccessCounts, Operation, Space
 from analysis.counters import InstructionCounts
@@ -35,6 +36,21 @@ _ACCESSES: tuple[tuple[Space, Operation], ...] = (
     ("shared", "load"),
     ("shared", "store"),
 )
+
+
+def _counters() -> Iterator[tuple[tuple[str, str], str]]:
+    yield ("arithmetic", "multiply-adds"), FFMA
+    for operation, short in (("load", "ld"), ("store", "st")):
+        of_global, of_shared = f"global {operation}s", f"shared {operation}s"
+        for quantity in ("requests", "sectors"):
+            name = f"l1tex__t_{quantity}_pipe_lsu_mem_global_op_{short}.sum"
+            yield (of_global, quantity), name
+        yield (of_shared, "warp instructions"), f"smsp__sass_inst_executed_op_shared_{short}.sum"
+        name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"
+        yield (of_shared, "wavefronts"), name
+
+
+COUNTER_OF: Mapping[tuple[str, str], str] = MappingProxyType(dict(_counters()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +77,68 @@ class Comparison:
     def ratio(self) -> float | None:
         """Simulation over closed form, None where the closed form is 0."""
         return self.simulated / self.closed_form if self.closed_form else None
+
+    @property
+    def counter(self) -> str | None:
+        """The counter that counts this quantity, None where none does."""
+        return COUNTER_OF.get((self.subject, self.quantity))
+
+
+def closed_forms(theory: Theory) -> dict[str, int]:
+    """What the closed forms say of a launch, under the names of the counters that count it."""
+    found: dict[str, int] = {}
+    if theory.accesses.multiply_adds is not None:
+        found[FFMA] = theory.accesses.multiply_adds
+    for space, operation in _ACCESSES:
+        patterns = _patterns(theory, space, operation)
+        if patterns or not theory.accesses.elements(space, operation):
+            issued, cost = _QUANTITIES[space]
+            subject = _subject(space, operation)
+            found[COUNTER_OF[subject, issued]] = _requests(patterns)
+            found[COUNTER_OF[subject, cost]] = _cost(patterns)
+    return found
+
+
+def known_reason(theory: Theory, counter: str, count: int) -> str | None:
+    """Why a closed form may differ from a count of which nothing else is known, None if it may not.
+
+    Weaker than `comparisons`, which looks at every kind of access that the machine code has.
+    """
+    counts = theory.accesses
+    if counter == FFMA and counts.multiply_adds is not None:
+        extra, of_c = count - counts.multiply_adds, counts.problem.c_elements
+        return f"beta · C is {_per_element(extra, of_c)}" if _is_scaling(extra, of_c) else None
+    causes = []
+    if counts.has_edges is not False:
+        causes.append("tiles reach beyond the matrices, where guards leave warps partly idle")
+    for space, operation in _ACCESSES:
+        if counter == COUNTER_OF.get((_subject(space, operation), "sectors")):
+            causes.append(_misaligned(counts, _patterns(theory, space, operation)))
+    return "; ".join(filter(None, causes)) or None
+
+
+def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Pattern, ...]:
+    return tuple(p for p in theory.patterns if (p.space, p.operation) == (space, operation))
+
+
+def _subject(space: Space, operation: Operation) -> str:
+    return f"{space} {operation}s"
+
+
+_QUANTITIES: Mapping[Space, tuple[str, str]] = MappingProxyType(
+    {"global": ("requests", "sectors"), "shared": ("warp instructions", "wavefronts")}
+)
+
+
+def _requests(patterns: Iterable[Pattern]) -> int:
+    return sum(p.requests for p in patterns)
+
+
+def _cost(patterns: Iterable[Pattern]) -> int:
+    """Sectors of global accesses, wavefronts of shared ones."""
+    return sum(
+        p.requests * ((p.sectors if p.space == "global" else p.wavefronts) or 0) for p in patterns
+    )
 
 
 def machine_accesses(instructions: Iterable[InstructionCounts]) -> tuple[MachineAccess, ...]:
@@ -174,11 +252,7 @@ class _Side:
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
-        return tuple(
-            p
-            for p in self.theory.patterns
-            if (p.space, p.operation) == (self.space, self.operation)
-        )
+        return _patterns(self.theory, self.space, self.operation)
 
     @property
     def machine(self) -> tuple[MachineAccess, ...]:
@@ -190,7 +264,7 @@ class _Side:
 
     @property
     def subject(self) -> str:
-        return f"{self.space} {self.operation}s"
+        return _subject(self.space, self.operation)
 
     def comparisons(self) -> Iterator[Comparison]:
         elements = self.counts.elements(self.space, self.operation)
@@ -212,25 +286,12 @@ class _Side:
         issued = requests if is_global else sum(a.executed for a in self.machine)
         causes = [widths, self._idle(requests), self._switched_off(issued - requests)]
         is_known = of_widths and self._may_be_idle(requests)
-        yield self._caused(
-            "requests" if is_global else "warp instructions",
-            sum(p.requests for p in self.patterns),
-            issued,
-            causes,
-            is_known=is_known,
-        )
+        named, costing = _QUANTITIES[self.space]
+        yield self._caused(named, _requests(self.patterns), issued, causes, is_known=is_known)
         if is_global:
-            causes.append(self._misaligned())
-        yield self._caused(
-            "sectors" if is_global else "wavefronts",
-            sum(
-                p.requests * ((p.sectors if is_global else p.wavefronts) or 0)
-                for p in self.patterns
-            ),
-            sum(a.sectors if is_global else a.wavefronts for a in self.machine),
-            causes,
-            is_known=is_known,
-        )
+            causes.append(_misaligned(self.counts, self.patterns))
+        cost = sum(a.sectors if is_global else a.wavefronts for a in self.machine)
+        yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
 
     def _caused(
         self, quantity: str, closed_form: int, simulated: int, causes: list[str], *, is_known: bool
@@ -279,15 +340,16 @@ class _Side:
             return ""
         return f"{instructions:,} more are issued with every lane's guard off"
 
-    def _misaligned(self) -> str:
-        """The rows that begin off a sector's boundary, so that a warp touches one sector more."""
-        p = self.counts.problem
-        rows = {"A": p.k, "B": p.n, "C": p.n}
-        off = {q.operand: rows[q.operand] for q in self.patterns if rows[q.operand] % SECTOR_FLOATS}
-        if not off:
-            return ""
-        pitches = " and ".join(f"{operand} of {floats} floats" for operand, floats in off.items())
-        return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
+
+def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
+    """The rows that begin off a sector's boundary, so that a warp touches one sector more."""
+    p = counts.problem
+    rows = {"A": p.k, "B": p.n, "C": p.n}
+    off = {q.operand: rows[q.operand] for q in patterns if rows[q.operand] % SECTOR_FLOATS}
+    if not off:
+        return ""
+    pitches = " and ".join(f"{operand} of {floats} floats" for operand, floats in off.items())
+    return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
 
 
 def _unforeseen(simulated: Simulated) -> Iterator[Comparison]:

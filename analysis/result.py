@@ -221,7 +221,10 @@ class Score:
 
     `ratio` is `simulated` over `measured` (or `theory` over `measured`, where nothing was
     simulated; `simulated` over `theory`, where nothing was measured), None where that is 0 or one
-    grade is alone. `tolerance` is the distance of the ratio from 1 that the class allows.
+    grade is alone. The verdict is on these two. `tolerance` is the distance of the ratio from 1
+    that the class allows (of conflicts: their difference, as a share of the wavefronts). `reason`
+    says why grades differ, also why theory does where it has no part in the ratio; an "apart" that
+    `is_explained` is no disagreement.
     """
 
     counter: str
@@ -232,6 +235,8 @@ class Score:
     ratio: float | None
     tolerance: float
     verdict: Verdict
+    reason: str | None = None
+    is_explained: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +327,13 @@ class Record:
     counted: Counted | None = None
     scores: tuple[Score, ...] = ()
     check: Check | None = None
+
+    @property
+    def trusted(self) -> Measured | None:
+        """The measurement of a launch whose result was not found wrong, else None."""
+        if self.status == "failed" or (self.check and not self.check.passed):
+            return None
+        return self.measured
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,14 @@ Times of a kernel are skewed and have outliers, so the median stands for them, w
 interval from order statistics: the number of samples below the true median is binomial with
 p = 1/2, whatever the distribution (Conover, "Practical Nonparametric Statistics", 3rd ed.,
 section 3.2; Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems", SC 15).
+
+Two runs are compared by the quotient of their medians' intervals. Each end of a 95% interval is
+beyond the true median with a chance of at most 2.5%, so either end of the quotient is wrong with at
+most 5%, whatever the distributions and however many samples either run has: one-sided claims
+("slower by more than 3%") and that of equivalence ("within 3%", two one-sided tests: Schuirmann,
+J. Pharmacokinet. Biopharm. 15, 1987) hold at that level. A rank test would ask whether the runs
+differ at all, and with a thousand samples they always do: by the clock's temperature, if not the
+kernel. Nothing is resampled, so that the same files always give the same verdict.
 """
 
 from __future__ import annotations
@@ -12,9 +20,17 @@ from collections.abc import Sequence
 from functools import cache
 from math import isfinite
 from statistics import median
+from typing import Literal
 
 from analysis.errors import InputError
 from analysis.result import Interval
+
+TimeVerdict = Literal["faster", "slower", "same", "ambiguous"]
+
+# The change of a time that nobody acts on. Sampling stops when a median is known to 1%, which makes
+# a quotient known to 2%: less than 3% would leave most runs ambiguous, more would hide a lost
+# optimisation of a few percent.
+NEGLIGIBLE_CHANGE = 0.03
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Interval | None:
@@ -75,6 +91,31 @@ def ratio_interval(
         raise InputError(f"sample {list(samples).index(0)} is 0 s: a ratio needs positive times")
     ratios = [peer / own for peer, own in zip(peer_samples, samples, strict=True)]
     return median(ratios), median_interval(ratios)
+
+
+def quotient(after: Interval | None, before: Interval | None) -> Interval | None:
+    """What the quotient of two true medians lies in, from their 95% intervals.
+
+    Each end is wrong with a chance of at most 5%. None without both, or where `before` reaches 0.
+    """
+    if after is None or before is None or before.low <= 0:
+        return None
+    return Interval(low=after.low / before.high, high=after.high / before.low)
+
+
+def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE) -> TimeVerdict:
+    """Whether a time changed by more than `negligible`, by the interval of after over before.
+
+    It is the same where no larger change is possible, and ambiguous where both are.
+    """
+    if change is None:
+        return "ambiguous"
+    if change.low > 1 + negligible:
+        return "slower"
+    if change.high < 1 - negligible:
+        return "faster"
+    is_within = change.low >= 1 - negligible and change.high <= 1 + negligible
+    return "same" if is_within else "ambiguous"
 
 
 @cache

@@ -190,14 +190,10 @@ def agreement(compared: Iterable[Iterable[Comparison]]) -> str:
     others = len(found) - equal - riddles
     parts = [f"{equal} of {len(found)} quantities are equal to the last digit"]
     if others:
-        parts.append(f"{others} {_differ(others)} for a reason that the counts show")
+        parts.append(f"{others} {text.differ(others)} for a reason that the counts show")
     if riddles:
-        parts.append(f"{riddles} {_differ(riddles)} without a known reason")
+        parts.append(f"{riddles} {text.differ(riddles)} without a known reason")
     return text.listing(parts)
-
-
-def _differ(count: int) -> str:
-    return "differs" if count == 1 else "differ"
 
 
 def _the(limiter: str) -> str:

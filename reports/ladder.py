@@ -7,7 +7,8 @@ its check, so that no figure, table or sentence praises a wrong kernel.
 from __future__ import annotations
 
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Profile, Record
+from analysis.result import Interval, Measured, Profile, Record, Score
+from analysis.scorecard import scores, scores_of
 from reports import text
 
 CUBLAS = "cublas"
@@ -31,9 +32,7 @@ def rungs_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
 
 def measurement(record: Record | None) -> Measured | None:
     """The measurement of a launch whose result was not found wrong, else None."""
-    if record is None or record.status == "failed" or (record.check and not record.check.passed):
-        return None
-    return record.measured
+    return record.trusted if record else None
 
 
 def why_not_measured(record: Record) -> str:
@@ -47,6 +46,23 @@ def twin(record: Record, recorded: Profile | None) -> Record | None:
     """The record of the same variant, parameters and shape in an earlier run."""
     earlier = recorded.records if recorded else ()
     return next((r for r in earlier if (r.label, r.shape) == (record.label, record.shape)), None)
+
+
+def scores_at(
+    profile: Profile, shape: Gemm, recorded: Profile | None = None
+) -> dict[str, tuple[Score, ...]]:
+    """The scores of every record of a shape that has any, by label.
+
+    Where the profile has no hardware counters of its own, those of the earlier run stand in.
+    """
+    found = {}
+    for record in records_at(profile, shape):
+        earlier = twin(record, recorded)
+        borrows = record.counted is None and earlier is not None and earlier.counted is not None
+        of_record = scores(record, counted_in=earlier) if borrows else scores_of(record)
+        if of_record:
+            found[record.label] = of_record
+    return found
 
 
 def cublas_at(profile: Profile, shape: Gemm) -> Measured | None:

@@ -101,14 +101,8 @@ def _agreement(found: list[Comparison]) -> Cell:
 
 
 def _ratio(one: Comparison) -> str:
-    """By how much the simulation differs; a ratio that would round to 1 as a difference."""
-    if one.ratio is None:
-        return text.count(one.simulated)
-    written = text.ratio(one.ratio)
-    if written != text.ratio(1.0):
-        return written
-    more = one.simulated - one.closed_form
-    return f"{'+' if more > 0 else '−'}{text.count(abs(more))}"
+    """By how much the simulation differs."""
+    return text.ratio_or_difference(one.ratio, of=one.simulated, to=one.closed_form)
 
 
 def _everything(compared: dict[str, tuple[Comparison, ...]]) -> Table:

@@ -17,9 +17,10 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import ladder, style, text
-from reports.figures import accesses, patterns, performance, roofline, samples
+from reports.figures import accesses, parity, patterns, performance, roofline, samples
 from reports.headline import Answer, answer, standing
 from reports.machine_code import MachineCode, machine_code
+from reports.scorecard import Scorecard, scorecard
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
 
 GRADES = {
@@ -76,6 +77,8 @@ class Chapter:
     ceilings: Table
     samplings: tuple[Table, ...]
     machine_code: MachineCode | None
+    scorecard: Scorecard | None
+    parity: Drawing
     drawings: dict[str, Drawing]
 
 
@@ -123,6 +126,8 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         ceilings=ceilings_table(profile, shape),
         samplings=tuple(_samplings(profile, shape, recorded)),
         machine_code=machine_code(profile, shape),
+        scorecard=scorecard(profile, shape, recorded=recorded),
+        parity=_drawing(parity, parity.figure(profile, shape, recorded=recorded)),
         drawings={
             "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
             "accesses": _drawing(accesses, accesses.figure(profile, shape)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,10 +23,11 @@ from reports.headline import check_failure
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A value, and quieter lines below it."""
+    """A value, and quieter lines below it; `is_bad` where a reader must not overlook it."""
 
     text: str
     details: tuple[str, ...] = ()
+    is_bad: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,15 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
         Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
     ]
     return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
+
+
+def plain_table(titles: Sequence[tuple[str, str, bool]], rows: Iterable[Sequence[Cell]]) -> Table:
+    """Rows that are no records, under (title, grade, whether they are numbers)."""
+    columns = (
+        Column(title=title, grade=grade, cell=_no_cell, is_number=is_number)
+        for title, grade, is_number in titles
+    )
+    return Table(columns=tuple(columns), rows=tuple(map(tuple, rows)))
 
 
 def _says(cell: Cell) -> bool:

@@ -72,6 +72,27 @@ def ratio(value: float | None) -> str:
     return ABSENT if value is None else f"{_significant(value, 3)}×"
 
 
+def ratio_or_difference(value: float | None, *, of: int, to: int) -> str:
+    """How many times `to` the count `of` is; as a difference where that would round to 1.
+
+    `value` is their quotient, None where `to` is 0: then the count itself stands.
+    """
+    if value is None:
+        return count(of)
+    written = ratio(value)
+    if of == to or written != ratio(1.0):
+        return written
+    return f"{'+' if of > to else '−'}{count(abs(of - to))}"
+
+
+def change(share: float | None) -> str:
+    """By how much something is more or less: '+8.3 %', '−0.66 %'."""
+    if share is None:
+        return ABSENT
+    sign = "+" if share > 0 else "−" if share < 0 else ""
+    return f"{sign}{percent(abs(share))}"
+
+
 def flop_per_byte(intensity: float | None) -> str:
     """An arithmetic intensity to four digits, no trailing zeros: '16 FLOP/B'."""
     return ABSENT if intensity is None else f"{_plain(intensity, 4)} FLOP/B"
@@ -135,6 +156,11 @@ def listing(names: tuple[str, ...] | list[str]) -> str:
         return ABSENT
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def differ(things: int) -> str:
+    """The verb for so many things that are not equal."""
+    return "differs" if things == 1 else "differ"
 
 
 def date(created: str) -> str:

@@ -1,7 +1,7 @@
 """The commands: parse, one library call, print. `python -m toolkit --help` lists them.
 
 Exit codes: 0 done; 1 the input or a kernel failed, and one line says what, where, the value and
-the remedy; 2 wrong usage.
+the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from analysis.errors import InputError, ToolkitError
 # Everything else is imported where it is used: --help answers at once.
 
 if TYPE_CHECKING:
-    from analysis.result import Profile
+    from analysis.comparison import ProfileComparison
+    from analysis.result import Profile, Score
 
 app = typer.Typer(
     name="toolkit",
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 
 FAILED = 1
+DIFFERS = 3
 INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
 
 
@@ -131,6 +133,9 @@ def profile(
             help="Read them from a .ncu-rep, or from a CSV that ncu printed.",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
@@ -172,6 +177,8 @@ def profile(
         _write(texts)
         sys.stdout.write(shown)
         _finish_profile(result)
+        if strict:
+            _hold_exact_counters(result)
 
 
 @app.command(epilog="Example: python -m toolkit simulate my.cu -g 64 -b 256 -a 'f32[16384]'")
@@ -328,6 +335,89 @@ def report(
         sys.stdout.write(shown)
 
 
+@app.command(epilog="Example: python -m toolkit compare before.json after.json --fail-on counts")
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="The profile of before.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The profile of after.")],
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Where a page of it goes.", show_default="none")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help="Exit with 3 where 'counts' changed, a 'time' is slower, or 'counts,time'.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
+    ] = False,
+) -> None:
+    """Say what changed from one profile to another: counts to the last digit, and times.
+
+    Counts need no GPU: a job that profiles without one can hold a kernel's traffic.
+    """
+    kinds = _kinds(fail_on)
+    with _one_line_errors():
+        from analysis.comparison import compare as compare_profiles
+        from reports.comparison import page
+        from toolkit.store import load
+
+        if before.resolve() == after.resolve():
+            raise InputError(f"{before} and {after} are one file: give two profiles")
+        if html:
+            _check_output(html, others=[before, after])
+        found = compare_profiles(load(before), load(after))
+        with _damage_of(before, after):
+            shown = _compared(found, as_json)
+            text = page(found) if html else ""
+        if html:
+            _write({html: text})
+        sys.stdout.write(shown)
+        for kind in kinds:
+            _hold(found, kind)
+
+
+KINDS = ("counts", "time")
+
+
+def _kinds(text: str | None) -> list[str]:
+    """What --fail-on names; anything else is wrong usage."""
+    kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
+    for kind in kinds:
+        if kind not in KINDS:
+            raise typer.BadParameter(
+                f"{kind!r} is none of {', '.join(KINDS)}", param_hint="'--fail-on'"
+            )
+    return kinds
+
+
+def _compared(found: ProfileComparison, as_json: bool) -> str:
+    """What standard output gets, whole before anything is written."""
+    from toolkit.console import out
+    from toolkit.console_compare import document, print_comparison
+
+    if as_json:
+        return _json(document(found))
+    with out.capture() as capture:
+        print_comparison(found)
+    return capture.get()
+
+
+def _hold(found: ProfileComparison, kind: str) -> None:
+    """Fail on what --fail-on names, also where nothing of the kind could be compared."""
+    from toolkit.console_compare import regressions
+
+    changed = list(regressions(found, kind))
+    if changed:
+        more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
+        _fail(f"--fail-on {kind}: {changed[0]}{more}", DIFFERS)
+    if "not compared" in (found.counts if kind == "counts" else found.times):
+        what = "count" if kind == "counts" else "time of a GPU"
+        _fail(f"--fail-on {kind}: no {what} could be compared: profile both sides alike")
+
+
 @app.command(name="list", epilog="Example: python -m toolkit list devices")
 def list_(
     what: Annotated[
@@ -416,13 +506,13 @@ def _interrupt_says(message: str) -> Iterator[None]:
         _fail(message)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, code: int = FAILED) -> NoReturn:
     from rich.markup import escape
 
     from toolkit.console import err
 
     err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
-    raise typer.Exit(FAILED)
+    raise typer.Exit(code)
 
 
 def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
@@ -487,6 +577,30 @@ def _finish_profile(result: Profile) -> None:
         _fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")
 
 
+def _hold_exact_counters(result: Profile) -> None:
+    """Fail where an exact counter disagrees, or where none was known by two grades."""
+    from analysis.scorecard import disagreements, predicted_and_reference
+
+    scores = [(record, score) for record in result.records for score in record.scores]
+    exact = [one for _, one in scores if one.grade == "exact"]
+    if not any(map(predicted_and_reference, exact)):
+        _fail("--strict found nothing to compare: take executor simulate, or gpu, and some rung")
+    apart = [
+        f"{record.label} at {record.shape}: {score.counter} is {_numbers(score)}"
+        for record, score in scores
+        if disagreements([score])
+    ]
+    if apart:
+        more = f" (and {len(apart) - 1} more, in the report)" if len(apart) > 1 else ""
+        _fail(f"an exact counter disagrees: {apart[0]}{more}", DIFFERS)
+
+
+def _numbers(score: Score) -> str:
+    """'1,234 simulated, 1,235 measured'"""
+    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
+    return ", ".join(f"{count:,} {grade}" for grade, count in grades.items() if count is not None)
+
+
 def _listing(what: Listing | None) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -514,4 +628,8 @@ def _listing(what: Listing | None) -> dict[str, Any]:
 
 
 def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(_json(document))
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

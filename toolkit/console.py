@@ -17,11 +17,15 @@ from rich.table import Table
 from analysis.agreement import unexplained
 from analysis.devices import Device
 from analysis.metrics import ffma_share
+from analysis.problem import Gemm
 from analysis.result import Measured, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import text
 from reports.headline import answer, standing
 from reports.ladder import measurement, records_at, shapes, twin
+from reports.scorecard import scorecard
+from reports.table import Cell
+from reports.table import Table as Rows
 from toolkit.doctor import Finding
 from toolkit.progress import Progress
 
@@ -95,6 +99,46 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
                 out.print(line, soft_wrap=True)
         for line in _riddles(records):
             out.print(line, soft_wrap=True)
+        _print_scorecard(profile, shape, recorded)
+
+
+def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+    """How the counters of a shape came out, where hardware counted some or an exact one is off.
+
+    That simulation and closed forms agree is said in the answer.
+    """
+    found = scorecard(profile, shape, recorded=recorded)
+    if found and (found.is_measured or found.bad):
+        out.print(escape(found.verdict), soft_wrap=True)
+        out.print(rich_table(found.overview, title=f"scorecard, {text.shape(shape)}"))
+
+
+def rich_table(rows: Rows, *, title: str = "") -> Table:
+    """A table of the report on the terminal; details stand below their cells."""
+    table = Table(
+        title=escape(title) or None,
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for column in rows.columns:
+        table.add_column(
+            f"{escape(column.title)}\n[dim]{escape(column.grade)}[/]"
+            if any(column.grade for column in rows.columns)
+            else escape(column.title),
+            justify="right" if column.is_number else "left",
+            no_wrap=column.is_number or column.title == "variant",
+        )
+    for row in rows.rows:
+        table.add_row(*map(_rich_cell, row))
+    return table
+
+
+def _rich_cell(cell: Cell) -> str:
+    value = f"[bold red]{escape(cell.text)}[/]" if cell.is_bad else escape(cell.text)
+    return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])
 
 
 def _replaced(profile: Profile, recorded: Profile | None) -> bool:

@@ -20,6 +20,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
+from analysis.scorecard import scored
 from toolkit.counters_file import CountersFile, CountersOfPlan, read_counters
 from toolkit.counting import Counting
 from toolkit.environment import environment
@@ -133,7 +134,9 @@ def _run(plan: Plan, bench: Bench, file: CountersFile | None, progress: Progress
         seed=plan.seed,
         device=bench.device,
         environment=_environment(bench),
-        records=tuple(_finished(record, bench, status, from_file) for record in records.values()),
+        records=tuple(
+            scored(_finished(record, bench, status, from_file)) for record in records.values()
+        ),
     )
 
 

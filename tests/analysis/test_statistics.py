@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.result import Interval
-from analysis.statistics import is_precise, median_interval, ratio_interval, relative_half_width
+from analysis.statistics import (
+    is_precise,
+    median_interval,
+    quotient,
+    ratio_interval,
+    relative_half_width,
+    time_verdict,
+)
 
 
 @pytest.mark.parametrize(
@@ -101,3 +108,58 @@ def test_unpaired_or_zero_samples_have_no_ratio() -> None:
 def test_confidence_lies_between_0_and_1(confidence: float) -> None:
     with pytest.raises(InputError, match="between 0 and 1"):
         median_interval([1.0] * 6, confidence)
+
+
+def test_a_quotient_is_widest_at_opposite_ends() -> None:
+    before, after = Interval(low=1.0, high=2.0), Interval(low=3.0, high=4.0)
+    assert quotient(after, before) == Interval(low=1.5, high=4.0)  # 3/2, 4/1
+    assert quotient(None, before) is quotient(after, None) is None
+    assert quotient(after, Interval(low=0.0, high=1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.031, 1.2, "slower"),
+        (1.03, 1.2, "ambiguous"),  # 3% more may be all
+        (0.5, 0.969, "faster"),
+        (0.97, 1.03, "same"),
+        (0.96, 1.01, "ambiguous"),
+        (0.9, 1.1, "ambiguous"),
+    ],
+)
+def test_a_verdict_is_what_no_end_of_the_interval_contradicts(
+    low: float, high: float, verdict: str
+) -> None:
+    assert time_verdict(Interval(low=low, high=high)) == verdict
+
+
+def test_without_an_interval_nothing_is_said() -> None:
+    assert time_verdict(None) == "ambiguous"
+
+
+@given(
+    st.lists(st.floats(0.5, 2.0), min_size=6, max_size=40),
+    st.lists(st.floats(0.5, 2.0), min_size=6, max_size=40),
+)
+def test_verdicts_turn_round_with_the_runs(before: list[float], after: list[float]) -> None:
+    ours, theirs = median_interval(before), median_interval(after)
+    opposite = {"faster": "slower", "slower": "faster"}
+    there, back = time_verdict(quotient(theirs, ours), 0.0), time_verdict(quotient(ours, theirs), 0)
+    assert back == opposite.get(there, back)
+    if max(after) < min(before):
+        assert there == "faster"
+    assert time_verdict(quotient(ours, ours)) in ("same", "ambiguous")
+
+
+def test_runs_of_one_distribution_seldom_differ_and_runs_apart_do() -> None:
+    draws = np.random.default_rng(0)
+    verdicts = []
+    for count in (6, 20, 100):
+        for _ in range(200):
+            runs = [draws.lognormal(0.0, 0.1, size=size).tolist() for size in (count, 2 * count)]
+            ours, theirs = map(median_interval, runs)
+            verdicts.append(time_verdict(quotient(theirs, ours), 0.0))
+    assert np.mean([verdict in ("faster", "slower") for verdict in verdicts]) <= 0.05
+    steady = [[scale * sample for sample in (1.0, 1.001, 1.002) * 5] for scale in (1.0, 1.1)]
+    assert time_verdict(quotient(*map(median_interval, reversed(steady)))) == "slower"

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from analysis.comparison import compare
 from analysis.result import Profile
 from reports import render
+from reports.comparison import page
 
 pytestmark = pytest.mark.browser
 
@@ -166,6 +168,39 @@ def test_a_simulation_fits_its_window_with_everything_open(
     assert visit.count(f"{section} table") == 2 + 6  # every number, and six rungs' lines
     assert visit.overflow() == 0
     assert visit.complaints == []
+    visit.page.close()
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_a_scorecard_fits_its_window_with_everything_open(
+    browser: Any, in_counters: Profile, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_counters), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    section = "section[aria-labelledby=scorecard-0]"
+    assert visit.count(f"{section} table") == 1 + 1  # the overview, and tiled: one is off there
+    assert visit.page.locator(f"{section} td.bad:visible").first.text_content()[0] in "✗≠"
+    visit.page.locator(section).get_by_text("ratio", exact=True).last.click()
+    visit.until(f"document.querySelector('{section} .plot').layout.yaxis.type === 'linear'")
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.count(f"{section} table") == 1 + 6
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_a_comparison_fits_its_window(
+    browser: Any, in_counters: Profile, in_simulation: Profile, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "comparison.html"
+    file.write_text(page(compare(in_simulation, in_counters)), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
     visit.page.close()
 
 

@@ -140,8 +140,8 @@ def test_simulated_counters_have_their_own_columns(
     assert cell(table, "tiled", "FFMA share", "simulated").text == "50.0 %"
     assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
     assert cell(table, "tiled", "shared wavefronts") == Cell(
-        text="400", details=("25.0 % bank conflicts",)
-    )
+        text="4.429 × 10⁹", details=("25.0 % bank conflicts",)
+    )  # loads: 2 · 4096³ / 32; stores: a 32nd of that
     assert cell(table, "one-block", "warp instructions").text == "–"
 
 

@@ -171,3 +171,24 @@ def test_a_moment_is_told_in_utc() -> None:
 
 def test_a_date_is_the_day_in_utc() -> None:
     assert text.date("2026-11-21T00:30:00+02:00") == "2026-11-20"
+
+
+def test_a_change_has_a_sign() -> None:
+    assert [text.change(share) for share in (0.083, -0.0066, 0.0, None)] == [
+        "+8.3 %",
+        "−0.66 %",
+        "0.0 %",
+        "–",
+    ]
+
+
+def test_a_ratio_that_would_round_to_1_is_a_difference() -> None:
+    assert text.ratio_or_difference(1.5, of=3, to=2) == "1.50×"
+    assert text.ratio_or_difference(1.0, of=7, to=7) == "1.00×"
+    assert text.ratio_or_difference(1000001 / 1000000, of=1000001, to=1000000) == "+1"
+    assert text.ratio_or_difference(999999 / 1000000, of=999999, to=1000000) == "−1"
+    assert text.ratio_or_difference(None, of=5, to=0) == "5"
+
+
+def test_one_differs_and_more_differ() -> None:
+    assert (text.differ(1), text.differ(2)) == ("differs", "differ")

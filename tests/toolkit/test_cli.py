@@ -26,7 +26,7 @@ from toolkit.sampling import Sampling
 
 ROOT = Path(__file__).parents[2]
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
-COMMANDS = ["profile", "simulate", "report", "list", "doctor"]
+COMMANDS = ["profile", "simulate", "report", "compare", "list", "doctor"]
 
 
 @pytest.fixture(autouse=True)
@@ -510,6 +510,8 @@ def test_help_has_an_example_that_is_valid(name: str, saved: Path) -> None:
         saved.rename("profile.json")
         kernel = "__global__ void mine(float *x) { x[blockIdx.x * 256 + threadIdx.x] += 1; }"
         Path("my.cu").write_text(kernel, encoding="utf-8")
+        for copy in ("before.json", "after.json"):
+            Path(copy).write_bytes(Path("profile.json").read_bytes())
         assert invoke(*shlex.split(example)).exit_code == 0
 
 

@@ -199,3 +199,13 @@ def test_ctrl_c_before_anything_is_ctrl_c() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         profile([32], ["tiled"], executor="theory", progress=AtOnce())
+
+
+def test_scores_stand_in_the_profile_and_come_back(tmp_path: Path) -> None:
+    result = profile([64], ["tiled", "cpu"], executor="simulate", sampling=ONE)
+    tiled, cpu = result.records
+    assert cpu.scores == ()
+    exact = [score for score in tiled.scores if score.grade == "exact" and score.theory is not None]
+    assert {score.verdict for score in exact} == {"equal"}  # 64 is a multiple of the tile
+    save(result, tmp_path / "profile.json")
+    assert load(tmp_path / "profile.json") == result

@@ -1,0 +1,520 @@
+"""Two profiles beside each other: which counts changed, and which times.
+
+Records belong together by label and shape. Counts of theory, of the compiler and of the simulator
+are deterministic: any change is one. So are the hardware's exact counters; what arbitration adds to
+others and what a model estimates are compared with the tolerances of `analysis.scorecard`. Times
+get a verdict from the intervals of their medians (`analysis.statistics`).
+
+What depends on more than the kernel is compared only where that is equal:
+
+| number                           | needs                                                        |
+|----------------------------------|--------------------------------------------------------------|
+| theory                           | nothing                                                      |
+| registers, shared, local bytes   | one device, or one architecture                              |
+| simulated counters               | one device, or one architecture                              |
+| occupancy                        | one device                                                   |
+| hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
+| times                            | one GPU and state of L2; the CPU reference's never           |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from analysis.counters import ALL_COUNTERS
+from analysis.errors import InputError
+from analysis.lines import LineChange, line_changes
+from analysis.problem import Gemm
+from analysis.result import (
+    Interval,
+    Measured,
+    Profile,
+    Record,
+    Resources,
+    Simulated,
+    Status,
+    Theory,
+)
+from analysis.scorecard import TOLERANCES, within
+from analysis.statistics import TimeVerdict, quotient, time_verdict
+
+COMPARISON_SCHEMA_VERSION = 1
+
+Grade = Literal["theory", "compiled", "simulated", "measured"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Which profile a side of the comparison is."""
+
+    created: str
+    command: str
+    status: str
+    executor: str
+    device: str
+    toolkit_version: str
+    commit: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Something of the environment that differs; None where a side does not know it."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountChange:
+    """A number that differs: `within` its tolerance (above 0), or `changed`.
+
+    `name` is a counter's or says what is counted; `lines` are those of a simulated counter, the
+    largest difference first.
+    """
+
+    grade: Grade
+    name: str
+    before: int
+    after: int
+    tolerance: float
+    verdict: Literal["changed", "within"]
+    lines: tuple[LineChange, ...] = ()
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before, None where before is 0."""
+        return self.after / self.before if self.before else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeChange:
+    """Two medians, and the verdict on them; `reason` says why a verdict is ambiguous.
+
+    `change` is after over before, `change_interval` what it lies in: each end is wrong with a
+    chance of at most 5%.
+    """
+
+    before_s: float
+    after_s: float
+    before_interval_s: Interval | None
+    after_interval_s: Interval | None
+    before_samples: int
+    after_samples: int
+    change: float | None
+    change_interval: Interval | None
+    verdict: TimeVerdict
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One variant at one shape in both profiles.
+
+    `compared` numbers were looked at, `counts` are those that differ. `lost` says what the second
+    profile ought to have and has not, `notes` what differs in how the numbers came about and what
+    was therefore not compared.
+    """
+
+    label: str
+    shape: Gemm
+    status_before: Status
+    status_after: Status
+    compared: int
+    counts: tuple[CountChange, ...]
+    time: TimeChange | None
+    lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[CountChange, ...]:
+        return tuple(one for one in self.counts if one.verdict == "changed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """A record that only one profile has."""
+
+    label: str
+    shape: Gemm
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileComparison:
+    """What changed from one profile to another: the document of `compare --json`."""
+
+    schema_version: int
+    before: Run
+    after: Run
+    counts: Literal["changed", "same", "not compared"]
+    times: Literal["slower", "not slower", "not compared"]
+    pairs: tuple[Pair, ...]
+    only_before: tuple[Key, ...]
+    only_after: tuple[Key, ...]
+    environment: tuple[Setting, ...]
+    notes: tuple[str, ...]
+
+
+def compare(before: Profile, after: Profile) -> ProfileComparison:
+    """Every difference between two profiles, record by record.
+
+    Raises InputError where they have no record in common.
+    """
+    ours, theirs = _by_key(before), _by_key(after)
+    common = [key for key in ours if key in theirs]
+    if not common:
+        raise InputError(_nothing_in_common(ours, theirs))
+    sides = _Sides(before, after)
+    pairs = tuple(sides.pair(ours[key], theirs[key]) for key in common)
+    return ProfileComparison(
+        schema_version=COMPARISON_SCHEMA_VERSION,
+        before=_run(before),
+        after=_run(after),
+        counts=_counts_verdict(pairs),
+        times=_times_verdict(pairs),
+        pairs=pairs,
+        only_before=tuple(_key(key) for key in ours if key not in theirs),
+        only_after=tuple(_key(key) for key in theirs if key not in ours),
+        environment=tuple(_settings(before, after)),
+        notes=tuple(sides.notes()),
+    )
+
+
+_Key = tuple[str, Gemm]
+
+
+def _by_key(profile: Profile) -> dict[_Key, Record]:
+    """The records by what they are of, the first of each."""
+    found: dict[_Key, Record] = {}
+    for record in profile.records:
+        found.setdefault((record.label, record.shape), record)
+    return found
+
+
+def _key(key: _Key) -> Key:
+    return Key(label=key[0], shape=key[1])
+
+
+def _nothing_in_common(ours: Mapping[_Key, Record], theirs: Mapping[_Key, Record]) -> str:
+    shapes = [{shape for _, shape in keys} for keys in (ours, theirs)]
+    if shapes[0] & shapes[1] or not all(shapes):
+        what, names = "variant", [{label for label, _ in keys} for keys in (ours, theirs)]
+    else:
+        what, names = "shape", [set(map(str, some)) for some in shapes]
+    first, second = (", ".join(sorted(some)) or "none" for some in names)
+    return (
+        f"the profiles have no {what} in common: the first has {first}, the second {second}: "
+        f"profile the same --{what}"
+    )
+
+
+def _run(profile: Profile) -> Run:
+    return Run(
+        created=profile.created,
+        command=profile.command,
+        status=profile.status,
+        executor=profile.executor,
+        device=profile.device.name,
+        toolkit_version=profile.environment.toolkit_version,
+        commit=profile.environment.commit,
+    )
+
+
+def _settings(before: Profile, after: Profile) -> Iterator[Setting]:
+    ours, theirs = _environment(before), _environment(after)
+    for name in dict.fromkeys([*ours, *theirs]):
+        if ours.get(name) != theirs.get(name):
+            yield Setting(name=name, before=ours.get(name), after=theirs.get(name))
+
+
+def _environment(profile: Profile) -> dict[str, str | None]:
+    environment = profile.environment
+    return {
+        "device": profile.device.name,
+        "executor": profile.executor,
+        "toolkit version": environment.toolkit_version,
+        "commit": environment.commit,
+        **environment.software,
+        **environment.hardware,
+    }
+
+
+def _counts_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", "not compared"]:
+    if any(pair.changed or pair.lost for pair in pairs):
+        return "changed"
+    return "same" if any(pair.compared for pair in pairs) else "not compared"
+
+
+def _times_verdict(pairs: tuple[Pair, ...]) -> Literal["slower", "not slower", "not compared"]:
+    verdicts = [pair.time.verdict for pair in pairs if pair.time]
+    if "slower" in verdicts:
+        return "slower"
+    return "not slower" if verdicts else "not compared"
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The two profiles, and what may be compared between them."""
+
+    before: Profile
+    after: Profile
+
+    @property
+    def same_device(self) -> bool:
+        return self.before.device.key == self.after.device.key
+
+    def notes(self) -> Iterator[str]:
+        """What holds for all records."""
+        if not self.same_device:
+            yield (
+                f"the devices differ, {self.before.device.name} and {self.after.device.name}: "
+                "times, occupancy and hardware counters are not compared; theory is, and "
+                "registers and simulated counters where both are of one architecture"
+            )
+        for which, profile in (("first", self.before), ("second", self.after)):
+            if profile.status != "complete":
+                yield f"the {which} profile was {profile.status}: it may lack records"
+
+    def pair(self, before: Record, after: Record) -> Pair:
+        compared, counts, notes = 0, [], list(_origin_notes(before, after))
+        for grade, ours, theirs, note in self._numbers(before, after):
+            if note:
+                notes.append(note)
+            names = [name for name in ours if name in theirs]
+            compared += len(names)
+            changes = (_count_change(grade, name, ours, theirs) for name in names)
+            counts += [_with_lines(c, before, after) for c in changes if c.before != c.after]
+        time, why_not = self._time(before, after)
+        return Pair(
+            label=before.label,
+            shape=before.shape,
+            status_before=before.status,
+            status_after=after.status,
+            compared=compared,
+            counts=tuple(counts),
+            time=time,
+            lost=tuple(self._lost(before, after)),
+            notes=(*notes, *filter(None, [why_not])),
+        )
+
+    def _numbers(
+        self, before: Record, after: Record
+    ) -> Iterator[tuple[Grade, Mapping[str, int], Mapping[str, int], str]]:
+        """(grade, counts before, counts after, what was left out) of every comparable kind."""
+        if before.theory and after.theory:
+            foreseen = _theory(before.theory), _theory(after.theory)
+            yield "theory", _filled(*foreseen), _filled(*reversed(foreseen)), ""
+        yield "compiled", _launch(before), _launch(after), ""
+        if self._same_machine(_architectures(before.resources, after.resources)):
+            yield "compiled", _resources(before), _resources(after), ""
+        if self.same_device:
+            yield "compiled", _occupancy(before), _occupancy(after), ""
+        ran = before.simulated, after.simulated
+        if ran[0] and ran[1] and self._same_machine(_architectures(*ran)):
+            yield "simulated", ran[0].counters, ran[1].counters, ""
+        if before.counted and after.counted and self.same_device:
+            ours, theirs = before.counted, after.counted
+            if ours.caches == theirs.caches:
+                yield "measured", ours.counters, theirs.counters, ""
+            else:
+                note = (
+                    f"L2 was {ours.caches} before and {theirs.caches} after when the hardware "
+                    "counted: L2 and DRAM traffic is not compared"
+                )
+                yield "measured", _unmodelled(ours.counters), _unmodelled(theirs.counters), note
+
+    def _same_machine(self, architectures: tuple[str, str] | None) -> bool:
+        if architectures is None:
+            return False
+        return self.same_device or architectures[0] == architectures[1]
+
+    def _lost(self, before: Record, after: Record) -> Iterator[str]:
+        if before.status == "ok" and after.status != "ok":
+            yield f"{after.status}: {after.reason or 'no reason was kept'}"
+        elif before.simulated and not after.simulated and self.after.executor != "theory":
+            why = [note for note in after.notes if note.startswith("not simulated")]
+            yield why[0] if why else "not simulated"
+
+    # Times.
+
+    def _time(self, before: Record, after: Record) -> tuple[TimeChange | None, str]:
+        """The change of the times, or why there is none to speak of."""
+        ours, theirs = before.trusted, after.trusted
+        if ours is None or theirs is None:
+            if ours is None and theirs is None:
+                return None, ""
+            which = "first" if theirs is None else "second"
+            return None, f"times are not compared: only the {which} profile has one"
+        if not self.same_device:
+            return None, ""  # said once, for all records
+        obstacle = _obstacle(ours, theirs)
+        if obstacle:
+            return None, f"times are not compared: {obstacle}"
+        return _timed(ours, theirs), ""
+
+
+def _obstacle(before: Measured, after: Measured) -> str:
+    """Why two times are not of the same thing; empty where they are."""
+    if before.clock != after.clock:
+        return f"{before.clock} before, {after.clock} after"
+    if before.clock == "host clock":
+        return "those of the host's CPU are no kernel's, and vary with all else that it does"
+    if before.l2 != after.l2:
+        return f"L2 was {before.l2} before and {after.l2} after"
+    return ""
+
+
+def _timed(before: Measured, after: Measured) -> TimeChange:
+    change = quotient(after.interval_s, before.interval_s)
+    verdict = time_verdict(change)
+    return TimeChange(
+        before_s=before.median_s,
+        after_s=after.median_s,
+        before_interval_s=before.interval_s,
+        after_interval_s=after.interval_s,
+        before_samples=len(before.samples_s),
+        after_samples=len(after.samples_s),
+        change=after.median_s / before.median_s if before.median_s else None,
+        change_interval=change,
+        verdict=verdict,
+        reason=_why_ambiguous(before, after) if verdict == "ambiguous" else None,
+    )
+
+
+def _why_ambiguous(before: Measured, after: Measured) -> str:
+    if before.interval_s is None or after.interval_s is None:
+        counts = f"{len(before.samples_s)} before, {len(after.samples_s)} after"
+        return f"too few samples for an interval ({counts}): 6 are needed"
+    return "the samples allow a change and none: take more, or a steadier clock"
+
+
+# Counts.
+
+
+def _architectures(
+    before: Resources | Simulated | None, after: Resources | Simulated | None
+) -> tuple[str, str] | None:
+    return (before.architecture, after.architecture) if before and after else None
+
+
+def _theory(theory: Theory) -> dict[str, int]:
+    """The counts of the closed forms, each under words that say of what it is."""
+    accesses = theory.accesses
+    found: dict[str, int] = defaultdict(int)
+    found |= {"FLOP": theory.flop, "threads": accesses.threads}
+    if accesses.multiply_adds is not None:
+        found["multiply-adds"] = accesses.multiply_adds
+    for one in accesses.accesses:
+        subject = f"{one.space} {one.operation}s of {one.operand}"
+        found[f"{subject}: elements"] += one.elements
+        found[f"{subject}: instructions"] += one.instructions
+    for p in theory.patterns:
+        subject = f"{p.space} {p.operation}s of {p.operand}"
+        found[f"{subject}: requests"] += p.requests
+        found[f"{subject}: cycles"] += p.requests * p.cycles
+        for quantity, each in (("sectors", p.sectors), ("wavefronts", p.wavefronts)):
+            if each is not None:
+                found[f"{subject}: {quantity}"] += p.requests * each
+    return dict(found)
+
+
+def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """The counts with zeros for the accesses that only the other side has."""
+    known = {name.partition(":")[0] for name in own}
+    absent = {name: 0 for name in other if ":" in name and name.partition(":")[0] not in known}
+    return own | absent
+
+
+def _launch(record: Record) -> dict[str, int]:
+    geometry = record.geometry
+    if geometry is None:
+        return {}
+    return {
+        "blocks": geometry.blocks,
+        "threads per block": geometry.threads_per_block,
+        "dynamic shared bytes": geometry.dynamic_shared_bytes,
+    }
+
+
+def _resources(record: Record) -> dict[str, int]:
+    resources = record.resources
+    if resources is None:
+        return {}
+    return {
+        "registers per thread": resources.registers_per_thread,
+        "static shared bytes": resources.static_shared_bytes,
+        "local bytes": resources.local_bytes,
+    }
+
+
+def _occupancy(record: Record) -> dict[str, int]:
+    occupancy = record.occupancy
+    if occupancy is None:
+        return {}
+    return {"blocks per SM": occupancy.blocks_per_sm, "warps per SM": occupancy.warps_per_sm}
+
+
+def _unmodelled(counters: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: count
+        for name, count in counters.items()
+        if name in ALL_COUNTERS and ALL_COUNTERS[name].grade != "modelled"
+    }
+
+
+def _count_change(
+    grade: Grade, name: str, before: Mapping[str, int], after: Mapping[str, int]
+) -> CountChange:
+    tolerance = _tolerance(grade, name)
+    return CountChange(
+        grade=grade,
+        name=name,
+        before=before[name],
+        after=after[name],
+        tolerance=tolerance,
+        verdict="within" if tolerance and _is_noise(name, before, after) else "changed",
+    )
+
+
+def _tolerance(grade: Grade, name: str) -> float:
+    """What a counter may differ by: the simulator has no noise, but its model of caches may err."""
+    is_modelled = name in ALL_COUNTERS and ALL_COUNTERS[name].grade == "modelled"
+    if grade == "measured" or (grade == "simulated" and is_modelled):
+        return TOLERANCES.get(name, 0.0)
+    return 0.0
+
+
+def _is_noise(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Whether either may be the other and noise."""
+    ours, theirs = before[name], after[name]
+    return within(name, ours, theirs, predictions=before, counts=after) or within(
+        name, theirs, ours, predictions=after, counts=before
+    )
+
+
+def _with_lines(change: CountChange, before: Record, after: Record) -> CountChange:
+    if change.grade != "simulated" or not (before.simulated and after.simulated):
+        return change
+    lines = line_changes(change.name, before.simulated.lines, after.simulated.lines)
+    return replace(change, lines=lines)
+
+
+def _origin_notes(before: Record, after: Record) -> Iterator[str]:
+    """What differs in how the numbers came about: the outcome, the compiler, who counted."""
+    if before.status != "ok":
+        yield f"{before.status} in the first profile: {before.reason or 'no reason was kept'}"
+    ours, theirs = before.resources, after.resources
+    if ours and theirs:
+        if ours.compiler != theirs.compiler:
+            yield f"compiled by {ours.compiler} before, by {theirs.compiler} after"
+        if ours.architecture != theirs.architecture:
+            yield f"compiled for {ours.architecture} before, for {theirs.architecture} after"
+    for what, first, second in (
+        ("simulated", before.simulated, after.simulated),
+        ("counted by hardware", before.counted, after.counted),
+    ):
+        if bool(first) != bool(second):
+            yield f"{what} in the {'first' if first else 'second'} profile only"

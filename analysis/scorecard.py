@@ -1,0 +1,252 @@
+"""How far theory, simulation and hardware are apart, counter by counter, with a verdict each.
+
+A counter's class says what agreement means (`analysis.counters`): exact ones are equal to the
+last digit, noisy ones within what the hardware's arbitration was seen to add, modelled ones
+within an error that is stated here. Simulation is held against hardware where both are there; a
+closed form counts full warps, so that it may differ at edges for a reason that is known, and then
+takes nothing from that verdict. Where other machine code was counted than simulated, a difference
+is no disagreement either: the compilers did not write the same instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from analysis.agreement import Comparison, closed_forms, comparisons, known_reason
+from analysis.counters import ALL_COUNTERS, Counter, CounterClass
+from analysis.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
+from analysis.result import Record, Score, Verdict
+
+# What arbitration with other traffic adds to wavefronts on the hardware; it never takes any away.
+# Stores: up to 14% more than simulated in 61 recorded launches (docs/validation.md), which is a
+# ratio of 1 / 1.14 = 0.877, 0.123 from 1; wider would hide a conflict in one of seven requests.
+STORE_ARBITRATION = 0.14
+# Loads: up to 1.13% where guards leave lanes idle. What it adds are conflicts, and the hardware
+# counts these apart: where it did, wavefronts less conflicts must agree to the second number,
+# which is what kernels with conflicts of their own were seen to miss by.
+LOAD_ARBITRATION, LOAD_REMAINDER = 0.015, 0.002
+# Estimates: the errors that the model of the caches promises (docs/validation.md). DRAM's is
+# wider: other traffic and the state of L2 at the start reach it too.
+L2_ERROR, DRAM_ERROR = 0.10, 0.15
+
+_CONFLICTS_OF = dict(zip(SHARED_WAVEFRONTS, BANK_CONFLICTS, strict=True))
+_WAVEFRONTS_OF = dict(zip(BANK_CONFLICTS, SHARED_WAVEFRONTS, strict=True))
+_SHARED_LOADS = SHARED_WAVEFRONTS[0]
+
+
+def _tolerance(counter: Counter) -> float:
+    if counter.grade == "modelled":
+        return DRAM_ERROR if counter.name.startswith("dram__") else L2_ERROR
+    if counter.name in (SHARED_WAVEFRONTS[0], BANK_CONFLICTS[0]):
+        return LOAD_ARBITRATION
+    return STORE_ARBITRATION if counter.grade == "noisy" else 0.0
+
+
+TOLERANCES: Mapping[str, float] = MappingProxyType(
+    {name: _tolerance(counter) for name, counter in ALL_COUNTERS.items()}
+)
+
+
+def scores(record: Record, *, counted_in: Record | None = None) -> tuple[Score, ...]:
+    """A score for every counter that some grade has of a record, in the order of `ALL_COUNTERS`.
+
+    The hardware's counts are the record's own, or those of `counted_in`: the same variant and
+    shape in an earlier run.
+    """
+    source = counted_in or record
+    measured: Mapping[str, int] = source.counted.counters if source.counted else {}
+    simulated: Mapping[str, int] = record.simulated.counters if record.simulated else {}
+    theory = closed_forms(record.theory) if record.theory else {}
+    judge = _Judge(
+        record=record,
+        theory=theory,
+        simulated=simulated,
+        measured=measured,
+        compared={one.counter: one for one in comparisons(record) if one.counter},
+        other_code=_other_code(record, source),
+    )
+    names = theory.keys() | simulated.keys() | measured.keys()
+    return tuple(judge.score(counter) for name, counter in ALL_COUNTERS.items() if name in names)
+
+
+def scored(record: Record) -> Record:
+    """The record with its scores, derived from what else it holds."""
+    return replace(record, scores=scores(record))
+
+
+def scores_of(record: Record) -> tuple[Score, ...]:
+    """The scores that a record was stored with; derived for files of before there were any."""
+    return record.scores or scores(record)
+
+
+def disagreements(found: Iterable[Score]) -> tuple[Score, ...]:
+    """The exact counters that differ although nothing explains it."""
+    return tuple(
+        one
+        for one in found
+        if one.grade == "exact" and one.verdict == "apart" and not one.is_explained
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """The scores of one class that compare two grades, without counters that are 0 by both.
+
+    `worst` is the one whose ratio is farthest from 1.
+    """
+
+    equal: int
+    within: int
+    explained: int
+    apart: int
+    worst: Score | None
+
+    @property
+    def compared(self) -> int:
+        return self.equal + self.within + self.explained + self.apart
+
+
+def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
+    """How the scores of one class came out."""
+    own = [one for one in found if one.grade == grade and one.verdict != "alone" and not _idle(one)]
+    apart = [one for one in own if one.verdict == "apart"]
+    return Tally(
+        equal=sum(one.verdict == "equal" for one in own),
+        within=sum(one.verdict == "within" for one in own),
+        explained=sum(one.is_explained for one in apart),
+        apart=sum(not one.is_explained for one in apart),
+        worst=max((one for one in own if one.ratio is not None), key=error, default=None),
+    )
+
+
+def error(score: Score) -> float:
+    """How far a score's ratio is from 1; 0 where it has none."""
+    return abs(score.ratio - 1) if score.ratio is not None else 0.0
+
+
+def predicted_and_reference(score: Score) -> tuple[int, int] | None:
+    """The two numbers that a score is about, the trusted one second; None where one is alone."""
+    return _pair(score.theory, score.simulated, score.measured)
+
+
+def _pair(
+    theory: int | None, simulated: int | None, measured: int | None
+) -> tuple[int, int] | None:
+    by_trust = [count for count in (measured, theory, simulated) if count is not None]
+    if len(by_trust) < 2:
+        return None
+    if measured is not None:
+        return (simulated if simulated is not None else by_trust[1]), measured
+    return by_trust[1], by_trust[0]
+
+
+def _idle(score: Score) -> bool:
+    return not any((score.theory, score.simulated, score.measured))
+
+
+def _other_code(record: Record, source: Record) -> str | None:
+    """How the counted machine code differs from the simulated, None where it is the same."""
+    if record.simulated is None or source.counted is None:
+        return None
+    simulated = f"{record.simulated.architecture} by {record.simulated.compiler}"
+    if source.resources is None:
+        return f"simulated was {simulated}, counted was machine code of an unknown compiler"
+    counted = f"{source.resources.architecture} by {source.resources.compiler}"
+    if counted == simulated:
+        return None
+    return f"other machine code: simulated was {simulated}, counted {counted}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judge:
+    """The counts of one launch by all grades."""
+
+    record: Record
+    theory: Mapping[str, int]
+    simulated: Mapping[str, int]
+    measured: Mapping[str, int]
+    compared: Mapping[str, Comparison]
+    other_code: str | None
+
+    def score(self, counter: Counter) -> Score:
+        name = counter.name
+        theory, simulated, measured = (
+            counts.get(name) for counts in (self.theory, self.simulated, self.measured)
+        )
+        pair = _pair(theory, simulated, measured)
+        tolerance = 0.0 if pair and measured is None else TOLERANCES[name]
+        verdict = self._verdict(name, pair) if pair else "alone"
+        reason, is_explained = self._reason(name, verdict)
+        return Score(
+            counter=name,
+            grade=counter.grade,
+            theory=theory,
+            simulated=simulated,
+            measured=measured,
+            ratio=pair[0] / pair[1] if pair and pair[1] else None,
+            tolerance=tolerance,
+            verdict=verdict,
+            reason=reason,
+            is_explained=is_explained,
+        )
+
+    def _verdict(self, name: str, pair: tuple[int, int]) -> Verdict:
+        predicted, reference = pair
+        if predicted == reference:
+            return "equal"
+        if name not in self.measured:  # neither closed forms nor the simulator have noise
+            return "apart"
+        beside = self.simulated if name in self.simulated else {}
+        is_close = within(name, predicted, reference, predictions=beside, counts=self.measured)
+        return "within" if is_close else "apart"
+
+    def _reason(self, name: str, verdict: Verdict) -> tuple[str | None, bool]:
+        """Why grades differ, and whether that takes the sting out of the verdict."""
+        is_simulated, is_measured = name in self.simulated, name in self.measured
+        of_theory = self._of_theory(name)
+        if is_simulated and is_measured and verdict in ("within", "apart"):
+            own = self.other_code
+            if own is None and name == _SHARED_LOADS and verdict == "within":
+                own = "arbitration on the hardware adds conflicts"
+            parts = [own, f"theory: {of_theory}" if of_theory else None]
+            return "; ".join(filter(None, parts)) or None, verdict == "within" or own is not None
+        return of_theory, verdict != "apart" or of_theory is not None
+
+    def _of_theory(self, name: str) -> str | None:
+        """Why the closed form differs from the simulation, or else from the hardware."""
+        count = self.simulated.get(name, self.measured.get(name))
+        theory = self.record.theory
+        if theory is None or count is None or self.theory.get(name, count) == count:
+            return None
+        one = self.compared.get(name)
+        if one is not None and not one.is_equal:
+            return one.reason if one.is_explained else None
+        return known_reason(theory, name, count)
+
+
+def within(
+    name: str,
+    predicted: int,
+    counted: int,
+    *,
+    predictions: Mapping[str, int],
+    counts: Mapping[str, int],
+) -> bool:
+    """Whether hardware may have counted so many although so many were predicted.
+
+    `predictions` and `counts` are all counters of either side: those that belong together are
+    judged together.
+    """
+    tolerance = TOLERANCES[name]
+    excess = counted - predicted
+    if ALL_COUNTERS[name].grade == "modelled":
+        return abs(excess) <= tolerance * counted
+    if name in _WAVEFRONTS_OF:
+        return 0 <= excess <= tolerance * counts.get(_WAVEFRONTS_OF[name], counted)
+    conflicts = _CONFLICTS_OF.get(name, "")
+    if name == _SHARED_LOADS and conflicts in predictions and conflicts in counts:
+        explained = counts[conflicts] - predictions[conflicts]
+        return excess >= 0 and abs(excess - explained) <= LOAD_REMAINDER * counted
+    return 0 <= excess <= tolerance * counted

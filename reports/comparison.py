@@ -1,0 +1,320 @@
+"""What changed between two profiles, in sentences and tables, and as a page of its own."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from analysis.comparison import CountChange, Key, Pair, ProfileComparison, Run, TimeChange
+from analysis.counters import ALL_COUNTERS
+from analysis.lines import LineChange
+from analysis.statistics import NEGLIGIBLE_CHANGE
+from reports import text
+from reports.table import Cell, Table, plain_table
+
+SIGNS = {
+    "slower": "▲ slower",
+    "faster": "▼ faster",
+    "same": "= same",
+    "ambiguous": "? ambiguous",
+}
+SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
+
+
+def page(comparison: ProfileComparison) -> str:
+    """The comparison as one HTML page that needs no network."""
+    environment = Environment(
+        loader=PackageLoader("reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("comparison.html.j2").render(
+        title=title(comparison),
+        sentences=sentences(comparison),
+        sections=shape_sections(comparison),
+        negligible=text.percent(NEGLIGIBLE_CHANGE),
+        remarks=remarks(comparison),
+        runs=runs_table(comparison),
+    )
+
+
+# In words.
+
+
+def title(comparison: ProfileComparison) -> str:
+    """What was compared: one device, or two."""
+    devices = dict.fromkeys([comparison.before.device, comparison.after.device])
+    return f"Two profiles on {text.listing(list(devices))}"
+
+
+def sentences(comparison: ProfileComparison) -> tuple[str, ...]:
+    """What came out: of the counts, and of the times."""
+    return _of_counts(comparison), _of_times(comparison)
+
+
+def _of_counts(comparison: ProfileComparison) -> str:
+    compared = sum(pair.compared for pair in comparison.pairs)
+    if not compared:
+        return "Counts: none could be compared."
+    records = sum(pair.compared > 0 for pair in comparison.pairs)
+    parts = [f"{text.count(compared)} compared in {_so_many(records, 'record')}"]
+    changed = [pair for pair in comparison.pairs if pair.changed]
+    if changed:
+        total = sum(len(pair.changed) for pair in changed)
+        parts.append(f"{text.count(total)} changed, in {_names(changed, comparison)}")
+    else:
+        parts.append("none changed")
+    within = sum(len(pair.counts) - len(pair.changed) for pair in comparison.pairs)
+    if within:
+        parts.append(f"{text.count(within)} {text.differ(within)} within the tolerance")
+    lost = [pair for pair in comparison.pairs if pair.lost]
+    if lost:
+        parts.append(f"lost: {_names(lost, comparison)}")
+    return f"Counts: {'; '.join(parts)}."
+
+
+def _of_times(comparison: ProfileComparison) -> str:
+    timed = [pair for pair in comparison.pairs if pair.time]
+    if not timed:
+        return "Times: none could be compared."
+    verdicts = Counter(pair.time.verdict for pair in timed if pair.time)
+    parts = []
+    for verdict in ("slower", "faster", "ambiguous", "same"):
+        own = [pair for pair in timed if pair.time and pair.time.verdict == verdict]
+        if own:
+            who = f" ({_names(own, comparison)})" if verdict in ("slower", "faster") else ""
+            parts.append(f"{verdicts[verdict]} {verdict}{who}")
+    return f"Times: {len(timed)} compared: {', '.join(parts)}."
+
+
+def _so_many(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _names(pairs: Iterable[Pair | Key], comparison: ProfileComparison) -> str:
+    """Variants, with their shapes where there are several."""
+    several = len({pair.shape for pair in comparison.pairs}) > 1
+    return text.listing([name(pair, with_shape=several) for pair in pairs])
+
+
+def name(of: Pair | Key, *, with_shape: bool = True) -> str:
+    return f"{of.label} at {text.shape(of.shape)}" if with_shape else of.label
+
+
+def remarks(comparison: ProfileComparison) -> tuple[str, ...]:
+    """What was lost, what was not compared and why, and what only one profile has."""
+    return (
+        *comparison.notes,
+        *_grouped(((p, f"lost: {lost}") for p in comparison.pairs for lost in p.lost), comparison),
+        *_grouped(((p, note) for p in comparison.pairs for note in p.notes), comparison),
+        *_only(comparison.only_before, "first"),
+        *_only(comparison.only_after, "second"),
+    )
+
+
+def doubts(comparison: ProfileComparison) -> tuple[str, ...]:
+    """Why verdicts on times are ambiguous: the page says it beside them."""
+    told = ((pair, pair.time.reason) for pair in comparison.pairs if pair.time)
+    return tuple(_grouped(((pair, f"ambiguous: {why}") for pair, why in told if why), comparison))
+
+
+def _grouped(told: Iterable[tuple[Pair, str]], comparison: ProfileComparison) -> Iterator[str]:
+    """Remarks on records, those of one wording together."""
+    by_wording: dict[str, list[Pair]] = defaultdict(list)
+    for pair, remark in told:
+        by_wording[remark].append(pair)
+    for remark, pairs in by_wording.items():
+        everyone = len(pairs) == len(comparison.pairs) > 1
+        yield f"{'all records' if everyone else _names(pairs, comparison)}: {remark}"
+
+
+def _only(keys: tuple[Key, ...], which: str) -> Iterator[str]:
+    if keys:
+        yield f"only in the {which} profile: {text.listing([name(key) for key in keys])}"
+
+
+# As tables.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """What differs at one shape; tables without rows say that nothing does."""
+
+    shape: str
+    changed: Table
+    within: Table
+    lines: Table
+    times: Table
+
+
+def shape_sections(
+    comparison: ProfileComparison, *, most: int | None = None, is_compact: bool = False
+) -> tuple[Section, ...]:
+    """The tables of every shape; compact ones, of `most` rows per record, fit a terminal."""
+    return tuple(
+        Section(
+            shape=text.shape(shape),
+            changed=_changes_table(pairs, "changed", most, is_compact),
+            within=_changes_table(pairs, "within", most, is_compact),
+            lines=_lines_table(pairs, most),
+            times=_times_table(pairs, is_compact),
+        )
+        for shape in dict.fromkeys(pair.shape for pair in comparison.pairs)
+        if (pairs := [pair for pair in comparison.pairs if pair.shape == shape])
+    )
+
+
+def _changes_table(
+    pairs: Sequence[Pair], verdict: str, most: int | None, is_compact: bool
+) -> Table:
+    """One row per count that differs; of each record at most so many, then how many more."""
+    titles = ("variant", "count", "before", "after", "change", "grade")
+    rows: Iterable[tuple[Cell, ...]] = (
+        row
+        for pair in pairs
+        for row in _limited(
+            pair.label,
+            [tuple(_change(one)) for one in pair.counts if one.verdict == verdict],
+            most,
+        )
+    )
+    if is_compact:  # a meaning is shorter than a counter's name
+        rows = ((row[0], Cell(text=row[1].text), *row[2:]) for row in rows)
+    return plain_table([(t, "", t in ("before", "after", "change")) for t in titles], rows)
+
+
+def _limited(
+    label: str, rows: Sequence[tuple[Cell, ...]], most: int | None
+) -> Iterator[tuple[Cell, ...]]:
+    shown = rows if most is None else rows[:most]
+    for row in shown:
+        yield Cell(text=label), *row
+    if len(rows) > len(shown):
+        rest = Cell(text=f"… and {len(rows) - len(shown)} more")
+        yield Cell(text=label), rest, *(Cell(text="") for _ in rows[0][1:])
+
+
+def _change(one: CountChange) -> Iterator[Cell]:
+    yield Cell(text=_meaning(one.name), details=(one.name,) if one.name in ALL_COUNTERS else ())
+    yield Cell(text=f"{one.before:,}")
+    yield Cell(text=f"{one.after:,}")
+    allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
+    yield Cell(text=_by(one), details=allowed, is_bad=one.verdict == "changed")
+    yield Cell(text=one.grade)
+
+
+def _meaning(counter: str) -> str:
+    """What a counter counts, in the words that fit into a column; any other name as it is."""
+    if counter not in ALL_COUNTERS:
+        return counter
+    return ALL_COUNTERS[counter].meaning.removesuffix(" of threads whose predicate is true")
+
+
+def _by(one: CountChange) -> str:
+    """The difference as a share, or as it is where that has none or would round to nothing."""
+    more = one.after - one.before
+    if one.ratio is None or abs(one.ratio - 1) < SMALLEST_SHARE:
+        return f"{'+' if more > 0 else '−'}{abs(more):,}"
+    return text.change(one.ratio - 1)
+
+
+def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
+    """One row per source line and counter of it that changed."""
+    return plain_table(
+        (
+            ("variant", "", False),
+            ("line", "", False),
+            ("code", "", False),
+            ("count", "", False),
+            ("before", "", True),
+            ("after", "", True),
+        ),
+        (
+            row
+            for pair in pairs
+            for row in _limited(
+                pair.label,
+                [_line(one.name, line) for one in pair.changed for line in one.lines],
+                most,
+            )
+        ),
+    )
+
+
+def _line(counter: str, one: LineChange) -> tuple[Cell, ...]:
+    places = dict.fromkeys(str(at) for at in (one.line_before, one.line_after) if at is not None)
+    return (
+        Cell(text=f"{one.file}:{' → '.join(places)}"),
+        Cell(text=one.text.strip() or text.ABSENT),
+        Cell(text=_meaning(counter)),
+        *(
+            Cell(text="no such line" if count is None else f"{count:,}")
+            for count in (one.before, one.after)
+        ),
+    )
+
+
+def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
+    """One row per record of which both times may be compared."""
+    return plain_table(
+        (
+            ("variant", "", False),
+            ("before", "measured", True),
+            ("after", "measured", True),
+            ("change", "", True),
+            ("verdict", "", False),
+        ),
+        ((Cell(text=pair.label), *_times(pair.time, is_compact)) for pair in pairs if pair.time),
+    )
+
+
+def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell]:
+    for median_s, bounds, samples in (
+        (one.before_s, one.before_interval_s, one.before_samples),
+        (one.after_s, one.after_interval_s, one.after_samples),
+    ):
+        spread = (f"95%: {text.interval(bounds, text.seconds)}",) if bounds else ()
+        details = () if is_compact else (*spread, _so_many(samples, "sample"))
+        yield Cell(text=text.seconds(median_s), details=details)
+    bounds = one.change_interval
+    within = f"{text.change(bounds.low - 1)} to {text.change(bounds.high - 1)}" if bounds else ""
+    change = text.ABSENT if one.change is None else text.change(one.change - 1)
+    if is_compact:
+        yield Cell(text=f"{change} ({within})" if within else change)
+    else:
+        yield Cell(text=change, details=(within,) if within else ())
+    yield Cell(
+        text=SIGNS[one.verdict],
+        details=(one.reason,) if one.reason and not is_compact else (),
+        is_bad=one.verdict == "slower",
+    )
+
+
+def runs_table(comparison: ProfileComparison) -> Table:
+    """Which profiles these are, and what differs in their environments."""
+    runs = comparison.before, comparison.after
+    rows = [
+        ("created", *(text.moment(run.created) for run in runs)),
+        ("device", *(run.device for run in runs)),
+        ("command", *(run.command for run in runs)),
+        *(
+            (one.name, one.before or text.ABSENT, one.after or text.ABSENT)
+            for one in comparison.environment
+            if one.name != "device"
+        ),
+    ]
+    return plain_table(
+        (("of the run", "", False), ("first", "", False), ("second", "", False)),
+        ([Cell(text=value) for value in row] for row in rows),
+    )
+
+
+def described(run: Run) -> str:
+    """A profile in a line: its device, when and from which sources."""
+    commit = f", commit {run.commit}" if run.commit else ""
+    return f"{run.device}, {run.executor}, {text.moment(run.created)}{commit}"

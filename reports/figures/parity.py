@@ -1,0 +1,180 @@
+"""Predicted against counted: every counter of every variant as one point beside the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from analysis.counters import ALL_COUNTERS, CounterClass
+from analysis.problem import Gemm
+from analysis.result import Profile, Score
+from analysis.scorecard import predicted_and_reference
+from reports import ladder, style, text
+
+TITLE = "Parity"
+READING = (
+    "Each point is one counter of one variant: predicted upwards, the number that it is held "
+    "against to the right, so that on the line both are equal. What they are stands at the axes. "
+    "An open symbol is apart: farther than its class allows, and for a reason that is not known. "
+    "The second button shows the ratio, where small errors can be seen. Counts of 0 have no place "
+    "on these axes."
+)
+
+# Okabe and Ito's blue, orange and green; each class has a symbol too
+_LOOKS: dict[CounterClass, style.Look] = {
+    "exact": style.Look(colour="#0072b2", symbol="circle"),
+    "noisy": style.Look(colour="#e69f00", symbol="diamond"),
+    "modelled": style.Look(colour="#009e73", symbol="square"),
+}
+_MEANINGS = {
+    "exact": "exact: equal to the last digit",
+    "noisy": "noisy: the hardware adds arbitration",
+    "modelled": "modelled: graded by error",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Point:
+    label: str
+    score: Score
+    predicted: int
+    reference: int
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Log-log, one trace per class of counter; a button changes to the ratio of both numbers.
+
+    Hardware's counts are the reference where there are any, else closed forms.
+    """
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    # what is apart is drawn last: on top
+    points = sorted(_points(ladder.scores_at(profile, shape, recorded)), key=_is_apart)
+    if not points:
+        return style.empty(title, "No counter is known by two grades at this shape.")
+    traces = [
+        (look, own)
+        for name, look in _LOOKS.items()
+        if (own := [(name, point) for point in points if point.score.grade == name])
+    ]
+    ends = [min(_both(points)), max(_both(points))]
+    of_counts = [ends, *([p.predicted for _, p in own] for _, own in traces)]
+    of_ratios = [[1, 1], *([p.predicted / p.reference for _, p in own] for _, own in traces)]
+    predicted, reference = _names(points)
+    counts, ratios = f"{predicted}, count", f"{predicted} over {reference}"
+    return go.Figure(
+        data=[_diagonal(ends), *(_trace(look, own) for look, own in traces), *_keys(points)],
+        layout=style.layout(
+            title,
+            height=560,
+            xaxis=style.axis(f"{reference}, count", type="log", dtick=1, tickformat="~s"),
+            yaxis=style.axis(counts, type="log", dtick=1, tickformat="~s"),
+            updatemenus=style.buttons(
+                ("counts", {"y": of_counts}, _axis(counts, "log", dtick=1, tickformat="~s")),
+                ("ratio", {"y": of_ratios}, _axis(ratios, "linear", dtick=None, tickformat="")),
+            ),
+        ),
+    )
+
+
+def _points(found: dict[str, tuple[Score, ...]]) -> Iterator[_Point]:
+    """What two grades have; where hardware counted some counters, only those that it counted."""
+    is_measured = any(one.measured is not None for own in found.values() for one in own)
+    for label, own in found.items():
+        for one in own:
+            pair = predicted_and_reference(one)
+            if pair and all(pair) and (one.measured is not None or not is_measured):
+                yield _Point(label=label, score=one, predicted=pair[0], reference=pair[1])
+
+
+def _both(points: list[_Point]) -> list[int]:
+    return [count for point in points for count in (point.predicted, point.reference)]
+
+
+def _names(points: list[_Point]) -> tuple[str, str]:
+    """What the two axes are."""
+    if all(point.score.measured is None for point in points):
+        return "simulated", "closed form (theory)"
+    grades = dict.fromkeys(
+        "simulated" if point.score.simulated is not None else "closed form" for point in points
+    )
+    return " or ".join(grades), "counted by hardware"
+
+
+def _axis(title: str, kind: str, *, dtick: int | None, tickformat: str) -> dict[str, object]:
+    return {
+        "yaxis.title.text": title,
+        "yaxis.type": kind,
+        "yaxis.dtick": dtick,
+        "yaxis.tickformat": tickformat,
+        "yaxis.autorange": True,
+    }
+
+
+def _diagonal(ends: list[int]) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": ends,
+        "y": ends,
+        "name": "equal",
+        "line": {"color": style.INK, "width": 1.5},
+        "hoverinfo": "skip",
+    }
+
+
+def _trace(look: style.Look, own: list[tuple[CounterClass, _Point]]) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [point.reference for _, point in own],
+        "y": [point.predicted for _, point in own],
+        "name": _MEANINGS[own[0][0]],
+        "marker": {
+            "color": look.colour,
+            "size": 10,
+            "opacity": 0.85,
+            "symbol": [look.symbol + ("-open" if _is_apart(point) else "") for _, point in own],
+            "line": {"color": look.colour, "width": 2},
+        },
+        "hoverinfo": "text",
+        "hovertext": [_about(point) for _, point in own],
+    }
+
+
+def _keys(points: list[_Point]) -> Iterator[dict[str, object]]:
+    if any(map(_is_apart, points)):
+        yield style.key("open: apart, not explained", "circle-open")
+
+
+def _is_apart(point: _Point) -> bool:
+    return point.score.verdict == "apart" and not point.score.is_explained
+
+
+def _about(point: _Point) -> str:
+    score = point.score
+    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
+    return style.hover(
+        f"{point.label}: {ALL_COUNTERS[score.counter].meaning}",
+        score.counter,
+        *(f"{grade}: {count:,}" for grade, count in grades.items() if count is not None),
+        f"ratio: {text.ratio(score.ratio)} ({text.change((score.ratio or 1) - 1)})",
+        f"{score.grade}: {_word(score)}",
+        *_broken(score.reason or ""),
+    )
+
+
+def _word(score: Score) -> str:
+    return "apart, explained" if score.verdict == "apart" and score.is_explained else score.verdict
+
+
+def _broken(reason: str, most: int = 70) -> Iterator[str]:
+    """A sentence in lines that a hover box has room for."""
+    line = ""
+    for word in reason.split():
+        if line and len(line) + len(word) >= most:
+            yield line
+            line = ""
+        line = f"{line} {word}".strip()
+    yield line

@@ -1,0 +1,221 @@
+"""The scorecard of a shape: how many counters agree, per variant, and every counter by all grades.
+
+A sign stands before each verdict, so that no reader depends on a colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from analysis.counters import ALL_COUNTERS, CounterClass
+from analysis.metrics import BANK_CONFLICTS
+from analysis.problem import Gemm
+from analysis.result import Profile, Score
+from analysis.scorecard import Tally, disagreements, predicted_and_reference, tally
+from reports import ladder, text
+from reports.table import Cell, Table, plain_table
+
+Scores = Mapping[str, tuple[Score, ...]]
+
+CLASSES: tuple[CounterClass, ...] = ("exact", "noisy", "modelled")
+WANTED = {"exact": "equal", "noisy": "within", "modelled": "within"}
+SIGNS = {"equal": "=", "within": "≈", "apart": "≠", "alone": "·"}
+GOOD, EXPLAINED, BAD = "✓", "≈", "✗"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorecard:
+    """The section of one shape: a verdict in words, a row per variant, and every counter of each.
+
+    `is_measured` says that hardware counted some of them; `bad` names the variants of which an
+    exact counter is apart and nothing explains it.
+    """
+
+    verdict: str
+    overview: Table
+    everything: tuple[tuple[str, Table], ...]
+    is_measured: bool
+    bad: tuple[str, ...]
+
+
+def scorecard(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> Scorecard | None:
+    """The section for one shape, None where no counter is known by two grades."""
+    found = ladder.scores_at(profile, shape, recorded)
+    compared = {label: own for label, own in found.items() if any(map(_is_compared, own))}
+    if not compared:
+        return None
+    everyone = [one for own in compared.values() for one in own]
+    grade = _measured_grade(profile, recorded, everyone)
+    return Scorecard(
+        verdict=_verdict(everyone, grade),
+        overview=overview(compared),
+        everything=tuple((label, _everything(own, grade)) for label, own in found.items()),
+        is_measured=any(one.measured is not None for one in everyone),
+        bad=tuple(label for label, own in compared.items() if disagreements(own)),
+    )
+
+
+def _is_compared(score: Score) -> bool:
+    return predicted_and_reference(score) is not None
+
+
+def _measured_grade(profile: Profile, recorded: Profile | None, found: Iterable[Score]) -> str:
+    """What the hardware's counts are called: the profile's own, or an earlier run's."""
+    is_own = any(record.counted for record in profile.records)
+    if recorded is None or is_own or not any(one.measured is not None for one in found):
+        return "measured"
+    return ladder.recorded_label(recorded)
+
+
+# In words.
+
+
+def _verdict(found: Sequence[Score], grade: str) -> str:
+    tallies = {name: tally(found, name) for name in CLASSES}
+    parts = [_sentence(name, one) for name, one in tallies.items() if one.compared]
+    return f"{_against(found, grade)}: {text.listing(parts)}."
+
+
+def _against(found: Sequence[Score], grade: str) -> str:
+    measured = [one for one in found if one.measured is not None and _is_compared(one)]
+    if not measured:
+        return "Simulated against closed forms, for nothing was counted by hardware"
+    predicted = "Simulated" if any(one.simulated is not None for one in measured) else "Closed form"
+    return f"{predicted} against the hardware's counters ({grade})"
+
+
+def _sentence(name: CounterClass, of: Tally) -> str:
+    close = f"{of.equal + of.within} of {of.compared} {name} counts are {_agreement(name, of)}"
+    worst = f" (the worst by {_error(of.worst)})" if name == "modelled" and of.worst else ""
+    explained = (
+        f", {of.explained} {text.differ(of.explained)} for a known reason" if of.explained else ""
+    )
+    return f"{close}{explained}{worst}"
+
+
+def _agreement(name: CounterClass, of: Tally) -> str:
+    if not of.within:
+        return "equal"
+    return "equal but for arbitration" if name == "exact" else "within the tolerance"
+
+
+def _error(worst: Score | None) -> str:
+    """The signed error of a score, and what of: '+8.3 %, bytes read from DRAM'."""
+    if worst is None or worst.ratio is None:
+        return text.ABSENT
+    return f"{text.change(worst.ratio - 1)}, {meaning(worst)}"
+
+
+def meaning(score: Score) -> str:
+    return ALL_COUNTERS[score.counter].meaning
+
+
+# As tables.
+
+
+def overview(found: Scores) -> Table:
+    """One row per variant: how many counters of each class agree, which do not, the worst error."""
+    classes = [name for name in CLASSES if any(tally(own, name).compared for own in found.values())]
+    titles = [f"{name} {WANTED[name]}" for name in classes]
+    titles += ["worst error"] if "modelled" in classes else []
+    return plain_table(
+        [("variant", "", False), *((title, "", False) for title in titles)],
+        ([Cell(text=label), *_cells(own, classes)] for label, own in found.items()),
+    )
+
+
+def _cells(found: tuple[Score, ...], classes: Iterable[CounterClass]) -> Iterator[Cell]:
+    for name in classes:
+        yield _cell(found, name)
+        if name == "modelled":
+            yield Cell(text=_error(tally(found, name).worst))
+
+
+def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
+    of = tally(found, name)
+    if not of.compared:
+        return Cell(text=text.ABSENT)
+    sign = BAD if of.apart else EXPLAINED if of.explained else GOOD
+    return Cell(
+        text=f"{sign} {of.equal + of.within} of {of.compared}",
+        details=tuple(_details(found, name, of)),
+        is_bad=of.apart > 0,
+    )
+
+
+def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterator[str]:
+    if name == "exact" and of.within:
+        yield f"{of.within} but for arbitration"
+    if of.explained:
+        yield f"{of.explained} {text.differ(of.explained)} for a known reason"
+    if name != "modelled":
+        for one in found:
+            if one.grade == name and _is_bad(one):
+                yield f"apart: {meaning(one)}, {_ratio(one)}"
+
+
+def _ratio(score: Score) -> str:
+    pair = predicted_and_reference(score)
+    if pair is None:
+        return text.ABSENT
+    return text.ratio_or_difference(score.ratio, of=pair[0], to=pair[1])
+
+
+def _everything(found: tuple[Score, ...], grade: str) -> Table:
+    """Every counter of a variant that is not 0 by all grades; a grade without any is left out."""
+    grades = [
+        (title, badge, count)
+        for title, badge, count in (
+            ("closed form", "theory", attrgetter("theory")),
+            ("machine code", "simulated", attrgetter("simulated")),
+            ("hardware", grade, attrgetter("measured")),
+        )
+        if any(count(one) is not None for one in found)
+    ]
+    return plain_table(
+        (
+            ("counter", "", False),
+            ("verdict", "", False),
+            ("class", "", False),
+            *((title, badge, True) for title, badge, _ in grades),
+            ("ratio", "", True),
+            ("why", "", False),
+        ),
+        (
+            _row(one, [count(one) for _, _, count in grades])
+            for one in found
+            if any((one.theory, one.simulated, one.measured))
+        ),
+    )
+
+
+def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell, ...]:
+    return (
+        Cell(text=meaning(one), details=(one.counter,)),
+        Cell(text=verdict(one), details=_allowed(one), is_bad=_is_bad(one)),
+        Cell(text=one.grade),
+        *(Cell(text=text.ABSENT if count is None else f"{count:,}") for count in counts),
+        Cell(text=_ratio(one)),
+        Cell(text=one.reason or text.ABSENT),
+    )
+
+
+def verdict(one: Score) -> str:
+    """The verdict with its sign, and whether a difference has a known reason."""
+    word = "explained" if one.verdict == "apart" and one.is_explained else one.verdict
+    return f"{SIGNS[one.verdict]} {word}"
+
+
+def _allowed(one: Score) -> tuple[str, ...]:
+    if not one.tolerance or one.verdict not in ("within", "apart"):
+        return ()
+    of = " of the wavefronts" if one.counter in BANK_CONFLICTS else ""
+    return (f"allowed: {100 * one.tolerance:.3g} %{of}",)
+
+
+def _is_bad(one: Score) -> bool:
+    return one.verdict == "apart" and not one.is_explained

@@ -1,0 +1,294 @@
+"""Verdicts on counters by three grades: what must be equal, what may differ, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.access import Tiling, access_counts
+from analysis.agreement import closed_forms
+from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED
+from analysis.devices import find_device
+from analysis.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
+from analysis.problem import Gemm
+from analysis.result import Counted, MachineAccess, Pattern, Record, Resources, Score, Simulated
+from analysis.scorecard import (
+    TOLERANCES,
+    disagreements,
+    predicted_and_reference,
+    scored,
+    scores,
+    scores_of,
+    tally,
+)
+from analysis.theory import theory
+
+SQUARE = Gemm(m=64, n=64, k=64)
+RAGGED = Gemm(m=33, n=40, k=64)
+TILED = Tiling(block_m=32, block_n=32, block_k=32)
+NVRTC = "NVRTC 13.0.88"
+
+WARPS = "smsp__inst_executed.sum"
+LOADS, STORES = SHARED_WAVEFRONTS
+LOAD_CONFLICTS, STORE_CONFLICTS = BANK_CONFLICTS
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+L2_READS, DRAM_READS = "lts__t_sectors_op_read.sum", "dram__bytes_read.sum"
+
+
+def record(
+    simulated: dict[str, int] | None = None,
+    counted: dict[str, int] | None = None,
+    *,
+    shape: Gemm = SQUARE,
+    is_foreseen: bool = False,
+    compiler: str = NVRTC,
+    accesses: tuple[MachineAccess, ...] = (),
+) -> Record:
+    """A launch of which the given counters are known."""
+    counts = access_counts(TILED, shape)
+    patterns = tuple(
+        Pattern(
+            space=a.space, operation=a.operation, operand=a.operand, instruction_bytes=4,
+            requests=a.instructions // 32, cycles=1,
+            **({"sectors": 4} if a.space == "global" else {"wavefronts": 1}),
+        )
+        for a in counts.accesses
+    )  # fmt: skip
+    made = Record(
+        variant="v", label="v", title="V", idea="", rung=1, parameters={},
+        shape=shape, executed_shape=shape,
+        theory=theory(counts, patterns, find_device("t4")) if is_foreseen else None,
+        resources=Resources(
+            architecture="sm_75", compiler=compiler, registers_per_thread=32,
+            static_shared_bytes=0, local_bytes=0,
+        ),
+    )  # fmt: skip
+    if simulated is not None:
+        made = replace(
+            made,
+            simulated=Simulated(
+                architecture="sm_75", compiler=NVRTC, counters=simulated,
+                accesses=accesses, lines=(), basis="all", blocks_executed=1,
+            ),
+        )  # fmt: skip
+    if counted is not None:
+        made = replace(made, counted=hardware(counted))
+    return made
+
+
+def hardware(counters: dict[str, int]) -> Counted:
+    return Counted(counters=counters, kernels=(), caches="flushed", source="Nsight Compute 1")
+
+
+def score(name: str, *arguments: Any, **more: Any) -> Score:
+    return {one.counter: one for one in scores(record(*arguments, **more))}[name]
+
+
+def test_every_counter_that_some_grade_has_gets_a_score_in_one_order() -> None:
+    found = scores(record(dict.fromkeys(ALL_COUNTERS, 1), {WARPS: 1}))
+    assert [one.counter for one in found] == list(ALL_COUNTERS)
+    assert scores(record()) == ()
+    assert scores(record({"foo.sum": 1}, {"bar.sum": 2})) == ()  # without a class no verdict
+
+
+def test_exact_counters_agree_to_the_last_digit() -> None:
+    assert score(WARPS, {WARPS: 10**12}, {WARPS: 10**12}).verdict == "equal"
+    off = score(WARPS, {WARPS: 10**12}, {WARPS: 10**12 + 1})
+    assert (off.verdict, off.is_explained, off.tolerance) == ("apart", False, 0.0)
+    assert (off.theory, off.simulated, off.measured) == (None, 10**12, 10**12 + 1)
+    assert disagreements([off]) == (off,)
+
+
+def test_a_counter_of_one_grade_is_alone() -> None:
+    for arguments in (({WARPS: 5},), (None, {WARPS: 5})):
+        alone = score(WARPS, *arguments)
+        assert (alone.verdict, alone.ratio, alone.is_explained) == ("alone", None, True)
+        assert predicted_and_reference(alone) is None
+
+
+def test_nothing_counted_by_both_is_equal_and_has_no_ratio() -> None:
+    nothing = score(WARPS, {WARPS: 0}, {WARPS: 0})
+    assert (nothing.verdict, nothing.ratio) == ("equal", None)
+    assert score(WARPS, {WARPS: 1}, {WARPS: 0}).verdict == "apart"
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        (1000, "equal"),
+        (1140, "within"),  # 14% more, as recorded: 1 - 1000/1140 = 0.123
+        (1163, "apart"),  # 1 - 1000/1163 = 0.1402
+        (999, "apart"),  # arbitration takes nothing away
+    ],
+)
+def test_store_wavefronts_of_hardware_are_never_fewer(measured: int, verdict: str) -> None:
+    found = score(STORES, {STORES: 1000}, {STORES: measured})
+    assert (found.grade, found.tolerance, found.verdict) == ("noisy", 0.14, verdict)
+
+
+def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:
+    ours = {STORES: 1000, STORE_CONFLICTS: 0}
+    found = score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 140})
+    assert (found.verdict, found.ratio) == ("within", 0.0)  # 140 <= 0.14 · 1140
+    assert score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 160}).verdict == "apart"
+    assert score(STORE_CONFLICTS, {STORE_CONFLICTS: 5}, {STORE_CONFLICTS: 4}).verdict == "apart"
+
+
+def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts() -> None:
+    ours = {LOADS: 10_000, LOAD_CONFLICTS: 300}
+    noisy = score(LOADS, ours, {LOADS: 10_500, LOAD_CONFLICTS: 800})
+    assert (noisy.grade, noisy.verdict) == ("exact", "within")
+    assert noisy.reason == "arbitration on the hardware adds conflicts"
+    # 100 wavefronts more that are no conflicts: 1% where 0.2% may remain
+    off = score(LOADS, ours, {LOADS: 10_100, LOAD_CONFLICTS: 300})
+    assert (off.verdict, disagreements([off])) == ("apart", (off,))
+    assert score(LOADS, ours, {LOADS: 9_999, LOAD_CONFLICTS: 299}).verdict == "apart"
+
+
+def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen() -> None:
+    assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_113}).verdict == "within"  # 1.13%
+    assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_200}).verdict == "apart"  # 1.96% of 10,200
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"), [(L2_READS, 0.10), (DRAM_READS, 0.15)], ids=["L2", "DRAM"]
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_modelled_counters_are_graded_by_their_error(
+    name: str, tolerance: float, sign: int
+) -> None:
+    close, far = (1000 + sign * round(1000 * tolerance + more) for more in (0, 1))
+    found = score(name, {name: close}, {name: 1000})
+    assert (found.grade, found.tolerance, found.verdict) == ("modelled", tolerance, "within")
+    assert score(name, {name: far}, {name: 1000}).verdict == "apart"
+    assert disagreements(scores(record({name: far}, {name: 1000}))) == ()  # an estimate
+
+
+def test_every_counter_has_a_tolerance_and_exact_ones_none() -> None:
+    assert TOLERANCES.keys() == ALL_COUNTERS.keys()
+    strict = {name for name, one in COUNTERS.items() if one.grade == "exact"} - {LOADS}
+    assert {name for name, tolerance in TOLERANCES.items() if tolerance == 0} == strict
+    assert all(TOLERANCES[name] >= 0.1 for name in MODELLED)
+
+
+# The closed forms.
+
+
+def test_closed_forms_stand_under_the_names_of_counters() -> None:
+    foreseen = record(is_foreseen=True).theory
+    assert foreseen is not None
+    found = closed_forms(foreseen)
+    assert found.keys() <= COUNTERS.keys()
+    assert found[FFMA] == 64**3
+    assert found[REQUESTS] == 2 * 64**3 // 32 // 32  # K/16 floats per element of C, in warps
+    assert found[GLOBAL_LOAD_SECTORS] == 4 * found[REQUESTS]
+    assert found[LOADS] == 2 * 64**3 // 32
+
+
+def test_without_hardware_simulation_is_held_against_theory_without_any_noise() -> None:
+    requests = 2 * 64 * 64 * 2 // 32  # A and B, by two rows or columns of blocks, in warps
+    equal = score(REQUESTS, {REQUESTS: requests}, is_foreseen=True)
+    assert (equal.theory, equal.verdict, equal.ratio) == (512, "equal", 1.0)
+    off = score(STORES, {STORES: 513}, is_foreseen=True)
+    assert off.theory == 512  # what was loaded is stored
+    assert (off.verdict, off.tolerance) == ("apart", 0.0)
+
+
+def test_without_simulation_theory_is_held_against_hardware() -> None:
+    found = score(REQUESTS, None, {REQUESTS: 500}, is_foreseen=True)
+    assert (found.theory, found.ratio, found.verdict) == (512, 512 / 500, "apart")
+    assert disagreements([found]) == (found,)  # tiles divide the shape: nothing may differ
+
+
+def test_edges_explain_a_closed_form_but_not_a_simulation() -> None:
+    lanes = 33 * 64 * 2 + 64 * 40 * 2  # 2 x 2 blocks
+    loads = MachineAccess(
+        space="global", action="load", instruction_bytes=4, executed=400, requests=400,
+        lanes=lanes, sectors=1600, wavefronts=0, conflict_free=0, ideal=1600,
+    )  # fmt: skip
+    settings: dict[str, Any] = {"shape": RAGGED, "is_foreseen": True, "accesses": (loads,)}
+    reason = "guards leave 23.36 of 32 lanes on average"  # 9344 / 400
+    edge = score(REQUESTS, {REQUESTS: 400}, **settings)
+    assert (edge.theory, edge.verdict, edge.is_explained) == (292, "apart", True)  # 9344 / 32
+    assert edge.reason == reason
+    counted = score(REQUESTS, {REQUESTS: 400}, {REQUESTS: 400}, **settings)
+    assert (counted.verdict, counted.ratio) == ("equal", 1.0)
+    assert counted.reason == reason  # why theory has another number
+    off = score(REQUESTS, {REQUESTS: 400}, {REQUESTS: 401}, **settings)
+    assert (off.verdict, disagreements([off])) == ("apart", (off,))
+    assert off.reason == f"theory: {reason}"
+
+
+def test_edges_explain_a_closed_form_also_where_nothing_was_simulated() -> None:
+    edge = score(REQUESTS, None, {REQUESTS: 400}, shape=RAGGED, is_foreseen=True)
+    assert edge.reason == "tiles reach beyond the matrices, where guards leave warps partly idle"
+    assert disagreements([edge]) == ()
+
+
+def test_beta_explains_a_multiply_add_more_per_element() -> None:
+    of_c = 64 * 64
+    found = score(FFMA, None, {FFMA: 64**3 + of_c}, is_foreseen=True)
+    assert (found.verdict, found.reason) == ("apart", "beta · C is 1 per element of C")
+    assert disagreements([found]) == ()
+    assert disagreements([score(FFMA, None, {FFMA: 64**3 + 1}, is_foreseen=True)])
+
+
+# Other machine code.
+
+
+def test_other_machine_code_is_said_and_no_disagreement() -> None:
+    found = score(WARPS, {WARPS: 100}, {WARPS: 90}, compiler="nvcc 13.0.88")
+    assert (found.verdict, found.is_explained) == ("apart", True)
+    assert found.reason == (
+        "other machine code: simulated was sm_75 by NVRTC 13.0.88, counted sm_75 by nvcc 13.0.88"
+    )
+    assert disagreements([found]) == ()
+
+
+def test_counts_of_an_earlier_run_are_scored_by_its_machine_code() -> None:
+    own = record({WARPS: 100})
+    same, other = (record(None, {WARPS: 90}, compiler=name) for name in (NVRTC, "nvcc 12.9"))
+    assert disagreements(scores(own, counted_in=same))
+    assert not disagreements(scores(own, counted_in=other))
+    unknown = replace(same, resources=None)
+    (found,) = scores(own, counted_in=unknown)
+    assert found.reason is not None
+    assert "an unknown compiler" in found.reason
+
+
+# Sums.
+
+
+def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst() -> None:
+    ours = {L2_READS: 105, DRAM_READS: 80, "dram__bytes_write.sum": 0, WARPS: 7}
+    found = scores(record(ours, {**ours, L2_READS: 100, DRAM_READS: 100}))
+    modelled = tally(found, "modelled")
+    assert (modelled.equal, modelled.within, modelled.apart, modelled.compared) == (0, 1, 1, 2)
+    assert modelled.worst is not None
+    assert (modelled.worst.counter, modelled.worst.ratio) == (DRAM_READS, 0.8)
+    assert (tally(found, "exact").equal, tally(found, "noisy").compared) == (1, 0)
+
+
+def test_scores_are_derived_once_and_for_old_files_again() -> None:
+    old = record({WARPS: 1}, {WARPS: 1})
+    new = scored(old)
+    assert new.scores == scores_of(old) == scores_of(new) != ()
+    assert scored(new) == new
+
+
+@given(
+    st.dictionaries(st.sampled_from(list(ALL_COUNTERS)), st.integers(0, 2**40)),
+    st.dictionaries(st.sampled_from(list(ALL_COUNTERS)), st.integers(0, 2**40)),
+)
+def test_no_counts_break_the_scorecard(ours: dict[str, int], theirs: dict[str, int]) -> None:
+    for one in scores(record(ours, theirs)):
+        pair = predicted_and_reference(one)
+        assert (pair is None) == (one.verdict == "alone")
+        assert (one.verdict == "equal") == (pair is not None and pair[0] == pair[1])
+        if one.verdict == "within" and one.grade == "modelled":
+            assert one.ratio is not None
+            assert abs(one.ratio - 1) <= one.tolerance + 1e-9

@@ -1,0 +1,59 @@
+"""Predicted against counted, one point per counter."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from analysis.result import Profile
+from reports.figures import parity
+
+
+def test_without_two_grades_the_figure_says_so(build: SimpleNamespace, in_theory: Profile) -> None:
+    figure = parity.figure(in_theory, build.SHAPE)
+    assert not figure.data
+    assert "two grades" in figure.layout.annotations[0].text
+
+
+def test_classes_differ_by_colour_and_symbol(build: SimpleNamespace, in_counters: Profile) -> None:
+    figure = parity.figure(in_counters, build.SHAPE)
+    diagonal, exact, noisy, modelled, key = figure.data
+    assert diagonal.x == diagonal.y
+    assert len({trace.marker.color for trace in (exact, noisy, modelled)}) == 3
+    assert set(noisy.marker.symbol) == {"diamond"}
+    assert set(exact.marker.symbol) == {"circle", "circle-open"}  # a warp instruction too many
+    assert exact.marker.symbol.count("circle-open") == 1
+    assert set(modelled.marker.symbol) == {"square", "square-open"}
+    assert key.name == "open: apart, not explained"
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert figure.layout.xaxis.title.text == "counted by hardware, count"
+    assert figure.layout.yaxis.title.text == "simulated, count"
+
+
+def test_hover_has_all_numbers(build: SimpleNamespace, in_counters: Profile) -> None:
+    exact = parity.figure(in_counters, build.SHAPE).data[1]
+    (about,) = (one for one in exact.hovertext if "tiled: warp instructions<" in one)
+    assert about.split("<br>") == [
+        "tiled: warp instructions",
+        "smsp__inst_executed.sum",
+        "simulated: 4,294,967,296",
+        "measured: 4,294,967,297",
+        "ratio: 1.00× (−0.000000023 %)",  # 1 / 4,294,967,297
+        "exact: apart",
+    ]
+
+
+def test_a_button_shows_the_ratio(build: SimpleNamespace, in_counters: Profile) -> None:
+    counts, ratio = parity.figure(in_counters, build.SHAPE).layout.updatemenus[0].buttons
+    assert ratio.args[1]["yaxis.type"] == "linear"
+    assert ratio.args[0]["y"][0] == [1, 1]
+    assert max(ratio.args[0]["y"][3]) == 1.2  # DRAM writes
+    assert counts.args[1]["yaxis.type"] == "log"
+
+
+def test_without_hardware_theory_is_the_reference(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    figure = parity.figure(in_simulation, build.SHAPE)
+    assert figure.layout.xaxis.title.text == "closed form (theory), count"
+    assert figure.layout.yaxis.title.text == "simulated, count"
+    assert all(x == y for trace in figure.data for x, y in zip(trace.x, trace.y, strict=True))

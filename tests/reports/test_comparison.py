@@ -1,0 +1,150 @@
+"""A comparison in sentences and tables, and as a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.comparison import ProfileComparison, compare
+from analysis.metrics import WARP_INSTRUCTIONS
+from analysis.result import Interval, Profile, Record
+from reports.comparison import doubts, page, remarks, sentences, shape_sections, title
+from reports.table import Cell, Table
+
+EVIL = "</td><script>alert(1)</script><img src=x>"
+
+
+def edited(record: Record) -> Record:
+    """Three more warp instructions, on a line that moved down by two."""
+    if record.simulated is None:
+        return record
+    counters = record.simulated.counters
+    (first, *others) = record.simulated.lines
+    counts = first.counters | {WARP_INSTRUCTIONS: first.counters[WARP_INSTRUCTIONS] + 3}
+    lines = (replace(first, line=first.line + 2, counters=counts), *others)
+    more = counters | {WARP_INSTRUCTIONS: counters[WARP_INSTRUCTIONS] + 3}
+    return replace(record, simulated=replace(record.simulated, counters=more, lines=lines))
+
+
+def scaled(record: Record, factor: float) -> Record:
+    measured = record.measured
+    assert measured is not None
+    assert measured.interval_s is not None
+    bounds = Interval(low=measured.interval_s.low * factor, high=measured.interval_s.high * factor)
+    return replace(
+        record,
+        measured=replace(measured, median_s=measured.median_s * factor, interval_s=bounds),
+    )
+
+
+@pytest.fixture
+def compared(in_counters: Profile) -> ProfileComparison:
+    """Tiled is edited and 8% slower, vectorized 10% faster, one rung has too few samples."""
+    changes = {
+        "tiled": lambda r: scaled(edited(r), 1.08),
+        "vectorized": lambda r: scaled(r, 0.9),
+        "coarsened-1d": lambda r: replace(
+            r, measured=replace(r.measured, samples_s=(1e-3,) * 4, interval_s=None)
+        ),
+    }
+    records = tuple(changes.get(r.label, lambda r: r)(r) for r in in_counters.records[1:])
+    return compare(in_counters, replace(in_counters, records=records))
+
+
+def rows(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_sentences_say_what_changed_and_where(compared: ProfileComparison) -> None:
+    counts, times = sentences(compared)
+    assert counts.endswith(" compared in 6 records; 1 changed, in tiled.")
+    assert times == (
+        "Times: 7 compared: 1 slower (tiled), 1 faster (vectorized), 1 ambiguous, 4 same."
+    )
+    assert title(compared) == "Two profiles on NVIDIA GeForce RTX 3090"
+
+
+def test_nothing_compared_and_nothing_changed_are_told_apart(
+    in_theory: Profile, build: SimpleNamespace
+) -> None:
+    counts, times = sentences(compare(in_theory, in_theory))
+    assert counts.endswith("; none changed.")
+    assert times == "Times: none could be compared."
+    only = replace(in_theory, records=(build.cublas(build.SHAPE, is_measured=False),))
+    assert sentences(compare(only, only))[0] == "Counts: none could be compared."
+
+
+def test_a_changed_count_stands_with_both_numbers_and_its_line(
+    compared: ProfileComparison,
+) -> None:
+    (section,) = shape_sections(compared)
+    assert rows(section.changed) == [
+        ["tiled", "warp instructions", "4,294,967,296", "4,294,967,299", "+3", "simulated"]
+    ]
+    assert section.changed.rows[0][1].details == (WARP_INSTRUCTIONS,)
+    assert rows(section.lines) == [
+        ["tiled", "tiled.cu:42 → 44", "sum += a[k] * b[k] && k < K;", "warp instructions", "3", "6"]
+    ]
+    assert section.within.rows == ()
+
+
+def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
+    compared: ProfileComparison,
+) -> None:
+    (section,) = shape_sections(compared)
+    verdicts = {row[0].text: row[-1] for row in section.times.rows}
+    assert verdicts["tiled"] == Cell(text="▲ slower", is_bad=True)
+    assert verdicts["vectorized"] == Cell(text="▼ faster")
+    assert verdicts["cublas"] == Cell(text="= same")
+    assert verdicts["coarsened-1d"].text == "? ambiguous"
+    assert verdicts["coarsened-1d"].details[0].startswith("too few samples")
+    change = next(row[3] for row in section.times.rows if row[0].text == "tiled")
+    # medians to ± 0.2 %: 1.08 · 0.998 / 1.002 = 1.0757
+    assert change == Cell(text="+8.0 %", details=("+7.6 % to +8.4 %",))
+    (compact,) = shape_sections(compared, is_compact=True)
+    assert "+8.0 % (+7.6 % to +8.4 %)" in [row[3].text for row in compact.times.rows]
+    assert doubts(compared)[0].startswith("coarsened-1d: ambiguous: too few samples")
+
+
+def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
+    in_simulation: Profile,
+) -> None:
+    def doubled(record: Record) -> Record:
+        if record.label != "tiled" or record.simulated is None:
+            return record
+        counters = {name: 2 * count for name, count in record.simulated.counters.items()}
+        return replace(record, simulated=replace(record.simulated, counters=counters))
+
+    after = replace(in_simulation, records=tuple(map(doubled, in_simulation.records)))
+    (section,) = shape_sections(compare(in_simulation, after), most=2, is_compact=True)
+    assert rows(section.changed)[0][1:] == [
+        "warp instructions", "4,294,967,296", "8,589,934,592", "+100.0 %", "simulated",
+    ]  # fmt: skip
+    assert rows(section.changed)[2][1] == "… and 11 more"  # 13 of tiled's counters are not 0
+
+
+def test_remarks_of_one_wording_stand_together(compared: ProfileComparison) -> None:
+    assert remarks(compared) == (
+        "cpu: times are not compared: those of the host's CPU are no kernel's, and vary with all "
+        "else that it does",
+        "only in the first profile: one-block at 4096 × 4096 × 4096",
+    )
+
+
+def test_the_page_is_complete_in_itself_and_runs_nothing(compared: ProfileComparison) -> None:
+    html = page(compared)
+    assert "<script" not in html
+    assert "http" not in html.replace("http-equiv", "")
+    for text in ("Two profiles on", "▲ slower", "tiled.cu:42 → 44", "What to know of it", "3.0 %"):
+        assert text in html
+
+
+def test_markup_in_a_profile_stays_text(in_counters: Profile, build: SimpleNamespace) -> None:
+    before = build.change(in_counters, "tiled", label=EVIL)
+    after = replace(before, records=tuple(map(edited, before.records)), command=EVIL)
+    html = page(compare(before, after))
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;script&gt;" in html

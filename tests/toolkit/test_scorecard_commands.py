@@ -1,0 +1,170 @@
+"""The scorecard as a user meets it: a table on the terminal, and `profile --strict`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from analysis.counters import COUNTERS
+from analysis.metrics import WARP_INSTRUCTIONS
+from analysis.result import Counted, Profile
+from analysis.scorecard import scored, scores
+from toolkit import console, load, profile, save
+from toolkit.cli import app
+
+GOLDEN = Path(__file__).with_name("sass") / "recorded" / "counters_sm_90.json"
+SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Profile:
+    return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
+
+
+def counting(made: Profile, **more: int) -> Profile:
+    """The profile as hardware would count it, with `more` added to counters by a part of a name."""
+
+    def of(counters: dict[str, int]) -> Counted:
+        found = {
+            name: count + sum(extra for part, extra in more.items() if part in name)
+            for name, count in counters.items()
+        }
+        return Counted(counters=found, kernels=(), caches="flushed", source="Nsight Compute 1")
+
+    return replace(
+        made,
+        records=tuple(
+            scored(replace(r, counted=of(r.simulated.counters))) if r.simulated else r
+            for r in made.records
+        ),
+    )
+
+
+@pytest.fixture
+def run_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Profile], Any]:
+    """`profile --strict` where the run gives that profile."""
+
+    def invoke(made: Profile) -> Any:
+        monkeypatch.setattr("toolkit.experiment.profile", lambda *_, **__: made)
+        return CliRunner().invoke(app, ["profile", "--strict"])
+
+    return invoke
+
+
+def shown(made: Profile, monkeypatch: pytest.MonkeyPatch, *, width: int = 80) -> str:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "out", Console(file=file, width=width, highlight=False))
+    console.print_profile(made, None)
+    return file.getvalue()
+
+
+def test_counters_of_hardware_get_a_table(
+    simulated: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown(counting(simulated, dram=1), monkeypatch)
+    assert "scorecard, 64 × 64 × 64" in text
+    (tiled,) = (line for line in text.splitlines() if line.startswith(" tiled "))
+    assert tiled.split()[1:4] == ["✓", "12", "of"]
+    assert max(map(len, text[text.index("scorecard,") :].splitlines())) <= 80
+
+
+def test_without_hardware_the_answer_says_it_all(
+    simulated: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "scorecard" not in shown(simulated, monkeypatch)
+
+
+def test_what_is_apart_is_named(simulated: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(counting(simulated, smsp__inst_executed=1), monkeypatch, width=120)
+    assert "✗ 11 of 12" in text
+    assert "apart: warp instructions, −1" in text
+
+
+def test_strict_is_content_with_what_agrees(simulated: Profile, run_of: Any) -> None:
+    for made in (simulated, counting(simulated)):
+        assert run_of(made).exit_code == 0
+    assert load("profile.json") == counting(simulated)
+
+
+def test_strict_names_the_counter_that_disagrees(simulated: Profile, run_of: Any) -> None:
+    record = simulated.records[0]
+    assert record.simulated is not None
+    count = record.simulated.counters[WARP_INSTRUCTIONS]
+    result = run_of(counting(simulated, smsp__inst_executed=1))
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1] == (
+        f"error: an exact counter disagrees: naive-coalesced at 64x64x64: {WARP_INSTRUCTIONS} is "
+        f"{count:,} simulated, {count + 1:,} measured (and 1 more, in the report)"
+    )
+    assert "wrote profile.json" in result.stderr  # the report is there to look at
+
+
+def test_strict_does_not_hold_estimates_or_noise(simulated: Profile, run_of: Any) -> None:
+    assert run_of(counting(simulated, dram=10**6, wavefronts_mem_shared_op_st=10**6)).exit_code == 0
+
+
+def test_strict_finds_nothing_in_theory_alone(run_of: Any) -> None:
+    result = run_of(profile([64], ["tiled"], executor="theory"))
+    assert result.exit_code == 1
+    assert "--strict found nothing to compare" in result.stderr
+
+
+def test_strict_holds_a_real_simulation_against_its_closed_forms(folder: Path) -> None:
+    assert CliRunner().invoke(app, [*SIMULATED, "--strict"]).exit_code == 0
+
+
+def test_a_report_of_a_file_without_scores_has_them(
+    simulated: Profile, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = counting(simulated, smsp__inst_executed=1)
+    old = replace(counted, records=tuple(replace(r, scores=()) for r in counted.records))
+    save(old, "old.json")
+    result = CliRunner().invoke(app, ["report", "old.json"])
+    assert result.exit_code == 0
+    assert "✗ 11 of 12" in result.stdout
+    assert "Scorecard of counters" in Path("profile.html").read_text(encoding="utf-8")
+
+
+def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks() -> None:
+    recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    launches = {
+        (launch["selection"], tuple(launch["gemm"])): launch["counters"]
+        for launch in recorded["launches"]
+        if launch["group"].startswith("ladder")
+    }
+    made = profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
+    found = []
+    for record in made.records:
+        counts = launches.get((record.label, (record.shape.m, record.shape.n, record.shape.k)))
+        if counts and record.simulated:
+            names = [name for name in recorded["counted"] if name in COUNTERS]
+            of_gpu = Counted(
+                counters={name: counts.get(name, 0) for name in names},  # zeros are left out
+                kernels=(), caches="flushed", source=recorded["ncu"],
+            )  # fmt: skip
+            found += scores(replace(record, counted=of_gpu))
+    measured = [score for score in found if score.measured is not None]
+    assert (
+        len(measured) == 11 * 23
+    )  # six rungs at 512, five at the ragged shape (vectorized pads it); counters
+    assert {score.verdict for score in measured} == {"equal", "within"}
+    shared_loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+    within = {score.counter for score in measured if score.verdict == "within"}
+    assert {name for name in within if COUNTERS[name].grade == "exact"} == {shared_loads}
