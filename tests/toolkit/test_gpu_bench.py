@@ -29,8 +29,9 @@ def machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up PyCUDA's modules are no machine code: the simulator gets the compiler's."""
     real = LadderSimulator.simulate
 
-    def simulate(simulator: Any, cubin: Any, selection: Any) -> Any:
-        return real(simulator, compile_for(find_device("h100-sxm"), selection), selection)
+    def simulate(simulator: Any, cubin: Any, selection: Any, residence: Any = None) -> Any:
+        cubin = compile_for(find_device("h100-sxm"), selection)
+        return real(simulator, cubin, selection, residence)
 
     monkeypatch.setattr(LadderSimulator, "simulate", simulate)
 
