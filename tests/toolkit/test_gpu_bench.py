@@ -424,9 +424,9 @@ def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
     given = []
     behind = LadderSimulator.simulate
 
-    def remembered(simulator: Any, cubin: Any, selection: Any) -> Any:
+    def remembered(simulator: Any, cubin: Any, selection: Any, residence: Any) -> Any:
         given.append(cubin)
-        return behind(simulator, cubin, selection)
+        return behind(simulator, cubin, selection, residence)
 
     monkeypatch.setattr(LadderSimulator, "simulate", remembered)
     (record,) = measure("tiled").records

@@ -114,10 +114,10 @@ def test_too_large_a_shape_keeps_its_theory(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_kernel_that_faults_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     real = simulated_ladder.LadderSimulator.simulate
 
-    def faulty(ladder: Any, cubin: Any, selection: Any) -> Any:
+    def faulty(ladder: Any, cubin: Any, selection: Any, residence: Any) -> Any:
         if selection.label == "tiled":
             raise LaunchError("sgemm_tiled: out of bounds")
-        return real(ladder, cubin, selection)
+        return real(ladder, cubin, selection, residence)
 
     monkeypatch.setattr(simulated_ladder.LadderSimulator, "simulate", faulty)
     records = bench("32", ["tiled", "naive-coalesced"])
@@ -147,10 +147,10 @@ def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyP
 def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     real = simulator_bench.LadderSimulator.simulate
 
-    def interrupted(ladder: Any, cubin: Any, selection: Any) -> Any:
+    def interrupted(ladder: Any, cubin: Any, selection: Any, residence: Any) -> Any:
         if selection.label == "naive-coalesced":
             raise KeyboardInterrupt
-        return real(ladder, cubin, selection)
+        return real(ladder, cubin, selection, residence)
 
     monkeypatch.setattr(simulator_bench.LadderSimulator, "simulate", interrupted)
     plan = make_plan([32], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1)
