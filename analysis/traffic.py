@@ -44,7 +44,8 @@ class Caches:
     that distance; `reach_width`: over so many the share falls from 73% to 27%. `both_sides`: the
     room that a piece takes which SMs of both partitions read, over that of one which those of one
     side read. `write_room`, `write_reach`: the room of a written piece beside read ones, and the
-    distance at which it has been written to DRAM, of which it takes `dirty_room` per byte.
+    distance at which it has been written to DRAM, of which it takes `dirty_room` per byte, and a
+    piece that a single block reads `once_room`.
     `merging_sms` share a port of the crossbar, 1 where none do.
     """
 
@@ -56,14 +57,15 @@ class Caches:
     write_room: float
     write_reach: float
     dirty_room: float
+    once_room: float
 
 
 # Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
 # gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten; the rooms
-# are fitted on DRAM traffic of the ladder at 2048 and 3072. Merging: eight SMs that read the same
-# 40 MiB in step fetched 2.1 to 2.4 sectors for each.
+# are fitted on DRAM traffic of the ladder at 2048 and 3072, and of a copy of 64 MiB. Merging:
+# eight SMs that read the same 40 MiB in step fetched 2.1 to 2.4 sectors for each.
 _READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 31 / 60
-_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM = 1.195, 2.0, 1.216
+_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM, _ONCE_ROOM = 1.195, 2.0, 1.216, 0.5
 _MERGING_SMS = 4
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
@@ -84,6 +86,7 @@ def caches_of(device: Device) -> Caches:
         write_room=_WRITE_ROOM if two else 1.0,
         write_reach=(_WRITE_REACH if two else 1.0) * device.l2_bytes,
         dirty_room=_DIRTY_ROOM if two else 1.0,
+        once_room=_ONCE_ROOM if two else 1.0,
     )
 
 
@@ -359,7 +362,7 @@ def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
 
 def _written_back(visits: _Visits, reuse: _Reuse, caches: Caches) -> float:
     """Bytes that reach DRAM before the launch ends: those followed by enough others."""
-    rooms = np.full(visits.pieces, caches.both_sides)
+    rooms = np.where(visits.blocks > 1, caches.both_sides, caches.once_room)
     rooms[visits.piece[visits.is_write]] = caches.dirty_room
     last = reuse.last[visits.is_write[reuse.last]]
     distance = reuse.footprint(visits.sizes * rooms)(len(visits.piece) - 1 - last)
