@@ -1,0 +1,88 @@
+"""How far modelled traffic is from the hardware's, rung by rung: the tables of docs/validation.md.
+
+    python benchmarks/traffic_tables.py [--device h200]
+
+Simulates the ladder at every shape of the recorded run of a device that has hardware counters, and
+prints modelled over counted. Where either is less than a mebibyte, there is nothing to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from analysis.problem import Gemm
+from analysis.result import Profile, Record
+from analysis.traffic import SECTOR_BYTES
+from reports import text
+from toolkit import profile
+from toolkit.recorded import recorded_run
+
+COUNTERS = {
+    "L2 reads": "lts__t_sectors_op_read.sum",
+    "L2 writes": "lts__t_sectors_op_write.sum",
+    "DRAM reads": "dram__bytes_read.sum",
+    "DRAM writes": "dram__bytes_write.sum",
+}
+TOO_FEW_BYTES = 2**20
+
+Key = tuple[str, Gemm]
+
+
+def counted_launches(run: Profile) -> dict[Key, Record]:
+    """The rungs that hardware counted, by label and shape."""
+    return {(r.label, r.shape): r for r in run.records if r.counted and r.rung is not None}
+
+
+def modelled_launches(run: Profile) -> dict[Key, Record]:
+    """The same launches, simulated here."""
+    counted = counted_launches(run)
+    found = profile(
+        list(dict.fromkeys(shape for _, shape in counted)),
+        list(dict.fromkeys(label for label, _ in counted)),
+        device=run.device.key,
+        executor="simulate",
+        seed=1,
+    )
+    return {(r.label, r.shape): r for r in found.records if (r.label, r.shape) in counted}
+
+
+def ratio(modelled: Record, counted: Record, name: str) -> float | None:
+    """Modelled over counted, None where there is too little of either."""
+    assert modelled.simulated is not None
+    assert counted.counted is not None
+    unit = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
+    ours, theirs = modelled.simulated.counters[name], counted.counted.counters[name]
+    if unit * max(ours, theirs) < TOO_FEW_BYTES:
+        return None
+    return ours / theirs if theirs else None
+
+
+def table(modelled: Mapping[Key, Record], counted: Mapping[Key, Record], name: str) -> str:
+    """One counter as Markdown, a row per rung and a column per shape."""
+    shapes = list(dict.fromkeys(shape for _, shape in counted))
+    rows = [f"| rung | {' | '.join(map(text.shape, shapes))} |", "|---" * (len(shapes) + 1) + "|"]
+    for label in dict.fromkeys(label for label, _ in counted):
+        cells = [label]
+        for shape in shapes:
+            key = label, shape
+            found = ratio(modelled[key], counted[key], name) if key in counted else None
+            cells.append("–" if found is None else f"{found:.2f}")
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--device", default="h200")
+    run = recorded_run(parser.parse_args().device)
+    assert run is not None, "no recorded run of that device ships with the package"
+    counted, modelled = counted_launches(run), modelled_launches(run)
+    for title, name in COUNTERS.items():
+        print(f"{title} (`{name}`)\n\n{table(modelled, counted, name)}\n")
+
+
+if __name__ == "__main__":
+    main()
