@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.access import Tiling
+from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.traffic import SECTOR_BYTES, Floats, Touches
+from analysis.traffic import Floats, Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 500_000

@@ -26,12 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SECTOR_BYTES = 32
+
 MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
 FAR = 0.5  # of all sectors have their home in the far half of L2
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import Gemm
 from analysis.result import Profile, Record
-from analysis.traffic import SECTOR_BYTES
 from reports import text
 from toolkit import profile
 from toolkit.recorded import recorded_run

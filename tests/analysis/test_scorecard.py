@@ -120,21 +120,21 @@ def test_nothing_counted_by_both_is_equal_and_has_no_ratio() -> None:
     ("measured", "verdict"),
     [
         (1000, "equal"),
-        (1140, "within"),  # 14% more, as recorded: 1 - 1000/1140 = 0.123
-        (1163, "apart"),  # 1 - 1000/1163 = 0.1402
+        (1175, "within"),  # as recorded: 1 - 1000/1175 = 0.149
+        (1220, "apart"),  # 1 - 1000/1220 = 0.1803
         (999, "apart"),  # arbitration takes nothing away
     ],
 )
 def test_store_wavefronts_of_hardware_are_never_fewer(measured: int, verdict: str) -> None:
     found = score(STORES, {STORES: 1000}, {STORES: measured})
-    assert (found.grade, found.tolerance, found.verdict) == ("noisy", 0.14, verdict)
+    assert (found.grade, found.tolerance, found.verdict) == ("noisy", 0.18, verdict)
 
 
 def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:
     ours = {STORES: 1000, STORE_CONFLICTS: 0}
     found = score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 140})
-    assert (found.verdict, found.ratio) == ("within", 0.0)  # 140 <= 0.14 · 1140
-    assert score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 160}).verdict == "apart"
+    assert (found.verdict, found.ratio) == ("within", 0.0)  # 140 <= 0.18 · 1140
+    assert score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 206}).verdict == "apart"
     assert score(STORE_CONFLICTS, {STORE_CONFLICTS: 5}, {STORE_CONFLICTS: 4}).verdict == "apart"
 
 
@@ -161,11 +161,21 @@ def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen
 def test_modelled_counters_are_graded_by_their_error(
     name: str, tolerance: float, sign: int
 ) -> None:
-    close, far = (1000 + sign * round(1000 * tolerance + more) for more in (0, 1))
-    found = score(name, {name: close}, {name: 1000})
+    counted = 10**8
+    close, far = (counted + sign * round(counted * tolerance + more) for more in (0, 1))
+    found = score(name, {name: close}, {name: counted})
     assert (found.grade, found.tolerance, found.verdict) == ("modelled", tolerance, "within")
-    assert score(name, {name: far}, {name: 1000}).verdict == "apart"
-    assert disagreements(scores(record({name: far}, {name: 1000}))) == ()  # an estimate
+    assert score(name, {name: far}, {name: counted}).verdict == "apart"
+    assert disagreements(scores(record({name: far}, {name: counted}))) == ()  # an estimate
+
+
+def test_traffic_that_every_launch_has_is_no_error() -> None:
+    assert score(DRAM_READS, {DRAM_READS: 3}, {DRAM_READS: 0}).verdict == "within"
+    assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20 - 1}).verdict == "within"
+    assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20}).verdict == "apart"
+    # 32 bytes each
+    assert score(L2_READS, {L2_READS: 0}, {L2_READS: 2**15 - 1}).verdict == "within"
+    assert score(L2_READS, {L2_READS: 0}, {L2_READS: 2**15}).verdict == "apart"
 
 
 def test_every_counter_has_a_tolerance_and_exact_ones_none() -> None:
@@ -264,8 +274,9 @@ def test_counts_of_an_earlier_run_are_scored_by_its_machine_code() -> None:
 
 
 def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst() -> None:
-    ours = {L2_READS: 105, DRAM_READS: 80, "dram__bytes_write.sum": 0, WARPS: 7}
-    found = scores(record(ours, {**ours, L2_READS: 100, DRAM_READS: 100}))
+    ours = {L2_READS: 105 * 10**6, DRAM_READS: 80 * 10**6, "dram__bytes_write.sum": 0, WARPS: 7}
+    theirs = {L2_READS: 10**8, DRAM_READS: 10**8}
+    found = scores(record(ours, ours | theirs))
     modelled = tally(found, "modelled")
     assert (modelled.equal, modelled.within, modelled.apart, modelled.compared) == (0, 1, 1, 2)
     assert modelled.worst is not None
@@ -289,6 +300,6 @@ def test_no_counts_break_the_scorecard(ours: dict[str, int], theirs: dict[str, i
         pair = predicted_and_reference(one)
         assert (pair is None) == (one.verdict == "alone")
         assert (one.verdict == "equal") == (pair is not None and pair[0] == pair[1])
-        if one.verdict == "within" and one.grade == "modelled":
+        if one.verdict == "within" and one.grade == "modelled" and max(pair or ()) >= 2**20:
             assert one.ratio is not None
             assert abs(one.ratio - 1) <= one.tolerance + 1e-9

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
 from analysis.traffic import (
-    SECTOR_BYTES,
     Touches,
     _reuse,
     caches_of,

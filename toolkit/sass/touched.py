@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.traffic import (
-    SECTOR_BYTES,
     Floats,
     Touches,
     Traffic,
