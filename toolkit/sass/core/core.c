@@ -270,6 +270,13 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[4] = sizeof(Allocation);
 }
 
+#ifndef CORE_SOURCES
+#define CORE_SOURCES ""
+#endif
+
+/* The SHA-256 of the sources that this was built from, by name. */
+EXPORT const char *core_sources(void) { return CORE_SOURCES; }
+
 /* A worker for `launch`, NULL where there is not enough memory. */
 EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
     const u32 warps = ceil_div(launch->block[0] * launch->block[1] * launch->block[2], LANES);
