@@ -44,6 +44,8 @@ _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
 _PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, bytes << 18 and flags
 _LARGE_PARAMETER = 0x45  # EIATTR_KPARAM_INFO_V2, where one has more bytes than V1 has bits for
 _MOST_THREADS = 0x05  # EIATTR_MAX_THREADS: of __launch_bounds__
+_REQUIRED_BLOCK = 0x10  # EIATTR_REQNTID: of __block_size__
+_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER: blocks along each axis, of __cluster_dims__
 _BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
@@ -155,6 +157,7 @@ class Kernel:
     relocations: tuple[Relocation, ...]
     code_relocations: tuple[CodeRelocation, ...]
     max_threads: int | None
+    required_block: tuple[int, ...] | None
     barriers: int
 
 
@@ -216,6 +219,12 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     text = f".text.{symbol}"
     code, attributes = file.content(text), _attributes(file, symbol)
     base, parameter_bytes, found = _parameters(attributes)
+    required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
+    if prod(cluster) > 1:
+        raise UnsupportedError(
+            f"{symbol} runs in clusters of {'×'.join(map(str, cluster))} blocks: the simulator "
+            "runs blocks alone: compile it without __cluster_dims__"
+        )
     banks, variables = _constant_banks(file, symbol), _variables(file)
     return Kernel(
         sizes=_sizes(file, symbol, capability),
@@ -236,6 +245,7 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
         relocations=tuple(_relocations(file, banks, variables)),
         code_relocations=tuple(_code_relocations(file, text, variables)),
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
+        required_block=required if prod(required) else None,
         barriers=sum(_values(attributes, _BARRIERS)),
     )
 

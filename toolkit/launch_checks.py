@@ -62,13 +62,25 @@ def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architectur
 
 
 def check_fits(
-    kernel: str, geometry: Geometry, resources: Resources, *, max_threads: int | None, arch: str
+    kernel: str,
+    geometry: Geometry,
+    resources: Resources,
+    *,
+    max_threads: int | None,
+    required_block: Sequence[int] | None,
+    arch: str,
 ) -> None:
     """Raise InputError for a block that was not compiled for, or that no SM has room for.
 
-    `max_threads` is what the kernel was compiled for with __launch_bounds__.
+    `max_threads` is what the kernel was compiled for with __launch_bounds__, `required_block` with
+    __block_size__.
     """
     threads = geometry.threads_per_block
+    if required_block is not None and tuple(required_block) != geometry.block:
+        raise InputError(
+            f"{kernel}: a block of {_times(geometry.block)}: its __block_size__ is "
+            f"{_times(required_block)}: launch it with that"
+        )
     if max_threads is not None and threads > max_threads:
         raise InputError(
             f"{kernel}: a block of {_times(geometry.block)} = {threads:,} threads: its "

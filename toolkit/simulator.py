@@ -219,6 +219,7 @@ class Simulator:
             geometry,
             cubin.resources,
             max_threads=translated.program.max_threads,
+            required_block=translated.program.required_block,
             arch=limits_of or cubin.architecture,
         )
         bound, outputs = bind(translated, geometry, arguments)

@@ -573,6 +573,52 @@ def async_gemm(n: int) -> Case:
     )
 
 
+def partial_copies() -> Case:
+    def expected(args: list) -> list:
+        staged = []
+        for width in (4, 8, 16):
+            padded = np.append(args[1], np.zeros(16, np.uint8))
+            rows = padded[: 32 * width].reshape(32, width)
+            for t, row in enumerate(rows):
+                row[t % (width + 1) :] = 0
+            staged.append(rows.ravel())
+        return [np.concatenate(staged)]
+
+    return Case(
+        name="partial_copies",
+        file="async_partial.cu",
+        kernel="partial_copies",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=lambda rng: [
+            blank(32 * 28, np.uint8),
+            # the last lane copies 31 % 17 of its 16 bytes, and there are no more
+            rng.integers(1, 256, 31 * 16 + 31 % 17).astype(np.uint8),
+        ],
+        expected=expected,
+        minimum_capability=80,
+    )
+
+
+def constant_sizes() -> Case:
+    def expected(args: list) -> list:
+        out = np.zeros((4, 32, 4), np.float32)
+        for k, floats in enumerate((1, 2, 3, 0)):
+            out[k, ::-1, :floats] = args[1][:, :floats]
+        return [out.reshape(128, 4)]
+
+    return Case(
+        name="constant_sizes",
+        file="async_partial.cu",
+        kernel="constant_sizes",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=lambda rng: [blank((128, 4), np.float32), small(rng, (32, 4))],
+        expected=expected,
+        minimum_capability=80,
+    )
+
+
 CASES = (
     transpose("naive", 45, 67),
     transpose("tiled", 45, 67),
@@ -603,6 +649,8 @@ CASES = (
     local_bytes(140),
     async_widths(),
     async_gemm(96),
+    partial_copies(),
+    constant_sizes(),
 )
 
 COUNTED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
@@ -601,6 +601,236 @@ def half_adds(n: int) -> Case:
     )
 
 
+def tile_of(t: int) -> range:
+    return range(t // 8 * 8, t // 8 * 8 + 8)
+
+
+def lanes_where(lanes: Iterable[int], condition: Callable[[int], object]) -> int:
+    return sum(1 << lane for lane in lanes if condition(lane))
+
+
+def tile_votes() -> Case:
+    def steps(x: list[int], t: int) -> int:
+        most = t * 7 % 5
+        return next((k for k in range(most) if x[(t + k) & 31] >= 40), most)
+
+    def one(x: list[int], t: int) -> list[int]:
+        tile = tile_of(t)
+        same = all(x[j] >> 5 == x[t] >> 5 for j in tile)
+        return [
+            lanes_where(tile, lambda j: x[j] > 0),
+            any(x[j] > 40 for j in tile) + 2 * all(x[j] < 30 for j in tile),
+            lanes_where(tile, lambda j: x[j] & 1 == x[t] & 1),
+            lanes_where(tile, lambda j: same),
+            same,
+            steps(x, t ^ 7),
+            x[t ^ 1],
+            8,
+            x[t + 1] if t + 1 in tile else x[t],
+        ]
+
+    return Case(
+        name="tile_votes",
+        file="cooperation.cu",
+        kernel="tile_votes",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=lambda rng: [
+            blank((32, 9), np.uint32),
+            # in the second tile all are alike above their last five bits
+            np.where(
+                tiles_of_lanes() == 1, rng.integers(0, 32, 32), rng.integers(-50, 50, 32)
+            ).astype(np.int32),
+        ],
+        expected=lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+    )
+
+
+def tiles_of_lanes() -> NDArray:
+    return np.arange(32) // 8
+
+
+def unsigned(rows: list[list[int]]) -> NDArray:
+    return (np.array(rows, np.int64) & 0xFFFFFFFF).astype(np.uint32)
+
+
+def interleaved_votes() -> Case:
+    def one(x: list[int], t: int) -> list[int]:
+        third = range(t % 3, 32, 3)
+        return [
+            lanes_where(third, lambda j: x[j] > sum(x[: j % 4])),
+            any(x[j] > 45 for j in third),
+            x[t if t < 3 else t - 3],
+        ]
+
+    return Case(
+        name="interleaved_votes",
+        file="cooperation.cu",
+        kernel="interleaved_votes",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=lambda rng: [blank((32, 3), np.uint32), rng.integers(-50, 50, 32).astype(np.int32)],
+        expected=lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+    )
+
+
+def generic_atomics() -> Case:
+    t = np.arange(64)
+
+    def expected(args: list) -> list:
+        out = args[0].copy()
+        out[0] += t[t % 2 == 0].sum()
+        out[1] = max(out[1], 3 * 61)
+        out[2] += 64 - 20
+        out[3] = t[t % 2 == 1].sum() + 10_000 * 3 * 63
+        places = args[3].copy()
+        places[1] = 12  # 7 + 5
+        places[2:] = np.where(t == 7, places[2:], t + 5)
+        tickets = AnyOrder(
+            value=np.append(out[:4], [*range(20), *range(args[0][2], args[0][2] + 44)])
+        )
+        sums, wide = args[1].copy(), args[2].copy()
+        sums[0] += t[t & 4 == 0].sum()
+        wide[0] += t[t & 8 == 0].sum()
+        sums[1], wide[1] = t[t & 4 != 0].sum(), t[t & 8 != 0].sum()
+        return [tickets, sums, wide, places]
+
+    return Case(
+        name="generic_atomics",
+        file="cooperation.cu",
+        kernel="generic_atomics",
+        grid=(1, 1, 1),
+        block=(64, 1, 1),
+        make=lambda rng: [
+            np.append([100, 17, 1000, 0], np.zeros(64)).astype(np.int32),
+            np.array([3, 0], np.float32),
+            np.array([5, 0], np.float64),
+            np.full(2 + 64, 9, np.uint64),
+        ],
+        expected=expected,
+    )
+
+
+def named_barriers() -> Case:
+    def expected(args: list) -> list:
+        t = np.arange(128)
+        late = np.where(t < 64, 0, 128 - 71)
+        return [(3 * (t ^ 63) + np.where(t < 64, 0, 3 * (t - 64)) + 1000 * late).astype(np.int32)]
+
+    return Case(
+        name="named_barriers",
+        file="cooperation.cu",
+        kernel="named_barriers",
+        grid=(2, 1, 1),
+        block=(128, 1, 1),
+        make=lambda rng: [blank(128, np.int32), np.int32(1)],
+        expected=expected,
+    )
+
+
+def lane_lock(blocks: int) -> Case:
+    return Case(
+        name=f"lane_lock_{blocks}",
+        file="cooperation.cu",
+        kernel="lane_lock",
+        grid=(blocks, 1, 1),
+        block=(45, 1, 1),
+        make=lambda rng: [np.zeros(1, np.int32), np.array([100], np.int32)],
+        expected=lambda a: [a[0], a[1] + np.int32(45 * blocks)],
+    )
+
+
+def add_vectors(n: int) -> Case:
+    def expected(args: list) -> list:
+        i = np.arange(n)
+        sums, pairs, old = (x.copy() for x in args[:3])
+        for k in range(4):
+            mine = i[i % 4 == k]
+            sums[k] += [len(mine), 2 * len(mine), 3 * len(mine), mine.sum()]
+        for k in range(2):
+            mine = i[i % 2 == k]
+            pairs[k] += [mine.sum(), len(mine)]
+        old[:n] = old[n:]
+        old[n:] += [1, 2, 3, 4]
+        return [sums, pairs, old]
+
+    grid, block = flat(n, 64)
+    return Case(
+        name=f"add_vectors_{n}",
+        file="atomic_vectors.cu",
+        kernel="add_vectors",
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            small(rng, (4, 4)),
+            small(rng, (2, 2)),
+            small(rng, (2 * n, 4)),
+            np.int32(n),
+        ],
+        expected=expected,
+        minimum_capability=90,
+    )
+
+
+def half_vectors() -> Case:
+    def expected(args: list) -> list:
+        sums, extremes = args[0].copy(), args[1].view(np.float16).copy()
+        x = args[2].view(np.float16).reshape(32, 2)
+        halves = sums[:4].view(np.float16).reshape(4, 2)
+        halves += x.sum(axis=0)
+        # in bfloat16 the upper halves of floats: 32 times (-2, 1), on zeros
+        sums[4:] = 0x4200C280
+        extremes[:2] = np.minimum(extremes[:2], x.min(axis=0))
+        extremes[4:] = np.maximum(extremes[4:].reshape(2, 2), x.max(axis=0)).ravel()
+        return [sums, extremes.view(np.uint32)]
+
+    return Case(
+        name="half_vectors",
+        file="atomic_vectors.cu",
+        kernel="half_vectors",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=lambda rng: [
+            np.append(small(rng, 8, np.float16).view(np.uint32), np.zeros(2, np.uint32)),
+            small(rng, 8, np.float16).view(np.uint32),
+            small(rng, 64, np.float16).view(np.uint32),
+        ],
+        expected=expected,
+        minimum_capability=90,
+    )
+
+
+def swap_quads() -> Case:
+    t = np.arange(32, dtype=np.uint64)
+    known = np.stack([t, t << np.uint64(40)], axis=1)
+
+    def expected(args: list) -> list:
+        written = np.stack([7 * t, ~t], axis=1)
+        stored = (args[2] == known).all(axis=1)
+        replaced = known + np.array([1, 1 << 40], np.uint64)
+        return [
+            np.concatenate([args[1], args[2]]),
+            written,
+            np.where(stored[:, None], replaced, args[2]),
+        ]
+
+    def make(rng: np.random.Generator) -> list:
+        place = known.copy()
+        place[rng.permutation(32)[:16], rng.integers(0, 2, 16)] ^= np.uint64(1 << 50)
+        return [blank((64, 2), np.uint64), words(rng, 64, np.uint64).reshape(32, 2), place]
+
+    return Case(
+        name="swap_quads",
+        file="atomic_vectors.cu",
+        kernel="swap_quads",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        make=make,
+        expected=expected,
+        minimum_capability=90,
+    )
+
+
 CASES = (
     block_sum(1000, 3, 128),
     tree_max(900, 256),
@@ -628,6 +858,14 @@ CASES = (
     last_block_sums(5),
     spin_lock(3),
     half_adds(150),
+    tile_votes(),
+    interleaved_votes(),
+    generic_atomics(),
+    named_barriers(),
+    lane_lock(2),
+    add_vectors(100),
+    half_vectors(),
+    swap_quads(),
 )
 
 COUNTED = (

@@ -364,6 +364,14 @@ def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused() -> None:
         simulate(source % "", grid=1, block=1024, arguments=[x])
 
 
+def test_a_block_that_the_kernel_rules_out_is_refused() -> None:
+    source = "__global__ void __block_size__((64, 2, 1)) k(int *x) { x[0] = blockDim.x; }"
+    x = np.zeros(1, np.int32)
+    with pytest.raises(InputError, match=r"^k: a block of 128×1×1: its __block_size__ is 64×2×1"):
+        simulate(source, grid=1, block=128, arguments=[x])
+    assert simulate(source, grid=1, block=(64, 2), arguments=[x]).outputs[0] == [64]
+
+
 def test_a_kernel_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
         simulate(TWICE, "twise", grid=1, block=1, arguments=[])
@@ -506,6 +514,52 @@ def test_an_opcode_that_is_not_known_is_named_with_its_line() -> None:
         simulate(source, grid=1, block=32, arguments=[np.zeros(32, np.uint32)])
 
 
+@pytest.mark.parametrize("register", ["%envreg1", "%nsmid"])
+def test_a_word_that_only_a_driver_knows_is_refused(register: str) -> None:
+    source = f"""__global__ void k(unsigned *x) {{
+        asm("mov.u32 %0, %{register};" : "=r"(x[0]));
+    }}"""
+    with pytest.raises(
+        UnsupportedError, match=r"c\[0x0\].* \(kernel\.cu, line \d\): .* of the driver"
+    ):
+        simulate(source, grid=1, block=1, arguments=[np.zeros(1, np.uint32)])
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90"])
+def test_sizes_of_shared_memory_are_known(arch: str) -> None:
+    source = """__global__ void k(unsigned *x) {
+        __shared__ float tile[8];
+        tile[threadIdx.x] = threadIdx.x;
+        asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(x[0]));
+        asm("mov.u32 %0, %%total_smem_size;" : "=r"(x[1]));
+        x[2] = tile[threadIdx.x ^ 1];
+    }"""
+    x = np.zeros(3, np.uint32)
+    settings: dict[str, Any] = {"grid": 1, "block": 8, "arguments": [x], "arch": arch}
+    (found,) = simulate(source, **settings, dynamic_shared_bytes=48).outputs
+    assert found[:2].tolist() == [48, 80]
+
+
+def test_clusters_are_refused() -> None:
+    source = "__global__ void __cluster_dims__(2, 3) k(int *x) { x[blockIdx.x] = 1; }"
+    x = np.zeros(6, np.int32)
+    with pytest.raises(UnsupportedError, match=r"k.* runs in clusters of 2×3×1 blocks: .* compile"):
+        simulate(source, grid=(2, 3), block=32, arguments=[x])
+    assert simulate(source.replace("2, 3", "1"), grid=6, block=32, arguments=[x])
+
+
+def test_a_constant_beyond_its_bank_is_refused() -> None:
+    source = """__constant__ int weights[4] = {1, 2, 3, 4};
+    __global__ void k(int *x, int i) { x[0] = weights[%s]; }"""
+    x = np.zeros(1, np.int32)
+    with pytest.raises(
+        UnsupportedError, match=r"line 2\): it reads beyond the 16 bytes of its con"
+    ):
+        simulate(source % "5", grid=1, block=1, arguments=[x, np.int32(0)])
+    with pytest.raises(LaunchError, match="constant read of 4 bytes out of bounds at 0x14: "):
+        simulate(source % "i", grid=1, block=1, arguments=[x, np.int32(5)])
+
+
 # --- what a kernel does wrong -------------------------------------------------------------------
 
 ARCHITECTURES = ("sm_75", "sm_86", "sm_90", "sm_120")
@@ -553,6 +607,13 @@ def test_an_access_out_of_bounds_names_line_block_thread_and_buffer(arch: str) -
 def test_the_distance_to_the_nearest_buffer_is_told(index: str, where: str) -> None:
     said = fault(f"__global__ void k(float *x) {{ x[{index}] = 1; }}", floats(25))
     assert f": {where}" in said
+
+
+@pytest.mark.parametrize("index", [20_000, 2**30, -(2**20), -(2**31)])
+def test_no_index_of_32_bits_reaches_another_buffer(index: int) -> None:
+    source = "__global__ void k(float *a, float *b, float *c, int i) { c[0] = b[i]; }"
+    said = fault(source, floats(2**16), floats(8), floats(2**20), np.int32(index))
+    assert "argument 1 `b`, float32[8] (32 bytes at 0x" in said
 
 
 def test_an_access_across_the_end_is_told() -> None:
@@ -659,6 +720,19 @@ def test_local_memory_has_bounds_too() -> None:
     said = fault(source, floats(64), np.int32(10**6))
     assert said.startswith("k: local read of 4 bytes out of bounds at 0x")
     assert "kernel.cu, line 5: LDL" in said
+
+
+@pytest.mark.parametrize("index", [-1, -2, 8, 9])
+def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index: int) -> None:
+    source = """__global__ void k(int *x, int i) {
+        int v[8];
+        for (int j = 0; j < 8; j++) v[j] = j;
+        v[i] = 1;
+        x[0] = v[(i + 1) & 7];
+    }"""
+    said = fault(source, np.zeros(8, np.int32), np.int32(index))
+    assert said.startswith("k: local write of 4 bytes out of bounds at 0x")
+    assert ": the thread has 32 bytes; block (0, 0, 0), thread (0, 0, 0), kernel.cu, line 4" in said
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
+from hashlib import sha256
 from importlib import machinery
 from pathlib import Path
 
@@ -154,12 +155,27 @@ def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     sizes = (c_uint32 * 6)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    if list(sizes) != [*here, ALLOCATION.itemsize, TOUCH.itemsize]:
+    layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize]
+    if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
         raise UnavailableError(
-            "the simulator's native core was built from other sources: python setup.py build_ext "
-            "--inplace --force, or reinstall gemm-ladder"
+            f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
+            "-e . in a checkout"
         )
     return core
+
+
+def _sources() -> str | None:
+    """The digest of the core's sources, as setup.py takes it; None where they are not here."""
+    files = sorted(Path(__file__).with_name("core").glob("*.[ch]"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
+
+
+def _built_from(core: ctypes.CDLL) -> str:
+    if not hasattr(core, "core_sources"):
+        return ""
+    core.core_sources.restype = c_char_p
+    digest: bytes = core.core_sources()
+    return digest.decode()
 
 
 def _built(flavour: str) -> Path | None:

@@ -57,6 +57,7 @@ class Program:
     local_bytes: int
     registers_per_thread: int
     max_threads: int | None  # of __launch_bounds__
+    required_block: tuple[int, ...] | None  # of __block_size__
     barriers: int
 
 
@@ -102,6 +103,7 @@ def load_program(cubin: Cubin) -> Program:
         local_bytes=kernel.sizes.local_bytes,
         registers_per_thread=kernel.sizes.registers_per_thread,
         max_threads=kernel.max_threads,
+        required_block=kernel.required_block,
         barriers=kernel.barriers,
     )
 

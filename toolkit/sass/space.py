@@ -1,7 +1,7 @@
 """The device's address space: buffers with addresses, and the constant bank of a launch.
 
 Addresses are made up, with what kernels may rely on: buffers are aligned like cudaMalloc's and
-lie apart, so that a step outside one is never a step into another.
+lie so far apart that a step outside one is never a step into another.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ FIRST_VARIABLE = 0x7ED000000000
 FIRST_ADDRESS = 0x7F0000000000
 ALIGNMENT = 512  # of cudaMalloc
 GAP = 1 << 16
+# Beyond what 32 bits of an index of 16-byte elements can step over. The lower bits of addresses, of
+# which caches make their sets, are those of buffers that lie close together.
+FAR = 1 << 36
 
 # Generic addresses of a thread's shared and local memory; 16 MiB each.
 SHARED_WINDOW = 0x7E0000000000
@@ -55,6 +58,31 @@ class BankLayout:
     shared_window: int | None
     local_window: int | None
     constant_window: int
+    dynamic_shared: int | None  # bytes of it
+    reserved_shared: int | None  # bytes that the system takes of each block's
+    descriptor: int | None  # of global memory, which says nothing that matters here
+    grid_id: int
+
+    def known(self) -> frozenset[int]:
+        """The offsets that hold in a launch here what the driver would put there."""
+        lengths = {
+            self.block: 3,
+            self.grid: 3,
+            self.stack_pointer: 1,
+            self.shared_window: 2,
+            self.local_window: 2,
+            self.constant_window: 2,
+            self.dynamic_shared: 1,
+            self.reserved_shared: 1,
+            self.descriptor: 2,
+            self.grid_id: 2,
+        }
+        return frozenset(
+            start + 4 * k
+            for start, words in lengths.items()
+            if start is not None
+            for k in range(words)
+        )
 
 
 # Found in compiled code; the first parameter's place is also in each cubin.
@@ -66,6 +94,10 @@ _BEFORE_100 = BankLayout(
     shared_window=0x18,
     local_window=0x20,
     constant_window=0x50,
+    dynamic_shared=0x2C,
+    reserved_shared=0x114,
+    descriptor=0x118,
+    grid_id=0x30,
 )
 _SM_90 = BankLayout(
     parameters=0x210,
@@ -75,6 +107,10 @@ _SM_90 = BankLayout(
     shared_window=0x18,
     local_window=0x20,
     constant_window=0xD0,
+    dynamic_shared=0x2C,
+    reserved_shared=0x114,
+    descriptor=0x208,
+    grid_id=0x30,
 )
 _SINCE_100 = BankLayout(
     parameters=0x380,
@@ -84,6 +120,10 @@ _SINCE_100 = BankLayout(
     shared_window=None,
     local_window=0x2F8,
     constant_window=0x120,
+    dynamic_shared=None,
+    reserved_shared=0x16C,
+    descriptor=0x358,
+    grid_id=0x140,
 )
 
 
@@ -101,7 +141,7 @@ def place(
     buffers = []
     for name, data, writable in named:
         buffers.append(Buffer(name=name, address=first, data=data, writable=writable))
-        first += -(-(data.nbytes + GAP) // ALIGNMENT) * ALIGNMENT
+        first += -(-(data.nbytes + GAP) // ALIGNMENT) * ALIGNMENT + FAR
     return buffers
 
 
@@ -166,6 +206,7 @@ def launch_bank(
     parameter_base: int,
     geometry: Geometry,
     stack_bytes: int,
+    reserved_shared_bytes: int,
 ) -> NDArray[np.uint8]:
     """Constant bank 0 of a launch: the driver's words, then the parameters."""
     layout = bank_layout(architecture)
@@ -179,6 +220,12 @@ def launch_bank(
     put(layout.block, *geometry.block)
     put(layout.grid, *geometry.grid)
     put(layout.stack_pointer, stack_bytes)
+    for offset, value in (
+        (layout.dynamic_shared, geometry.dynamic_shared_bytes),
+        (layout.reserved_shared, reserved_shared_bytes),
+    ):
+        if offset is not None:
+            put(offset, value)
     for offset, window in (
         (layout.shared_window, SHARED_WINDOW),
         (layout.local_window, LOCAL_WINDOW),

@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
+from toolkit.sass.instruction import RZ, Constant
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
-from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
 from toolkit.sass.program import Linked, Program, link, load_program
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,
     Buffer,
+    bank_layout,
     launch_bank,
     pack_parameters,
     place,
@@ -30,7 +32,9 @@ from toolkit.sass.space import (
 CONSTANT_BANK = 3  # of `__constant__` variables
 RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
 LOCAL_ALIGNMENT = 16
-STACK_BYTES = 1024  # cudaLimitStackSize: calls and recursion beyond the frame that is known
+# cudaLimitStackSize: what calls may take beyond the frame that is known, by recursion or through
+# pointers. Without calls nothing lies below the frame, so that no array can reach below its first.
+STACK_BYTES = 1024
 
 # Opcodes whose effect depends on what other blocks did before: such blocks run in order.
 _ORDERED = {"ATOM", "ATOMG", "RED", "REDG"}
@@ -66,6 +70,7 @@ def translate(cubin: Cubin) -> Translated:
             return _translated[key]
     program = load_program(cubin)
     linked = link(program, _addresses(program))
+    _check_constants(program)
     translated = Translated(
         cubin=cubin,
         program=program,
@@ -100,6 +105,7 @@ def bind(
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
     packed = pack_parameters(kernel, program.parameters, arguments, addresses)
     local = _stack_bytes(program) if _uses_stack(program) else 0
+    reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
     banks[0] = launch_bank(
         translated.linked.constant_banks.get(0, b""),
         packed,
@@ -107,8 +113,8 @@ def bind(
         parameter_base=program.parameter_base,
         geometry=geometry,
         stack_bytes=local,
+        reserved_shared_bytes=reserved,
     )
-    reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
     bound = Bound(
         lowered=translated.lowered,
         architecture=program.architecture,
@@ -121,6 +127,29 @@ def bind(
         in_order=any(i.opcode in _ORDERED for i in program.instructions),
     )
     return bound, tuple(copies.values())
+
+
+def _check_constants(program: Program) -> None:
+    """Raise UnsupportedError where code reads a constant of which nothing is known."""
+    known = bank_layout(program.architecture).known()
+    for instruction in program.instructions:
+        for operand in instruction.operands:
+            if not isinstance(operand, Constant) or operand.bank_register is not None:
+                continue
+            if operand.bank and operand.bank not in program.constant_banks:
+                refuse(instruction, f"the cubin has no constant bank {operand.bank}")
+            if operand.base is not None and operand.base.index != RZ:
+                continue  # the core checks it when it runs
+            of_driver = not operand.bank and operand.offset < program.parameter_base
+            if of_driver and operand.offset not in known:
+                refuse(
+                    instruction,
+                    "the simulator does not know this word of the driver (of a cooperative launch "
+                    "or a cluster, or a special register)",
+                )
+            bank = program.constant_banks.get(operand.bank, b"")
+            if operand.bank and operand.offset >= len(bank):
+                refuse(instruction, f"it reads beyond the {len(bank):,} bytes of its constant bank")
 
 
 def _addresses(program: Program) -> dict[str, int]:
@@ -166,4 +195,6 @@ def _uses_stack(program: Program) -> bool:
 
 def _stack_bytes(program: Program) -> int:
     """What a thread has of local memory: its stack begins at the end of it, aligned."""
-    return -(-(program.local_bytes + STACK_BYTES) // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT
+    calls = any(i.opcode == "CALL" for i in program.instructions)
+    wanted = program.local_bytes + (STACK_BYTES if calls else 0)
+    return -(-wanted // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.errors import LaunchError
+from analysis.errors import LaunchError, UnsupportedError
 from toolkit.sass.core import COUNT
 from toolkit.sass.probe import FULL, State, probe
 from toolkit.sass.space import place
@@ -223,3 +223,86 @@ def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text: str) -> Non
     after, counts = ran(program, state)
     assert (after.r[2] == 3).all()
     assert counts["threads"][4] == 16
+
+
+@pytest.mark.parametrize("modifier", ["", ".EXCLUSIVE", ".COLLECTIVE"])
+def test_lanes_wait_for_those_of_their_own_mask(modifier: str) -> None:
+    """Odd lanes come late; tiles of 8 must be whole behind the WARPSYNC."""
+    state = with_odd_lanes_in_p0()
+    state.r[4] = 0xFF << (LANES & 24)
+    target = ", 0x30" if modifier == ".COLLECTIVE" else ""
+    text = f"""@P0 BRA 0x20
+        MOV R1, 0x1
+        WARPSYNC{modifier} R4{target}
+        VOTE.ANY R2, PT, PT
+        MOV R3, 0x3"""
+    after, _ = ran(text, state)
+    mask = state.r[4]
+    assert ((after.r[2] & mask) == mask).all()
+    if modifier:
+        assert (after.r[2] == mask).all()
+
+
+def test_lanes_of_different_masks_that_are_all_here_stay_together() -> None:
+    state = State()
+    state.r[4] = 0xFF << (LANES & 24)
+    _, counts = ran("WARPSYNC R4; NOP", state)
+    assert counts["executed"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("guard", "whole"), [("P1", False), ("!P1", False), ("PT", True)])
+def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard: str, whole: bool) -> None:
+    state = State()
+    state.p[1] = 0x0F0F0F0F
+    after, counts = ran(f"@{guard} BRA.DIV ~URZ, 0x20; MOV R1, 0x1; MOV R2, 0x1", state)
+    assert (after.r[1] == whole).all()  # all lanes jump, or none
+    assert (after.r[2] == 1).all()
+    assert not counts["divergent"].any()
+
+
+def test_the_uniform_value_says_which_lanes_differ_from_it() -> None:
+    state = State()
+    state.r[4] = np.where(LANES < 5, 7, LANES)
+    after, _ = ran("R2UR P1, UR2, R4", state)
+    assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011111)
+
+
+def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for() -> None:
+    data = np.zeros(2, dtype=np.uint32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = State()
+    state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
+    state.r[4] = 1
+    # who got the lock waits at the BSYNC for those that spin
+    spin_lock = """BSSY B0, 0x40
+        YIELD
+        ATOMG.E.CAS.STRONG.GPU PT, R5, [R2.64], RZ, R4
+        ISETP.NE.AND P0, PT, R5, RZ, PT
+        @P0 BRA 0x10
+        BSYNC B0
+        ATOMG.E.ADD.STRONG.GPU PT, RZ, [R2.64+0x4], R4
+        ATOMG.E.EXCH.STRONG.GPU PT, RZ, [R2.64], RZ"""
+    probe(spin_lock, state, architecture=100, buffers=[buffer])
+    assert data.tolist() == [0, 32]
+
+
+@pytest.mark.parametrize(("threads", "stops"), [(64, True), (32, False), (0, False)])
+def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(
+    threads: int, stops: bool
+) -> None:
+    state = State()
+    state.r[4] = 3 | threads << 16
+    if stops:
+        with pytest.raises(LaunchError):
+            probe("BAR.SYNC R4, R4", state, architecture=80)
+    else:
+        probe("BAR.SYNC R4, R4", state, architecture=80)
+    with pytest.raises(UnsupportedError, match="BAR"):
+        probe("BAR.SYNC R4, R5", state, architecture=80)
+
+
+def test_a_reduction_at_a_barrier_whose_number_is_in_a_register() -> None:
+    state = with_odd_lanes_in_p0()
+    state.r[4] = 5
+    after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", state)
+    assert (after.r[6] == 16).all()

@@ -312,6 +312,87 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
     assert (after.p[0], after.p[1]) == (0x55555555, 0xAAAAAAAA)
 
 
+@pytest.mark.parametrize("text", ["ATOM.E.ADD.STRONG.GPU PT, R6, {}", "RED.E.ADD.STRONG.GPU {}"])
+def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text: str) -> None:
+    data = np.zeros(1, dtype=np.uint32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, np.where(LANES % 2, SHARED_WINDOW, buffer.address))
+    state.r[4] = 3
+    program = f"STS [RZ], RZ\n{text.format('[R2.64]')}, R4\nLDS R8, [RZ]"
+    after = probe(program, state, architecture=80, buffers=[buffer], shared_bytes=64)
+    assert data[0] == 16 * 3
+    assert (after.r[8] == 16 * 3).all()
+
+
+def test_a_generic_atomic_on_local_memory_stops() -> None:
+    state = with_pair(State(), 2, np.full(32, LOCAL_WINDOW))
+    text = "ATOM.E.ADD.STRONG.GPU PT, R6, [R2.64], R4"
+    with pytest.raises(LaunchError):
+        probe(text, state, architecture=80, local_bytes=64)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("MIN", [-4.0, -0.0, 2.0, 1.0]),
+        ("MAX", [1.0, 0.0, 3.0, 1.0]),
+        ("ADD", [-3.0, 0.0, 5.0, np.nan]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
+    """One lane; of a number and a NaN the number, and -0 is below +0."""
+
+    def words(numbers: list[float]) -> NDArray[np.uint32]:
+        if kind == "F16":
+            return np.array(numbers, np.float16).view(np.uint32)
+        return (
+            (np.array(numbers, np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
+        )
+
+    data = words([1.0, -0.0, 3.0, np.nan])
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, np.full(32, buffer.address))
+    state.r[4:6] = words([-4.0, 0.0, 2.0, 1.0])[:, None]
+    text = f"REDG.E.{what}.{kind}x4.RN.STRONG.GPU [R2.64], R4"
+    probe(text, state, architecture=90, buffers=[buffer], lanes=1)
+    got = data.view(np.uint16)
+    wanted = words(expected).view(np.uint16)
+    is_nan = [bool(np.isnan(x)) for x in expected]
+    assert [
+        (a & 0x7FFF) > 0x7C00 if nan else a == b
+        for a, b, nan in zip(got, wanted, is_nan, strict=True)
+    ] == [True] * 4
+
+
+def test_vectors_of_floats_give_their_old_values() -> None:
+    data = np.arange(128, dtype=np.float32)
+    (buffer,) = place([("data", data.view(np.uint8), True)])
+    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    state.r[4:8] = np.array([1, 2, 3, 4], np.float32).view(np.uint32)[:, None]
+    text = "ATOMG.E.ADD.F32x4.FTZ.RN.STRONG.GPU PT, R8, [R2.64], R4"
+    counts = np.zeros(2, dtype=COUNT)
+    after = probe(text, state, architecture=90, buffers=[buffer], counts=counts)
+    assert after.r[8:12].T.copy().view(np.float32).ravel().tolist() == list(range(128))
+    assert data.tolist() == [x + 1 + x % 4 for x in range(128)]
+    assert (counts["requests"][0], counts["sectors"][0]) == (1, 16)  # 512 B / 32 B
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("REDG.E.MIN.F32.STRONG.GPU [R2.64], R4", "REDG"),
+        ("REDG.E.XOR.F16x2.STRONG.GPU [R2.64], R4", "REDG"),
+        ("ATOMG.E.ADD.128.STRONG.GPU PT, R8, [R2.64], R4", "ATOMG"),
+        ("STG.E.U16 [R2.64], R4.H1", "STG"),
+        ("STG.E [R2.64], -R4", "STG"),
+    ],
+)
+def test_forms_that_no_compiler_was_seen_to_emit_are_refused(text: str, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=name):
+        probe(text, State(), architecture=90)
+
+
 # Asynchronous copies.
 
 
@@ -329,17 +410,34 @@ def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false() ->
     assert counts["sectors"][0] == 8  # 16 lanes of 16 bytes
 
 
-def test_a_partial_copy_takes_its_length_from_the_address() -> None:
+@pytest.mark.parametrize(("modifier", "width"), [("", 4), (".64", 8), (".128", 16)])
+def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(
+    modifier: str, width: int
+) -> None:
+    # compilers add (width - bytes to copy) to the address
     buffer = filled()
-    state = with_pair(State(), 2, buffer.address + LANES * 16 + LANES % 16)
-    state.r[4] = LANES * 16
-    text = "LDGSTS.E.BYPASS.128.ZFILL [R4], [R2.64], PT\nLDS.128 R8, [R4]"
+    state = with_pair(State(), 2, buffer.address + LANES * width + LANES % width)
+    state.r[4] = LANES * width
+    text = f"LDGSTS.E{modifier}.ZFILL [R4], [R2.64], PT\nLDS{modifier} R8, [R4]"
     after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512)
     for lane in range(32):
-        length = lane % 16 or 16
-        row = after.r[8:12, lane].tobytes()
-        assert row[:length] == buffer.data[lane * 16 : lane * 16 + length].tobytes()
+        length = width - lane % width
+        row = after.r[8 : 8 + width // 4, lane].tobytes()
+        start = lane * width
+        assert row[:length] == buffer.data[start : start + length].tobytes()
         assert not any(row[length:])
+
+
+def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it() -> None:
+    buffer = filled(20)
+    text = "LDGSTS.E.128.ZFILL [R4], [R2.64], PT\nLDS R8, [R4]"
+    state = with_pair(State(), 2, np.full(32, buffer.address + 16 + 12))
+    options = {"architecture": 80, "buffers": [buffer], "shared_bytes": 16}
+    after = probe(text, state, **options)  # type: ignore[arg-type]
+    assert after.r[8, 0] == buffer.data[16:].view(np.uint32)[0]
+    beyond = with_pair(State(), 2, np.full(32, buffer.address + 16 + 11))
+    with pytest.raises(LaunchError):
+        probe(text, beyond, **options)  # type: ignore[arg-type]
 
 
 # What is refused.

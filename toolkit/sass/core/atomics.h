@@ -5,13 +5,14 @@
 #include "core.h"
 #include "memory.h"
 
-/* Ins.aux of ATOMIC: what is done, and to which type. */
+/* Ins.aux of ATOMIC: what is done, and to which type. Ins.width may hold several values of it. */
 enum {
     ATOMIC_ADD = 0, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_INC,
     ATOMIC_DEC, ATOMIC_EXCH, ATOMIC_CAS, ATOMIC_CAST
 };
 enum {
-    TYPE_U32 = 0, TYPE_S32, TYPE_U64, TYPE_S64, TYPE_F32, TYPE_F64, TYPE_F16X2, TYPE_BF16X2
+    TYPE_U32 = 0, TYPE_S32, TYPE_U64, TYPE_S64, TYPE_F32, TYPE_F64, TYPE_F16X2, TYPE_BF16X2,
+    TYPE_B128
 };
 enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16, ATOMIC_SPIN_RESULT = 1 << 17 };
 
@@ -56,6 +57,22 @@ static u32 add_bfloats(u32 x, u32 y) {
            to_bfloat(as_float(x & 0xffff0000u) + as_float(y & 0xffff0000u)) << 16;
 }
 
+static float bfloat_to_float(u16 h) { return as_float((u32)h << 16); }
+
+/* The larger of two 16-bit numbers: of a number and a NaN the number, +0 above -0. */
+static u16 larger(u16 x, u16 y, float (*number)(u16), int smaller) {
+    const float a = number(x), b = number(y);
+    if (a != a || b != b) return a == a ? x : b == b ? y : 0x7fff;
+    const int first = a != b ? a > b : !(x >> 15);
+    return first != smaller ? x : y;
+}
+
+static u32 extreme_pair(u32 type, u32 x, u32 y, int smaller) {
+    float (*number)(u16) = type == TYPE_F16X2 ? half_to_float : bfloat_to_float;
+    return larger((u16)x, (u16)y, number, smaller) |
+           (u32)larger((u16)(x >> 16), (u16)(y >> 16), number, smaller) << 16;
+}
+
 /* The value that replaces `old`; `x` is the operand (compared with in CAS), `y` the new value. */
 static u64 combined(u32 what, u32 type, int ftz, u64 old, u64 x, u64 y) {
     switch (what) {
@@ -71,10 +88,14 @@ static u64 combined(u32 what, u32 type, int ftz, u64 old, u64 x, u64 y) {
         default: return old + x;
         }
     case ATOMIC_MIN:
+        if (type == TYPE_F16X2 || type == TYPE_BF16X2)
+            return extreme_pair(type, (u32)old, (u32)x, 1);
         if (type == TYPE_S32) return (i32)x < (i32)old ? x : old;
         if (type == TYPE_S64) return (i64)x < (i64)old ? x : old;
         return x < old ? x : old;
     case ATOMIC_MAX:
+        if (type == TYPE_F16X2 || type == TYPE_BF16X2)
+            return extreme_pair(type, (u32)old, (u32)x, 0);
         if (type == TYPE_S32) return (i32)x > (i32)old ? x : old;
         if (type == TYPE_S64) return (i64)x > (i64)old ? x : old;
         return x > old ? x : old;
@@ -88,12 +109,27 @@ static u64 combined(u32 what, u32 type, int ftz, u64 old, u64 x, u64 y) {
     }
 }
 
+/* A lane's value of one or two words, from word k of its registers on. */
+static u64 value_at(const u32 *x, u32 k, int l, u32 words) {
+    return words == 2 ? (u64)x[(k + 1) * LANES + l] << 32 | x[k * LANES + l] : x[k * LANES + l];
+}
+
+/* EXCH and CAS of 16 bytes. */
+static void exchange_128(u32 what, u8 *at, int l, const u32 *x, const u32 *y, u32 *d) {
+    u32 old[4], operand[4], new[4];
+    memcpy(old, at, sizeof old);
+    for (int k = 0; k < 4; k++) operand[k] = x[k * LANES + l];
+    for (int k = 0; k < 4; k++) new[k] = what == ATOMIC_CAS ? y[k * LANES + l] : operand[k];
+    if (what != ATOMIC_CAS || !memcmp(old, operand, sizeof old)) memcpy(at, new, sizeof new);
+    for (int k = 0; k < 4; k++) d[k * LANES + l] = old[k];
+}
+
 static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
     u8 *at[LANES];
     const u32 what = i->aux & 0xff, type = i->aux >> ATOMIC_TYPE_SHIFT & 0xff;
     const u32 *x = vector(w, i->s[2]), *y = vector(w, i->s[3]);
     u32 *d = vector(w, i->d[0]);
-    const int wide = i->width == 8;
+    const u32 words = type == TYPE_U64 || type == TYPE_S64 || type == TYPE_F64 ? 2 : 1;
     u32 stored = 0;
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
@@ -104,45 +140,60 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
-        u64 old = 0;
-        memcpy(&old, at[l], i->width);
-        const u64 operand = wide ? (u64)x[LANES + l] << 32 | x[l] : x[l];
-        const u64 other = wide ? (u64)y[LANES + l] << 32 | y[l] : y[l];
-        const u64 new = combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
-        memcpy(at[l], &new, i->width);
-        if (what == ATOMIC_CAST) { /* the answer is whether it was stored */
-            stored |= (u32)(old == operand) << l;
-            old = old == operand;
+        if (type == TYPE_B128) {
+            exchange_128(what, at[l], l, x, y, d);
+            continue;
         }
-        d[l] = (u32)old;
-        if (wide) d[LANES + l] = (u32)(old >> 32);
+        for (u32 k = 0; k < i->width / WORD; k += words) {
+            u64 old = 0;
+            memcpy(&old, at[l] + k * WORD, words * WORD);
+            const u64 operand = value_at(x, k, l, words), other = value_at(y, k, l, words);
+            const u64 new = combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
+            memcpy(at[l] + k * WORD, &new, words * WORD);
+            if (what == ATOMIC_CAST) { /* the answer is whether it was stored */
+                stored |= (u32)(old == operand) << l;
+                old = old == operand;
+            }
+            d[k * LANES + l] = (u32)old;
+            if (words == 2) d[(k + 1) * LANES + l] = (u32)(old >> 32);
+        }
     }
     if (what == ATOMIC_CAST) set_predicate(w, i->pd[0], stored, m);
 }
 
-/* A generic atomic leaves shared memory to the code behind it: its predicate says where it worked.
- */
+/* A generic atomic whose predicate is read leaves shared and local memory to the code behind it: the
+ * predicate says where it worked. One without works on shared memory too. */
+static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
+    const u64 window = 1ull << 24, shared_window = c->launch->shared_window;
+    u32 in_shared, in_local;
+    LANE_BITS(in_shared, a[l] - shared_window < window);
+    LANE_BITS(in_local, a[l] - c->launch->local_window < window);
+    const u32 part[2] = {m & ~in_shared & ~in_local, m & in_shared};
+    if (i->pd[0] == PREDICATE_DISCARD && m & in_local) {
+        stop(c, UNIMPLEMENTED);
+        blame(c, w, m & in_local);
+        return;
+    }
+    set_predicate(w, i->pd[0], part[0], m);
+    for (int k = 0; k < (i->pd[0] == PREDICATE_DISCARD ? 2 : 1); k++) {
+        u64 b[LANES];
+        if (!part[k] || c->fault.kind) continue;
+        const u64 first = a[__builtin_ctz(part[k])], start = k ? shared_window : 0;
+        for (int l = 0; l < LANES; l++) b[l] = (part[k] >> l & 1 ? a[l] : first) - start;
+        atomic_space(c, w, i, part[k], k ? SPACE_SHARED : SPACE_GLOBAL, b);
+    }
+}
+
 static void op_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 space = i->flags >> SPACE_SHIFT & 7;
-    const u64 window = 1ull << 24;
     u64 a[LANES];
-    u32 elsewhere = 0;
     addresses(w, i, m, a);
     if (space == SPACE_GENERIC) {
-        u32 in_local;
-        LANE_BITS(elsewhere, a[l] - c->launch->shared_window < window);
-        LANE_BITS(in_local, a[l] - c->launch->local_window < window);
-        elsewhere = (elsewhere | in_local) & m;
-        set_predicate(w, i->pd[0], ~elsewhere, m);
-        m &= ~elsewhere;
-        if (!m) return;
-        const u64 first = a[__builtin_ctz(m)];
-        for (int l = 0; l < LANES; l++)
-            if (!(m >> l & 1)) a[l] = first;
-    } else if ((i->aux & 0xff) != ATOMIC_CAST) {
-        set_predicate(w, i->pd[0], FULL, m);
+        generic_atomic(c, w, i, m, a);
+        return;
     }
-    atomic_space(c, w, i, m, space == SPACE_GENERIC ? SPACE_GLOBAL : space, a);
+    if ((i->aux & 0xff) != ATOMIC_CAST) set_predicate(w, i->pd[0], FULL, m);
+    atomic_space(c, w, i, m, space, a);
 }
 
 /* QSPC: whether a generic address is in the space aux. */
@@ -158,7 +209,23 @@ static void op_IN_SPACE(Worker *c, Warp *w, const Ins *i, u32 m) {
     set_predicate(w, i->pd[0], inside_it, m);
 }
 
-enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes count */
+enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes are zeros */
+
+/* Where the bytes of partial copies are: only those that are read must be in a buffer. */
+static int resolve_partial(Worker *c, Warp *w, const Ins *i, const u64 *from, const u32 *bytes,
+                           u32 m, u8 **origin) {
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        const Allocation *one = allocation_of(c, from[l], from[l] + bytes[l]);
+        if (!one) {
+            memory_fault(c, w, i, OUT_OF_BOUNDS, SPACE_GLOBAL, l, from[l], 0);
+            c->fault.width = bytes[l];
+            return 0;
+        }
+        origin[l] = one->host + (from[l] - one->base);
+    }
+    return 1;
+}
 
 /* LDGSTS: from global memory (s[2] a pair, s[3] uniform pair, imm) to shared (s[0], s[1], aux).
  * Lanes whose predicate ps[0] is false get zeros. */
@@ -182,10 +249,13 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
             const u32 part = (u32)from[l] & (i->width - 1);
             bytes[l] = i->width;
             if (!(i->flags & COPY_PARTIAL)) continue;
-            if (part) bytes[l] = part;
+            bytes[l] -= part;
             from[l] -= part;
         }
-        if (!resolve(c, w, &global, from, reading, SPACE_GLOBAL, 0, origin)) return;
+        if (!(i->flags & COPY_PARTIAL)
+                ? !resolve(c, w, &global, from, reading, SPACE_GLOBAL, 0, origin)
+                : !resolve_partial(c, w, &global, from, bytes, reading, origin))
+            return;
         count_copy(c, &global, from, reading);
         if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
     }

@@ -100,6 +100,36 @@ static void join(Worker *c, Warp *w, u32 state, int left) {
     }
 }
 
+enum { BSYNC_FIRM = 1 };
+enum { WARPSYNC_APART = 1 };
+
+/* Let lanes go that wait at a BSYNC for lanes that do nothing but spin and YIELD: compilers lay out
+ * spin locks such that the owner waits for those that want the lock (sm_100 and later), and say with
+ * .RECONVERGENT where lanes must come together. Some slices pass first, in which another warp may
+ * end the spinning. */
+enum { PATIENCE = 2 };
+
+static void give_way(Worker *c, Warp *w) {
+    for (u32 first = 0; first < w->groups; first++) {
+        const Group leader = w->group[first];
+        u32 come = 0;
+        if (leader.state != AT_BSYNC || leader.firm) continue;
+        for (u32 k = 0; k < w->groups; k++)
+            if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
+        const u32 missing = leader.wait & w->alive & ~come;
+        if (!missing || missing & ~w->yielded) continue;
+        if (++w->stuck <= PATIENCE) return;
+        w->stuck = 0;
+        for (int l = 0; l < LANES; l++)
+            if (missing >> l & 1) w->b[leader.barrier][l] &= ~come;
+        for (u32 k = 0; k < w->groups; k++)
+            if (waits_with(&w->group[k], &leader)) w->group[k].wait = come;
+        join(c, w, AT_BSYNC, 1);
+        return;
+    }
+    w->stuck = 0;
+}
+
 /* The current group waits until the lanes of `lanes` that live wait likewise. */
 static void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     Group *g = current(w);
@@ -187,8 +217,8 @@ static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* BAR: lanes arrive at a barrier of the block. s[0] its number, s[1] how many threads it waits
- * for (0: all that live). */
-enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2 };
+ * for (0: all that live); BARRIER_PACKED: s[0] is both, the threads from bit 16 on. */
+enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2, BARRIER_PACKED = 4 };
 
 static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
@@ -197,7 +227,8 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 votes = predicate(w, i->ps[0]) & m;
     /* lanes that were never born fill up the block's last warp */
     const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
-    const u32 count = lane_value(w, i, 1, m);
+    const u32 count = i->flags & BARRIER_PACKED ? lane_value(w, i, 0, m) >> 16 & 0xfff
+                                                : lane_value(w, i, 1, m);
     if (!barrier->arrived) {
         barrier->red_and = 1;
         barrier->red_or = barrier->red_popc = 0;
@@ -205,6 +236,7 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     barrier->expected = count;
     barrier->arrived += (u32)__builtin_popcount(m) + (count ? unborn : 0);
     if (i->flags & BARRIER_REDUCE) {
+        w->reduced = number;
         barrier->red_and &= votes == m;
         barrier->red_or |= votes != 0;
         barrier->red_popc += (u32)__builtin_popcount(votes);

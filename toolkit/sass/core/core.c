@@ -51,14 +51,14 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 others = g->mask & ~m;
     switch (i->op) {
     case OP_BRANCH: go(c, w, m & predicate(w, i->ps[0]), i->imm); return;
-    case OP_BRANCH_IF_SPLIT: { /* taken unless the lanes of s[0] that live are all here */
+    case OP_BRANCH_IF_SPLIT: { /* all jump unless those of s[0] that live are here, guards true */
         const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
-        go(c, w, (wanted & ~g->mask) ? m : 0, i->imm);
+        go(c, w, wanted & ~m ? g->mask : 0, i->imm);
         return;
     }
     case OP_BRANCH_IF_WHOLE: {
         const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
-        go(c, w, (wanted & ~g->mask) ? 0 : m, i->imm);
+        go(c, w, wanted & ~m ? 0 : g->mask, i->imm);
         return;
     }
     case OP_BRANCH_INDIRECT:
@@ -94,16 +94,29 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         /* lanes that came together may take part in different barriers of this number */
         const u32 alike = lanes_like_first(w->b[i->aux], m);
         if (alike != m) split(w, m & ~alike, c->pc);
+        g->firm = i->flags & BSYNC_FIRM;
         wait_for(c, w, w->b[i->aux][__builtin_ctz(alike)], AT_BSYNC, i->aux);
         return;
     }
-    case OP_WARPSYNC:
+    case OP_WARPSYNC: {
         if (!m) break;
         if (others) split(w, others, g->pc + 1);
-        wait_for(c, w, lane_value(w, i, 0, m), AT_WARPSYNC, 0);
+        u32 room[LANES], united = 0, wanted = m;
+        const u32 *masks = source(w, i, 0, room), alike = lanes_like_first(masks, m);
+        for (int l = 0; l < LANES; l++) united |= m >> l & 1 ? masks[l] : 0;
+        if (alike == m) wanted = united;
+        /* lanes with masks of their own wait apart, unless all whom any of them wants are here */
+        else if (i->flags & WARPSYNC_APART || united & w->alive & ~m) {
+            split(w, m & ~alike, c->pc);
+            last_put_aside(w)->again = 1;
+            wanted = masks[__builtin_ctz(alike)];
+        }
+        wait_for(c, w, wanted, AT_WARPSYNC, 0);
         return;
+    }
     case OP_YIELD:
         g->pc++;
+        w->yielded |= g->mask;
         rotate(w);
         return;
     case OP_BARRIER:
@@ -125,6 +138,7 @@ enum { SLICE = 1 << 14 };
 static void run_warp(Worker *c, Warp *w) {
     const Launch *launch = c->launch;
     i64 left = SLICE;
+    w->yielded = 0;
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
@@ -134,6 +148,7 @@ static void run_warp(Worker *c, Warp *w) {
             c->budget -= SLICE;
             if (launch->cancel) stop(c, CANCELLED);
             if (c->budget < 0) stop(c, LIMIT);
+            give_way(c, w);
             rotate(w);
             return;
         }
@@ -209,6 +224,7 @@ static void start_warp(Worker *c, u32 index) {
     w->groups = 1;
     w->current = 0;
     w->steps = 0;
+    w->stuck = 0;
     w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
     memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
     memset(w->p, 0, sizeof w->p);
@@ -279,6 +295,13 @@ EXPORT void core_free_worker(Worker *c) {
     free_trace(c->trace);
     free(c);
 }
+
+#ifndef CORE_SOURCES
+#define CORE_SOURCES ""
+#endif
+
+/* The SHA-256 of the sources that this was built from, by name. */
+EXPORT const char *core_sources(void) { return CORE_SOURCES; }
 
 /* A worker for `launch`, NULL where there is not enough memory. */
 EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {

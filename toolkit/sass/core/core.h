@@ -141,6 +141,7 @@ typedef struct {
     u32 order; /* of those put aside, the last one first */
     u32 fresh; /* put aside, and nothing executed since */
     u32 again; /* executes its instruction once more */
+    u32 firm;  /* AT_BSYNC: waits whatever the others do */
 } Group;
 
 typedef struct {
@@ -152,10 +153,13 @@ typedef struct {
     u32 groups, current;
     u32 pushes; /* groups put aside so far */
     u32 born, alive;
+    u32 yielded; /* lanes that executed YIELD in this slice */
+    u32 stuck;   /* slices that ended with lanes waiting for such ones */
     u32 index;           /* in the block */
     u32 async_pending;
     u32 steps;           /* instructions executed so far */
     u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
+    u32 reduced;         /* the barrier of the last BAR.RED */
     u8 *local;           /* [LANES][local_bytes] */
 } Warp;
 

@@ -136,11 +136,15 @@ static void op_REDUX(Worker *c, Warp *w, const Ins *i, u32 m) {
     write_alike(w, i, m, x);
 }
 
-/* R2UR: the value of the first active lane; the compiler uses it where they are all alike. */
+/* R2UR: the value of the first active lane, and pd[0] where a lane's differs from it. */
 static void op_R2UR(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
     SOURCE(a, 0);
-    write_alike(w, i, m, a[__builtin_ctz(m)]);
+    const u32 value = a[__builtin_ctz(m)];
+    u32 differs;
+    LANE_BITS(differs, a[l] != value);
+    write_alike(w, i, m, value);
+    set_predicate(w, i->pd[0], differs, m);
 }
 
 /* Special registers, by aux. */
@@ -227,7 +231,7 @@ enum { RESULT_POPC = 0, RESULT_OR, RESULT_AND };
 
 static void op_BARRIER_RESULT(Worker *c, Warp *w, const Ins *i, u32 m) {
     (void)c;
-    const u32 all = w->barrier_result[i->aux];
+    const u32 all = w->barrier_result[i->aux < CTA_BARRIERS ? i->aux : w->reduced];
     const u32 result = i->flags == RESULT_POPC ? all & 0xffff
                        : i->flags == RESULT_OR ? all >> 16 & 1 : all >> 17 & 1;
     DESTINATION(d, 0);

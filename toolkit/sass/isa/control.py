@@ -14,7 +14,8 @@ from toolkit.sass.instruction import (
 from toolkit.sass.isa.integer import is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
-ARRIVE, REDUCE = 1, 2  # BARRIER_* of control.h
+ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
+BSYNC_FIRM, WARPSYNC_APART = 1, 1  # of control.h
 # SYSTEM_* of control.h: what stands for the addresses of functions that are no code of a kernel.
 SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
 RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it
@@ -101,7 +102,8 @@ def bssy(i: Instruction, to: Lowering) -> None:
 
 @opcode("BSYNC", modifiers="RELIABLE RECONVERGENT")
 def bsync(i: Instruction, to: Lowering) -> None:
-    to.emit("BSYNC", aux=barrier_index(i.operands[0]))
+    firm = {"RELIABLE", "RECONVERGENT"} & set(i.modifiers)
+    to.emit("BSYNC", aux=barrier_index(i.operands[0]), flags=BSYNC_FIRM if firm else 0)
 
 
 @opcode("BREAK", modifiers="RELIABLE RECONVERGENT")
@@ -120,11 +122,15 @@ def barrier_index(operand: Operand) -> int:
 
 @opcode("WARPSYNC", modifiers="ALL COLLECTIVE EXCLUSIVE")
 def warpsync(i: Instruction, to: Lowering) -> None:
-    """A mask of lanes, none for all of them; .COLLECTIVE also names where they go on."""
+    """A mask of lanes, none for all of them; .COLLECTIVE also names where they go on.
+
+    Where lanes name different masks, .EXCLUSIVE and .COLLECTIVE run those of each mask apart.
+    """
+    apart = {"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)
     if "ALL" in i.modifiers or not i.operands:
         to.emit("WARPSYNC", s=[to.word(0xFFFFFFFF)])
     else:
-        to.emit("WARPSYNC", s=[to.u32(i.operands[0])])
+        to.emit("WARPSYNC", s=[to.u32(i.operands[0])], flags=WARPSYNC_APART if apart else 0)
 
 
 @opcode("YIELD")
@@ -136,10 +142,14 @@ def yield_(i: Instruction, to: Lowering) -> None:
 
 @opcode("BAR", modifiers="SYNC ARV RED POPC AND OR DEFER_BLOCKING")
 def bar(i: Instruction, to: Lowering) -> None:
-    """barrier [, threads] [, predicate that is reduced]"""
+    """barrier [, threads] [, predicate that is reduced]; two registers are one that holds both"""
     numbers = [x for x in i.operands if not is_predicate(x)]
     predicates = [to.predicate(x) for x in i.operands if is_predicate(x)]
     flags = (ARRIVE if "ARV" in i.modifiers else 0) | (REDUCE if "RED" in i.modifiers else 0)
+    if len(numbers) == 2 and all(isinstance(x, Register) for x in numbers):
+        if numbers[0] != numbers[1]:
+            to.refuse_operand(numbers[1], "the barrier's register again")
+        flags |= PACKED
     to.emit("BARRIER", s=[to.u32(x) for x in numbers], ps=predicates, flags=flags)
 
 

@@ -14,7 +14,10 @@ ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED, SIGNED_DATA = 1, 2, 4, 8
 SPACE_SHIFT, SCALE_SHIFT = 8, 12
 GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
 
-WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+WIDTHS = (
+    {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "U64": 8, "S64": 8, "F64": 8, "128": 16}
+    | {"F32x2": 8, "F16x4": 8, "BF16x4": 8, "F32x4": 16, "F16x8": 16, "BF16x8": 16}  # of atomics
+)
 # What says where a value may be cached or how it is ordered does not change it.
 CACHING = (
     "E CONSTANT STRONG WEAK SYS GPU CTA SM EF EL EU LU NA MMIO PRIVATE CI GPU VC CV "
@@ -94,7 +97,7 @@ ATOMICS = {
         ("ADD", "MIN", "MAX", "AND", "OR", "XOR", "INC", "DEC", "EXCH", "CAS", "CAST")
     )
 }
-U32, S32, U64, S64, F32, F64, F16X2, BF16X2 = range(8)
+U32, S32, U64, S64, F32, F64, F16X2, BF16X2, B128 = range(9)
 ATOMIC_TYPES = {
     "U32": U32,
     "S32": S32,
@@ -106,7 +109,17 @@ ATOMIC_TYPES = {
     "F16x2": F16X2,
     "BF16x2": BF16X2,
     "BF16_V2": BF16X2,
+    "128": B128,
+    # several values that lie side by side, each of them atomic
+    "F32x2": F32,
+    "F32x4": F32,
+    "F16x4": F16X2,
+    "F16x8": F16X2,
+    "BF16x4": BF16X2,
+    "BF16x8": BF16X2,
 }
+# what is done to them: all that the compiler was seen to emit
+OF_HALVES, OF_128 = {"ADD", "MIN", "MAX"}, {"EXCH", "CAS"}
 TYPE_SHIFT, ATOMIC_FTZ = 8, 1 << 16  # of atomics.h
 ATOMIC_MODIFIERS = f"{CACHING} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)} FTZ RN SPIN"
 
@@ -163,7 +176,13 @@ def atomic(
     kind = next((ATOMIC_TYPES[name] for name in i.modifiers if name in ATOMIC_TYPES), U32)
     if "64" in i.modifiers and "S64" in i.modifiers:
         kind = S64
+    if (kind in (F16X2, BF16X2) and what not in OF_HALVES) or (kind == B128 and what not in OF_128):
+        return
+    if kind in (F32, F64) and what != "ADD":
+        return
     flags, offset, sources = addressing(i, to, address, space)
+    for operand in data:
+        check_whole(to, operand)
     values = [Source(to.slot(x)) for x in data if isinstance(x, Register)]
     if constant is not None:
         values = [Source(to.word(constant))]
@@ -172,7 +191,7 @@ def atomic(
         d=[to.out(d)] if d is not None else [],
         pd=[to.predicate_out(predicate)] if predicate is not None else [],
         s=[*sources, *values],
-        width=8 if kind in (U64, S64, F64) else 4,
+        width=width(i),
         flags=flags,
         imm=offset,
         aux=ATOMICS[what] | kind << TYPE_SHIFT | (ATOMIC_FTZ if "FTZ" in i.modifiers else 0),
@@ -206,8 +225,8 @@ COPY_PARTIAL = 1 << 17  # of atomics.h
 def ldgsts(i: Instruction, to: Lowering) -> None:
     """shared address, global address [, predicate: false copies zeros]
 
-    With .ZFILL the low bits of the global address say how many bytes are copied, 0 for all; the
-    rest becomes zero.
+    With .ZFILL the low bits of the global address say how many bytes at the end are not read but
+    become zeros.
     """
     shared, source, *predicates = i.operands
     flags, shared_offset, shared_sources = addressing(i, to, shared, SHARED)
@@ -225,6 +244,7 @@ def ldgsts(i: Instruction, to: Lowering) -> None:
 
 def load(i: Instruction, to: Lowering, space: int) -> None:
     d, address = i.operands[0], i.operands[-1]
+    check_whole(to, d)
     flags, offset, sources = addressing(i, to, address, space)
     flags |= SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
     to.emit("LOAD", d=[to.out(d)], s=sources, width=width(i), flags=flags, imm=offset)
@@ -233,9 +253,18 @@ def load(i: Instruction, to: Lowering, space: int) -> None:
 def store(i: Instruction, to: Lowering, space: int) -> None:
     address, data = i.operands
     flags, offset, sources = addressing(i, to, address, space)
+    check_whole(to, data)
     assert isinstance(data, Register)
     data_slot = Source(to.slot(data))
     to.emit("STORE", s=[*sources, data_slot], width=width(i), flags=flags, imm=offset)
+
+
+def check_whole(to: Lowering, operand: Operand) -> None:
+    """Refuse data that is anything but a register as it is."""
+    match operand:
+        case Register(negate=False, absolute=False, invert=False, suffix=()):
+            return
+    to.refuse_operand(operand, "a whole register")
 
 
 def width(i: Instruction) -> int:

@@ -11,6 +11,7 @@ from toolkit.sass.isa.registry import Lowering, opcode
 TO_UNIFORM = 1 << 16
 MATCH_ALL, MATCH_64 = 1, 2
 BARRIER_CLEAR = 1
+BARRIER_OF_WARP = 16  # the one that the warp reduced at last
 
 SHUFFLES = {name: value for value, name in enumerate(("IDX", "UP", "DOWN", "BFLY"))}
 VOTES = {name: value for value, name in enumerate(("ALL", "ANY", "EQ"))}
@@ -134,9 +135,17 @@ def redux(i: Instruction, to: Lowering) -> None:
 
 @on_words("R2UR")
 def r2ur(i: Instruction, to: Lowering) -> None:
-    match i.operands:
+    """[predicate out: the lanes whose value is another,] d, a"""
+    differs = [x for x in i.operands[:1] if is_predicate(x)]
+    match i.operands[len(differs) :]:
         case [d, a] if to_uniform(d):
-            to.emit("R2UR", d=[to.out(d)], s=[to.u32(a)], flags=TO_UNIFORM)
+            to.emit(
+                "R2UR",
+                d=[to.out(d)],
+                pd=[to.predicate_out(p) for p in differs],
+                s=[to.u32(a)],
+                flags=TO_UNIFORM,
+            )
 
 
 @opcode("S2R", "S2UR")
@@ -209,5 +218,7 @@ def last_reduction(i: Instruction, to: Lowering) -> tuple[int, str] | None:
             match earlier.operands[0]:
                 case Immediate(integer=barrier) if kinds:
                     return barrier, kinds[0]
+                case Register() if kinds:
+                    return BARRIER_OF_WARP, kinds[0]
             return None
     return None
