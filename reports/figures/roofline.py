@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
@@ -79,11 +80,11 @@ def _span(records: tuple[Record, ...], device: Device) -> tuple[float, float]:
 
 
 def _roofs(device: Device, span: tuple[float, float]) -> Iterator[dict[str, object]]:
-    all_roofs = model.roofline(device)
-    levels = [level for level in all_roofs.levels if level.name in _LEVELS]
-    for level in levels:
-        yield from roofs.level(_LEVELS[level.name], level, all_roofs, span)
-    yield from roofs.lids(all_roofs, span)
+    of_device = model.roofline(device)
+    drawn = tuple(level for level in of_device.levels if level.name in _LEVELS)
+    for level in drawn:
+        yield from roofs.level(_LEVELS[level.name], level, of_device, span)
+    yield from roofs.lids(replace(of_device, levels=drawn), span)
 
 
 def _cublas(

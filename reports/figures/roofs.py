@@ -88,7 +88,7 @@ def _roof(
         "y": y,
         "text": [name if place == label_at else "" for place in range(len(x))],
         "textposition": "top left",
-        "textfont": {"color": colour, "size": 11},
+        "textfont": {"color": style.INK, "size": 11},
         "line": {"color": colour, "width": 1.5, "dash": _DASHES[grade]},
         "name": f"{name} {value} ({grade})",
         "hoverinfo": "text",
