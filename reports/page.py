@@ -17,8 +17,10 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import ladder, style, text
-from reports.figures import accesses, parity, patterns, performance, roofline, samples
+from reports.figures import accesses, hierarchy, parity, patterns, performance, roofline, samples
 from reports.headline import Answer, answer, standing
+from reports.hierarchy import launches
+from reports.hierarchy import table as hierarchy_table
 from reports.machine_code import MachineCode, machine_code
 from reports.scorecard import Scorecard, scorecard
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
@@ -75,6 +77,7 @@ class Chapter:
     answer: Answer
     table: Table
     ceilings: Table
+    levels: Table
     samplings: tuple[Table, ...]
     machine_code: MachineCode | None
     scorecard: Scorecard | None
@@ -124,12 +127,14 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
         ceilings=ceilings_table(profile, shape),
+        levels=hierarchy_table(launches(profile, shape, recorded)),
         samplings=tuple(_samplings(profile, shape, recorded)),
         machine_code=machine_code(profile, shape),
         scorecard=scorecard(profile, shape, recorded=recorded),
         parity=_drawing(parity, parity.figure(profile, shape, recorded=recorded)),
         drawings={
             "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
+            "hierarchy": _drawing(hierarchy, hierarchy.figure(profile, shape, recorded=recorded)),
             "accesses": _drawing(accesses, accesses.figure(profile, shape)),
             "patterns": _drawing(patterns, patterns.figure(profile, shape)),
             "performance": _drawing(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.result import Profile, Record
+from analysis.roofline import LevelName
 
 # Readable on white and on near-black. The page replaces it by the text colour of its scheme.
 INK = "#76797c"
@@ -42,6 +43,14 @@ SYMBOLS = (
     "cross",
 )
 FILLS = {"measured": "", "recorded": "-dot", "attainable": "-open-dot", "uncached": "-open"}
+
+# By memory level, of the same set: apart from each other in lightness too
+LEVEL_COLOURS: dict[LevelName, str] = {
+    "shared": "#cc79a7",
+    "L1": "#e69f00",
+    "L2": "#009e73",
+    "DRAM": "#0072b2",
+}
 
 GLOBAL_COLOUR, SHARED_COLOUR = "#4a6fa5", "#a9bcd6"
 

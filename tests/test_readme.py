@@ -83,13 +83,13 @@ def test_tables_are_those_of_the_recorded_run() -> None:
 
 
 def test_recorded_runs_are_readable_and_right() -> None:
-    paths = sorted((ROOT / "toolkit" / "recorded").glob("*.json"))
+    paths = sorted((ROOT / "toolkit" / "recorded").glob("*.json.xz"))
     assert paths
     for path in paths:
         run = load(path)
         assert run.executor == "gpu"
         assert run.status == "complete"
-        assert run.device.key == path.stem
+        assert path.name == f"{run.device.key}.json.xz"
         assert run.environment.commit
         assert all(record.status in ("ok", "skipped") for record in run.records)
         for record in run.records:

@@ -310,7 +310,7 @@ def simulate(
 
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
-    record: Annotated[Path, typer.Argument(help="A profile.json.")],
+    record: Annotated[Path, typer.Argument(help="A profile.json, or one that xz compressed.")],
     html: Html = Path("profile.html"),
     recorded: Annotated[
         Path | None, typer.Option(help="A measured profile.json to show beside it.")

@@ -22,6 +22,7 @@ from analysis.result import Measured, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import text
 from reports.headline import answer, standing
+from reports.hierarchy import grades, launches, summary
 from reports.ladder import measurement, records_at, shapes, twin
 from reports.scorecard import scorecard
 from reports.table import Cell
@@ -99,7 +100,20 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
                 out.print(line, soft_wrap=True)
         for line in _riddles(records):
             out.print(line, soft_wrap=True)
+        _print_levels(profile, shape, recorded)
         _print_scorecard(profile, shape, recorded)
+
+
+def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+    """The intensity of every variant at each memory level, where traffic below L1 is known."""
+    found = [
+        one
+        for one in launches(profile, shape, recorded)
+        if any(one.pair("L2")) or any(one.pair("DRAM"))
+    ]
+    if found:
+        title = f"FLOP per byte at each level, {grades(found)}, {text.shape(shape)}"
+        out.print(rich_table(summary(found), title=title))
 
 
 def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:

@@ -1,8 +1,12 @@
-"""profile.json: written whole or not at all, and checked field by field when it is read."""
+"""profile.json: written whole or not at all, and checked field by field when it is read.
+
+A file that xz compressed is read as well: recorded runs are shipped so.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import os
 import re
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 # Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
 _LARGEST_INTEGER = 2**128
+_XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
+_LARGEST_TEXT_BYTES = 2**30  # a thousand times a whole ladder's; a few KB can unpack to more
 
 
 def save(profile: Profile, path: str | Path) -> None:
@@ -46,8 +52,13 @@ def dumps(profile: Profile, *, where: str = "the profile cannot be written") -> 
     return text
 
 
+def compressed(profile: Profile) -> bytes:
+    """A profile as `dumps` writes it, compressed by xz; raises as `dumps`."""
+    return lzma.compress(dumps(profile).encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
 def load(path: str | Path) -> Profile:
-    """The profile that a file holds.
+    """The profile that a file holds, as it is or compressed by xz.
 
     Raises RecordError for a file that is absent, damaged, foreign or from a newer version.
     """
@@ -110,7 +121,7 @@ def _temporary_beside(target: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return _unpacked(path.read_bytes(), str(path)).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise RecordError(f"{path}: there is no such file") from error
     except IsADirectoryError as error:
@@ -119,6 +130,21 @@ def _read(path: Path) -> str:
         raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is no JSON") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise RecordError(f"{path}: it cannot be read: {_one_line(error)}") from error
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    if not data.startswith(_XZ_MAGIC):
+        return data
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    try:
+        text = unpacker.decompress(data, max_length=_LARGEST_TEXT_BYTES)
+    except lzma.LZMAError as error:
+        raise RecordError(f"{where}: it cannot be unpacked: {_one_line(error)}") from error
+    if not unpacker.eof and not unpacker.needs_input:
+        raise RecordError(f"{where}: it unpacks to more than any profile has")
+    if not unpacker.eof or unpacker.unused_data:
+        raise RecordError(f"{where}: its compressed data is cut short, or goes on after its end")
+    return text
 
 
 def _parse(text: str, where: str) -> Profile:

@@ -71,6 +71,9 @@ def _bar(
     hatch: str,
 ) -> dict[str, object]:
     looks = style.looks(profile)
+    colours = [looks[record.label].colour for record in records]
+    # Plotly complains of "overlay" where bars have colours of their own
+    pattern = {"fillmode": "replace", "bgcolor": colours, "fgcolor": "#1b1f24", "size": 5}
     spread = [_spread(one) for one in measured]
     return {
         "type": "bar",
@@ -88,9 +91,9 @@ def _bar(
             "width": 5,
         },
         "marker": {
-            "color": [looks[record.label].colour for record in records],
+            "color": colours,
             "line": {"color": style.INK, "width": 0.5},
-            "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#1b1f24", "size": 5},
+            "pattern": pattern | {"shape": hatch},
         },
         "showlegend": False,  # its swatch would have one rung's colour
         "hoverinfo": "text",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
@@ -12,6 +13,7 @@ from analysis.devices import Device
 from analysis.problem import Gemm
 from analysis.result import Measured, Profile, Record, Theory
 from reports import ladder, style, text
+from reports.figures import roofs
 
 TITLE = "Roofline"
 READING = (
@@ -28,8 +30,6 @@ READING = (
 SPREAD, WIDEST_GROUP = 1.12, 1.5
 
 _LEVELS = {"L1": "L1/shared", "L2": "L2", "DRAM": "DRAM"}  # shared and L1: one data path
-_DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
-_POINTS = 24  # along a roof, for the pointer to find
 
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
@@ -80,85 +80,11 @@ def _span(records: tuple[Record, ...], device: Device) -> tuple[float, float]:
 
 
 def _roofs(device: Device, span: tuple[float, float]) -> Iterator[dict[str, object]]:
-    roofs = model.roofline(device)
-    levels = [level for level in roofs.levels if level.name in _LEVELS]
-    for level in levels:
-        yield from _level(level, roofs, span)
-    start = min(_ridges(device, levels))
-    for rate, grade in (
-        (roofs.flop_per_s, "nominal"),
-        (roofs.measured_flop_per_s, "measured"),
-    ):
-        if rate:
-            yield _flat("FP32", rate, start, span, grade)
-
-
-def _level(
-    level: model.Level, roofs: model.Roofline, span: tuple[float, float]
-) -> Iterator[dict[str, object]]:
-    """The roofs of one memory level; the nominal one carries the name, if there is one."""
-    name, peak = _LEVELS[level.name], roofs.flop_per_s
-    if level.bytes_per_s:
-        yield _slope(name, level.bytes_per_s, peak, span, "nominal")
-    if level.measured_bytes_per_s:
-        peak = roofs.measured_flop_per_s or peak
-        roof = _slope(name, level.measured_bytes_per_s, peak, span, "measured")
-        yield roof | {"mode": "lines"} if level.bytes_per_s else roof
-
-
-def _ridges(device: Device, levels: list[model.Level]) -> Iterator[float]:
-    for level in levels:
-        bandwidth = level.bytes_per_s or level.measured_bytes_per_s
-        if bandwidth:
-            yield model.ridge_point(device.fp32_flop_per_s, bandwidth)
-
-
-def _slope(
-    name: str, bandwidth: float, peak: float, span: tuple[float, float], grade: str
-) -> dict[str, object]:
-    """A bandwidth's roof, up to its ridge point."""
-    ridge = model.ridge_point(peak, bandwidth)
-    x = _steps(span[0], max(ridge, span[0] * 1.01))
-    y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
-    # the name stands left of the leftmost rung, which is at 5 times the span's start
-    label_at = sum(intensity < 4 * span[0] for intensity in x) - 1
-    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at=label_at, grade=grade)
-
-
-def _flat(
-    name: str, rate: float, start: float, span: tuple[float, float], grade: str
-) -> dict[str, object]:
-    """A roof of compute, named at its right end."""
-    x = _steps(max(start, span[0]), span[1])
-    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), label_at=len(x) - 1, grade=grade)
-    return roof if grade == "nominal" else roof | {"mode": "lines"}
-
-
-def _steps(low: float, high: float) -> list[float]:
-    return [low * (high / low) ** (step / _POINTS) for step in range(_POINTS + 1)]
-
-
-def _roof(
-    name: str, value: str, x: list[float], y: list[float], *, label_at: int, grade: str
-) -> dict[str, object]:
-    """A line with its name at one of its points; the dash tells the grade."""
-    return {
-        "type": "scatter",
-        "mode": "lines+text",
-        "x": x,
-        "y": y,
-        "text": [name if place == label_at else "" for place in range(len(x))],
-        "textposition": "top left",
-        "textfont": {"color": style.INK, "size": 11},
-        "line": {"color": style.INK, "width": 1.5, "dash": _DASHES[grade]},
-        "name": f"{name} {value} ({grade})",
-        "hoverinfo": "text",
-        "hovertext": [
-            style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
-            for at, rate in zip(x, y, strict=True)
-        ],
-        "showlegend": False,
-    }
+    of_device = model.roofline(device)
+    drawn = tuple(level for level in of_device.levels if level.name in _LEVELS)
+    for level in drawn:
+        yield from roofs.level(_LEVELS[level.name], level, of_device, span)
+    yield from roofs.lids(replace(of_device, levels=drawn), span)
 
 
 def _cublas(
@@ -168,7 +94,7 @@ def _cublas(
         measured = ladder.cublas_at(run, shape) if run else None
         if measured:
             line = {"color": style.INK, "width": 1.5, "dash": dash}
-            roof = _flat("cuBLAS", measured.flop_per_s, span[0], span, grade)
+            roof = roofs.flat("cuBLAS", measured.flop_per_s, span[0], span, grade)
             yield roof | {"line": line, "showlegend": True}
 
 
@@ -264,11 +190,6 @@ def _keys(
         name = style.plain(ladder.recorded_label(recorded))
         yield style.key(name, "circle" + style.FILLS["recorded"])
     yield style.key("uncached bound (theory)", "circle" + style.FILLS["uncached"])
-    yield _line_key("nominal roof", "solid")
+    yield roofs.line_key("nominal roof", "solid")
     if profile.device.measured:
-        yield _line_key("measured roof", "dash")
-
-
-def _line_key(name: str, dash: str) -> dict[str, object]:
-    line = {"color": style.INK, "width": 1.5, "dash": dash}
-    return style.key(name, "circle", mode="lines", line=line)
+        yield roofs.line_key("measured roof", "dash")

@@ -90,7 +90,7 @@ def test_every_figure_is_drawn_offline(
     browser: Any, two_shapes: Path, width: int, scheme: str
 ) -> None:
     visit = Visit(browser, two_shapes, width=width, scheme=scheme)
-    assert visit.count(".plot") == 5
+    assert visit.count(".plot") == 6
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
     assert visit.overflow() == 0  # tables scroll in their boxes
@@ -114,7 +114,7 @@ def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> N
     visit.page.select_option("#shape", label="2048 × 2048 × 2048")
     visit.wait()
     assert visit.count("[data-shape='0']") == 0
-    assert visit.count("[data-shape='1'] .plot") == 5
+    assert visit.count("[data-shape='1'] .plot") == 6
     widths = visit.page.evaluate(
         "[...document.querySelectorAll('[data-shape=\"1\"] .plot')]"
         ".map(p => [p.clientWidth, p.querySelector('.main-svg').clientWidth])"
@@ -186,6 +186,55 @@ def test_a_scorecard_fits_its_window_with_everything_open(
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert visit.count(f"{section} table") == 1 + 6
     assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_memory_levels_fit_their_window_beside_a_recorded_run(
+    browser: Any, in_simulation: Profile, in_counters: Profile, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_simulation, recorded=in_counters), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    section = "section[aria-labelledby=hierarchy-0]"
+    assert visit.count(f"{section} table") == 0
+    visit.page.locator(f"{section} summary").click()
+    assert visit.count(f"{section} table") == 1
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_the_legend_hides_a_level_and_a_variant(
+    browser: Any, in_counters: Profile, tmp_path: Path
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_counters), encoding="utf-8")
+    visit = Visit(browser, file, width=1000, scheme="light")
+    plot = "document.querySelector('section[aria-labelledby=hierarchy-0] .plot')"
+    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).length"
+    roof = f"{plot}.data.find(t => t.name.startsWith('shared/L1 ')).visible"
+
+    def click(name: str) -> None:
+        legend = visit.page.locator("section[aria-labelledby=hierarchy-0] .legend .traces")
+        legend.filter(has=visit.page.get_by_text(name, exact=True)).locator("rect").click()
+
+    # six rungs at four levels, two of which have no shared memory
+    assert visit.page.evaluate(shown) == 22
+    click("shared memory")
+    visit.until(f"{shown} === 18")
+    assert visit.page.evaluate(roof) is not False  # it is L1's too
+    click("tiled")
+    visit.until(f"{shown} === 15")
+    click("L1")
+    visit.until(f"{roof} === false && {shown} === 10")
+    for name in ("L1", "shared memory", "tiled"):
+        click(name)
+    visit.until(f"{shown} === 22 && {roof} !== false")
+    click("predicted")  # explains a symbol, and hides nothing
+    visit.page.wait_for_timeout(600)
+    assert visit.page.evaluate(shown) == 22
     assert visit.complaints == []
     visit.page.close()
 

@@ -16,8 +16,8 @@ from analysis.errors import InputError
 from analysis.result import Profile
 from reports import render
 
-FIGURES = {"Roofline", "Accesses per element of C", "Access patterns of a warp",
-           "Performance of the ladder", "Samples"}  # fmt: skip
+FIGURES = {"Roofline", "Hierarchical roofline", "Accesses per element of C",
+           "Access patterns of a warp", "Performance of the ladder", "Samples"}  # fmt: skip
 EVIL = "</script><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
 LIMIT_BYTES = 6_000_000  # plotly.js alone has 4.8 million
 
@@ -88,7 +88,7 @@ def evil(build: SimpleNamespace, on_gpu: Profile) -> Profile:
 def test_sections_come_in_order(on_gpu: Profile) -> None:
     headings = Page(render(on_gpu)).texts_of("h2")
     assert headings == [
-        "Answer", "The ladder", "Roofline", "Accesses per element of C",
+        "Answer", "The ladder", "Roofline", "Hierarchical roofline", "Accesses per element of C",
         "Access patterns of a warp", "Performance of the ladder", "Samples", "Device record",
         "Environment", "How each number was obtained", "How to reproduce",
     ]  # fmt: skip
@@ -132,6 +132,15 @@ def test_theory_has_no_samples_and_says_why(in_theory: Profile) -> None:
     page = Page(render(in_theory))
     assert len(page.json) == len(FIGURES) - 1
     assert "Nothing was measured at this shape." in page.texts_of("p")
+
+
+def test_memory_levels_have_a_table_too(in_counters: Profile) -> None:
+    page = Page(render(in_counters))
+    assert "Bytes, FLOP per byte and roof of every variant at every level" in page.texts_of(
+        "summary"
+    )
+    assert "Memory levels" in page.values("aria-label")
+    assert "68.72 FLOP/B" in page.texts_of("td")
 
 
 def test_figures_have_no_second_title(on_gpu: Profile) -> None:

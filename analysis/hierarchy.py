@@ -1,0 +1,183 @@
+"""The hierarchical roofline: bytes that a launch moves at each memory level, and the roof of each.
+
+FLOP per byte differ from level to level, and each level has a roof of its own; the lowest bounds
+the launch. What counts as a byte moved is what the level's bandwidth is a bandwidth of:
+
+- shared  wavefronts of loads and stores, 128 bytes each: the width of the data path, whatever
+          the lanes make of it. A bank conflict costs a wavefront more; a broadcast hands lanes
+          more bytes than pass.
+- L1      32-byte sectors of global and local loads and stores. L1 and shared memory are one data
+          path since Volta, with a roof each here: the bound that counts both is the load/store
+          unit's, among the ceilings of `analysis.theory`.
+- L2      sectors that SMs read, and those written. What crosses between the partitions of L2 is
+          left out of reads, for an SM does not wait for it twice and a reached bandwidth is one
+          that SMs saw; of writes it is a part, because no counter tells it apart.
+- DRAM    bytes read and written.
+
+Source: Yang, Kurth, Williams, "Hierarchical Roofline analysis for GPUs: Accelerating performance
+optimization for the NERSC-9 Perlmutter system", Concurrency and Computation 32(20), 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Literal
+
+from analysis.agreement import closed_forms
+from analysis.coalescing import SECTOR_BYTES, WAVEFRONT_BYTES
+from analysis.devices import Device
+from analysis.metrics import SHARED_WAVEFRONTS
+from analysis.result import Record
+from analysis.roofline import Level, LevelName, roofline
+
+Grade = Literal["theory", "simulated", "measured"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """What moves at a level: the counters whose sum it is, and the bytes that each count is."""
+
+    counters: tuple[str, ...]
+    bytes_per_count: int
+
+
+_CACHED = ("global_op_ld", "global_op_st", "local_op_ld", "local_op_st")
+
+MOVEMENTS: Mapping[LevelName, Movement] = MappingProxyType(
+    {
+        "shared": Movement(counters=SHARED_WAVEFRONTS, bytes_per_count=WAVEFRONT_BYTES),
+        "L1": Movement(
+            counters=tuple(f"l1tex__t_sectors_pipe_lsu_mem_{one}.sum" for one in _CACHED),
+            bytes_per_count=SECTOR_BYTES,
+        ),
+        "L2": Movement(
+            counters=("lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_op_write.sum"),
+            bytes_per_count=SECTOR_BYTES,
+        ),
+        "DRAM": Movement(
+            counters=("dram__bytes_read.sum", "dram__bytes_write.sum"), bytes_per_count=1
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelBound:
+    """What a launch moves at one level, and how many FLOP/s that allows.
+
+    `flop_per_byte` is None where nothing moves: such a level bounds nothing. `nominal_flop_per_s`
+    and `reached_flop_per_s` are the level's roofs at that intensity, below the lid of FP32 or
+    above it; None where no such bandwidth is known.
+    """
+
+    level: LevelName
+    moved_bytes: int
+    flop_per_byte: float | None
+    nominal_flop_per_s: float | None
+    reached_flop_per_s: float | None
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """The nominal roof or, where there is none, the reached one."""
+        return self.nominal_flop_per_s or self.reached_flop_per_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hierarchy:
+    """A launch at every level that one grade of number counted, the one nearest the SM first.
+
+    `attainable_flop_per_s` is the least of the levels' roofs and of the ceilings of theory (FP32
+    where there are none), and `limiter` whose it is. Roofs of what each SM has for itself are
+    those of the SMs that get a block.
+    """
+
+    grade: Grade
+    levels: tuple[LevelBound, ...]
+    attainable_flop_per_s: float
+    limiter: str
+
+    @property
+    def limiting_level(self) -> LevelName | None:
+        """The level of the lowest roof, None where no roof is known."""
+        roofs = _roofs(self.levels)
+        return min(roofs, key=itemgetter(0))[1] if roofs else None
+
+    def level(self, name: LevelName) -> LevelBound | None:
+        """One level, None where it was not counted."""
+        return next((one for one in self.levels if one.level == name), None)
+
+
+def predicted_hierarchy(record: Record, device: Device) -> Hierarchy | None:
+    """By what was simulated or, where nothing was, by closed forms: L1 and shared memory alone."""
+    if record.simulated:
+        return _hierarchy(record, device, record.simulated.counters, "simulated")
+    if record.theory:
+        return _hierarchy(record, device, closed_forms(record.theory), "theory")
+    return None
+
+
+def measured_hierarchy(record: Record, device: Device) -> Hierarchy | None:
+    """By what the hardware counted, None where it counted none of it."""
+    if record.counted is None:
+        return None
+    return _hierarchy(record, device, record.counted.counters, "measured")
+
+
+def moved_bytes(counters: Mapping[str, int]) -> dict[LevelName, int]:
+    """The bytes at every level of which counters tell; a level that lacks one is left out.
+
+    Local memory is taken as unused where it was not counted: closed forms have none.
+    """
+    found: dict[LevelName, int] = {}
+    for level, movement in MOVEMENTS.items():
+        counts = [counters.get(n, 0 if "_local_" in n else None) for n in movement.counters]
+        known = [count for count in counts if count is not None]
+        if len(known) == len(counts):
+            found[level] = movement.bytes_per_count * sum(known)
+    return found
+
+
+def _hierarchy(
+    record: Record, device: Device, counters: Mapping[str, int], grade: Grade
+) -> Hierarchy | None:
+    busy = record.theory.busy_sms / device.sm_count if record.theory else 1.0
+    roofs = {level.name: level for level in roofline(device).levels}
+    levels = tuple(
+        _bound(record.shape.flop, level, moved, roofs.get(level), busy)
+        for level, moved in moved_bytes(counters).items()
+    )
+    if not levels:
+        return None
+    limits = [_of_theory(record, device), *_roofs(levels)]
+    rate, limiter = min(limits, key=itemgetter(0))
+    return Hierarchy(grade=grade, levels=levels, attainable_flop_per_s=rate, limiter=limiter)
+
+
+def _of_theory(record: Record, device: Device) -> tuple[float, str]:
+    """The roof that closed forms know; without any, the device's FP32 rate."""
+    theory = record.theory
+    if theory is None:
+        return device.fp32_flop_per_s, "FP32"
+    return theory.attainable_flop_per_s, theory.limiter
+
+
+def _roofs(levels: tuple[LevelBound, ...]) -> list[tuple[float, LevelName]]:
+    return [(one.flop_per_s, one.level) for one in levels if one.flop_per_s is not None]
+
+
+def _bound(flop: int, name: LevelName, moved: int, roof: Level | None, busy: float) -> LevelBound:
+    share = busy if name in ("shared", "L1") else 1.0  # each SM has these for itself
+
+    def at(bandwidth: float | None) -> float | None:
+        return share * bandwidth * flop / moved if bandwidth and moved else None
+
+    return LevelBound(
+        level=name,
+        moved_bytes=moved,
+        flop_per_byte=flop / moved if moved else None,
+        nominal_flop_per_s=at(roof.bytes_per_s if roof else None),
+        reached_flop_per_s=at(roof.measured_bytes_per_s if roof else None),
+    )

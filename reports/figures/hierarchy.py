@@ -1,0 +1,224 @@
+"""The hierarchical roofline: every variant at its intensity at each memory level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from analysis import roofline as model
+from analysis.hierarchy import LevelBound
+from analysis.problem import Gemm
+from analysis.result import Profile
+from analysis.roofline import LevelName
+from reports import hierarchy, ladder, style, text
+from reports.figures import roofs
+from reports.hierarchy import LEVELS, Launch
+
+TITLE = "Hierarchical roofline"
+READING = (
+    "Each variant stands once per memory level, at the FLOP per byte that really move there: read "
+    "a point against the roof of its own colour. The farther right of its roof, the less that "
+    "level matters; where a point touches its roof, that level is the limit. Open symbols are "
+    "predicted (traffic by simulation, the rate attainable under all roofs), filled ones are "
+    "measured or recorded, and the line between the two is the gap: sideways in traffic, upwards "
+    "in rate. Names in the legend hide a variant or a level."
+)
+
+_NAMES = {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Point:
+    """Where a launch stands at a level, by which grade (a fill), and what the pointer says."""
+
+    fill: str
+    flop_per_byte: float
+    flop_per_s: float
+    about: str
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Roofs of the profile's device and a pair of points per variant and level, log-log.
+
+    Traces carry in `meta` the names that they `need` to be shown; keys of the legend the name
+    that they `toggle`.
+    """
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    found = hierarchy.launches(profile, shape, recorded)
+    points = {
+        (launch.label, level): own
+        for launch in found
+        for level in LEVELS
+        if (own := tuple(_points(launch, level)))
+    }
+    if not points:
+        return style.empty(
+            title, "No traffic is known at this shape: profile with simulation or --counters."
+        )
+    looks = style.looks(profile)
+    return go.Figure(
+        data=[
+            *_roofs(profile, points),
+            *(_trace(looks[label].symbol, label, level, o) for (label, level), o in points.items()),
+            *_keys(profile, points, recorded),
+        ],
+        layout=style.layout(
+            title,
+            height=680,
+            xaxis=style.axis(
+                "FLOP per byte, per level",
+                type="log",
+                dtick=1,
+                tickformat=",",
+            ),
+            yaxis=style.rate_axis(type="log", dtick=1),
+        ),
+    )
+
+
+def _points(launch: Launch, level: LevelName) -> Iterator[_Point]:
+    """The predicted point of a launch at a level, and the measured one."""
+    predicted, counted = launch.pair(level)
+    if launch.predicted and predicted:
+        by = launch.predicted
+        rate = _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", "attainable")
+        yield from _point(launch, predicted, by.grade, rate)
+    reached = _reached(launch)
+    if reached and counted:
+        yield from _point(launch, counted, launch.counted_grade, reached)
+    elif reached and predicted and launch.predicted:
+        yield from _point(launch, predicted, launch.predicted.grade, reached)
+
+
+class _Rate(NamedTuple):
+    flop_per_s: float
+    meaning: str
+    fill: str
+
+
+def _reached(launch: Launch) -> _Rate | None:
+    """The measured rate or, of what was counted and not timed, the attainable one."""
+    if launch.rate_flop_per_s:
+        return _Rate(launch.rate_flop_per_s, launch.rate_grade, _fill(launch.rate_grade))
+    if launch.counted:
+        by = launch.counted
+        meaning = f"not timed: attainable, limited by {by.limiter}"
+        return _Rate(by.attainable_flop_per_s, meaning, _fill(launch.counted_grade))
+    return None
+
+
+def _fill(grade: str) -> str:
+    return "measured" if grade == "measured" else "recorded"
+
+
+def _point(launch: Launch, bound: LevelBound, traffic: str, rate: _Rate) -> Iterator[_Point]:
+    """A point, unless nothing moves at the level: it has no place then."""
+    if bound.flop_per_byte is None:
+        return
+    both = bound.nominal_flop_per_s and bound.reached_flop_per_s
+    about = style.hover(
+        f"{launch.label}, {_NAMES[bound.level]}",
+        f"{text.flop_per_s(rate.flop_per_s)} ({rate.meaning})",
+        f"{text.flop_per_byte(bound.flop_per_byte)}: {text.size(bound.moved_bytes)} ({traffic})",
+        f"roof here: {_roof(bound)}",
+        f"by the reached bandwidth: {text.flop_per_s(bound.reached_flop_per_s)}" if both else "",
+        f"{text.percent(rate.flop_per_s / bound.flop_per_s)} of the roof"
+        if bound.flop_per_s
+        else "",
+    )
+    yield _Point(
+        fill=rate.fill,
+        flop_per_byte=bound.flop_per_byte,
+        flop_per_s=rate.flop_per_s,
+        about=about,
+    )
+
+
+def _roof(bound: LevelBound) -> str:
+    if bound.flop_per_s is None:
+        return "bandwidth not known"
+    grade = "nominal" if bound.nominal_flop_per_s else "reached"
+    return f"{text.flop_per_s(bound.flop_per_s)} ({grade})"
+
+
+Points = dict[tuple[str, LevelName], tuple[_Point, ...]]
+
+
+def _trace(
+    symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]
+) -> dict[str, object]:
+    colour = style.LEVEL_COLOURS[level]
+    is_recorded = [point.fill == "recorded" for point in points]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [point.flop_per_byte for point in points],
+        "y": [point.flop_per_s for point in points],
+        "name": style.plain(f"{label}, {_NAMES[level]}"),
+        "line": {"color": colour, "width": 2},
+        "marker": {
+            "color": colour,
+            "size": 12,
+            "symbol": [symbol + style.FILLS[point.fill] for point in points],
+            "line": {
+                "color": [style.INK if one else colour for one in is_recorded],
+                "width": [1 if one else 2 for one in is_recorded],
+            },
+        },
+        "hoverinfo": "text",
+        "hovertext": [point.about for point in points],
+        "showlegend": False,
+        "meta": {"needs": [style.plain(label), level]},
+    }
+
+
+def _roofs(profile: Profile, points: Points) -> Iterator[dict[str, object]]:
+    """The roofs of the levels that are drawn; two of one bandwidth are one line."""
+    of_device, span = model.roofline(profile.device), _span(profile, points)
+    drawn = {level for _, level in points}
+    levels = [one for one in of_device.levels if one.name in drawn]
+    for one in levels:
+        same = [o.name for o in levels if _rates(o) == _rates(one)]
+        if one.name == same[0]:
+            colour = style.LEVEL_COLOURS[one.name] if len(same) == 1 else style.INK
+            for roof in roofs.level("/".join(same), one, of_device, span, colour):
+                yield roof | {"meta": {"needs_any": same}}
+    yield from roofs.lids(of_device, span)
+
+
+def _rates(level: model.Level) -> tuple[float | None, float | None]:
+    return level.bytes_per_s, level.measured_bytes_per_s
+
+
+def _span(profile: Profile, points: Points) -> roofs.Span:
+    """The intensities that the figure covers: every point, and DRAM's ridge point."""
+    device = profile.device
+    found = [point.flop_per_byte for own in points.values() for point in own]
+    ridge = model.ridge_point(device.fp32_flop_per_s, device.dram_bytes_per_s)
+    return min(found) / 8, 3 * max(*found, ridge)
+
+
+def _keys(
+    profile: Profile, points: Points, recorded: Profile | None
+) -> Iterator[dict[str, object]]:
+    """Legend entries: variants and levels, which they hide, and what fills and dashes mean."""
+    looks = style.looks(profile)
+    for label in dict.fromkeys(label for label, _ in points):
+        yield style.key(
+            style.plain(label), looks[label].symbol, meta={"toggles": style.plain(label)}
+        )
+    for level in (one for one in LEVELS if any(one == drawn for _, drawn in points)):
+        marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
+        yield style.key(_NAMES[level], "circle") | {"marker": marker, "meta": {"toggles": level}}
+    names = {"attainable": "predicted", "measured": "measured"}
+    if recorded:
+        names["recorded"] = style.plain(ladder.recorded_label(recorded))
+    fills = {point.fill for own in points.values() for point in own}
+    for fill in (one for one in names if one in fills):
+        yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})
+    yield roofs.line_key("nominal roof", "solid") | {"meta": {"toggles": None}}
+    if profile.device.measured:
+        yield roofs.line_key("measured roof", "dash") | {"meta": {"toggles": None}}

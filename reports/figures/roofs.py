@@ -1,0 +1,100 @@
+"""The lines of a roofline: slopes of bandwidth up to their ridge points, and flat lids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysis import roofline as model
+from reports import style, text
+
+Span = tuple[float, float]  # FLOP/B that a figure covers
+Trace = dict[str, object]
+
+_DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
+_POINTS = 24  # along a roof, for the pointer to find
+_LABEL_ROOM = 4  # names stand left of this many times the span's start, where no point is
+
+
+def level(
+    name: str, level: model.Level, of: model.Roofline, span: Span, colour: str = style.INK
+) -> Iterator[Trace]:
+    """The roofs of one memory level; the nominal one carries the name, if there is one."""
+    peak = of.flop_per_s
+    if level.bytes_per_s:
+        yield slope(name, level.bytes_per_s, peak, span, "nominal", colour)
+    if level.measured_bytes_per_s:
+        peak = of.measured_flop_per_s or peak
+        roof = slope(name, level.measured_bytes_per_s, peak, span, "measured", colour)
+        yield roof | {"mode": "lines"} if level.bytes_per_s else roof
+
+
+def lids(of: model.Roofline, span: Span) -> Iterator[Trace]:
+    """The roofs of FP32, from where the fastest level's reaches them."""
+    start = min(_ridges(of), default=span[0])
+    yield flat("FP32", of.flop_per_s, start, span, "nominal")
+    if of.measured_flop_per_s:
+        yield flat("FP32", of.measured_flop_per_s, start, span, "measured")
+
+
+def _ridges(of: model.Roofline) -> Iterator[float]:
+    for one in of.levels:
+        bandwidth = one.bytes_per_s or one.measured_bytes_per_s
+        if bandwidth:
+            yield model.ridge_point(of.flop_per_s, bandwidth)
+
+
+def slope(
+    name: str, bandwidth: float, peak: float, span: Span, grade: str, colour: str = style.INK
+) -> Trace:
+    """A bandwidth's roof, up to its ridge point."""
+    ridge = model.ridge_point(peak, bandwidth)
+    x = _steps(span[0], max(ridge, span[0] * 1.01))
+    y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
+    label_at = sum(intensity < _LABEL_ROOM * span[0] for intensity in x) - 1
+    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade, colour)
+
+
+def flat(name: str, rate: float, start: float, span: Span, grade: str) -> Trace:
+    """A roof of compute, named at its right end."""
+    x = _steps(max(start, span[0]), span[1])
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
+    return roof if grade == "nominal" else roof | {"mode": "lines"}
+
+
+def line_key(name: str, dash: str) -> Trace:
+    """A legend entry that explains a dash."""
+    line = {"color": style.INK, "width": 1.5, "dash": dash}
+    return style.key(name, "circle", mode="lines", line=line)
+
+
+def _steps(low: float, high: float) -> list[float]:
+    return [low * (high / low) ** (step / _POINTS) for step in range(_POINTS + 1)]
+
+
+def _roof(
+    name: str,
+    value: str,
+    x: list[float],
+    y: list[float],
+    label_at: int,
+    grade: str,
+    colour: str = style.INK,
+) -> Trace:
+    """A line with its name at one of its points; the dash tells the grade."""
+    return {
+        "type": "scatter",
+        "mode": "lines+text",
+        "x": x,
+        "y": y,
+        "text": [name if place == label_at else "" for place in range(len(x))],
+        "textposition": "top left",
+        "textfont": {"color": style.INK, "size": 11},
+        "line": {"color": colour, "width": 1.5, "dash": _DASHES[grade]},
+        "name": f"{name} {value} ({grade})",
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
+            for at, rate in zip(x, y, strict=True)
+        ],
+        "showlegend": False,
+    }

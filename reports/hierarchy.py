@@ -1,0 +1,175 @@
+"""What every variant moves at each memory level, predicted and counted, as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.devices import Device
+from analysis.hierarchy import (
+    MOVEMENTS,
+    Hierarchy,
+    LevelBound,
+    measured_hierarchy,
+    predicted_hierarchy,
+)
+from analysis.problem import Gemm
+from analysis.result import Profile, Record
+from analysis.roofline import LevelName
+from reports import ladder, text
+from reports.table import Cell, Table, plain_table
+
+LEVELS: tuple[LevelName, ...] = tuple(MOVEMENTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One variant at one shape: predicted traffic, counted traffic, and the rate that was reached.
+
+    `counted_grade` and `rate_grade` say whose these two are: the profile's own, or an earlier
+    run's.
+    """
+
+    label: str
+    predicted: Hierarchy | None
+    counted: Hierarchy | None
+    counted_grade: str
+    rate_flop_per_s: float | None
+    rate_grade: str
+
+    def pair(self, level: LevelName) -> tuple[LevelBound | None, LevelBound | None]:
+        """A level as predicted and as counted, None where a grade does not have it."""
+        return (
+            self.predicted.level(level) if self.predicted else None,
+            self.counted.level(level) if self.counted else None,
+        )
+
+
+def launches(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Launch, ...]:
+    """Every variant of a shape whose traffic some grade has."""
+    found = (
+        _launch(record, ladder.twin(record, recorded), profile.device, recorded)
+        for record in ladder.records_at(profile, shape)
+    )
+    return tuple(one for one in found if one.predicted or one.counted)
+
+
+def _launch(
+    record: Record, earlier: Record | None, device: Device, recorded: Profile | None
+) -> Launch:
+    label = ladder.recorded_label(recorded) if recorded else ""
+    own, theirs = ladder.measurement(record), ladder.measurement(earlier)
+    counted = measured_hierarchy(record, device)
+    counted_earlier = measured_hierarchy(earlier, device) if earlier else None
+    rate = own or theirs
+    return Launch(
+        label=record.label,
+        predicted=predicted_hierarchy(record, device),
+        counted=counted or counted_earlier,
+        counted_grade=label if counted_earlier and not counted else "measured",
+        rate_flop_per_s=rate.flop_per_s if rate else None,
+        rate_grade="measured" if own else label,
+    )
+
+
+# As a table.
+
+
+def table(found: Sequence[Launch]) -> Table:
+    """One row per variant and level: bytes, FLOP per byte and roof, as predicted and as counted."""
+    sides = _sides(found)
+    rows = [
+        [
+            Cell(text=launch.label),
+            Cell(text=level),
+            *(cell for side, _ in sides for cell in _cells(launch, level, side)),
+            *_gap(launch, level, sides),
+        ]
+        for launch in found
+        for level in LEVELS
+        if any(launch.pair(level))
+    ]
+    columns = [("moved", True), ("intensity", True), ("level's roof", True)]
+    titles = [(title, grade, number) for _, grade in sides for title, number in columns]
+    if len(sides) > 1:
+        titles.append(("predicted over counted", "", True))
+    return plain_table([("variant", "", False), ("level", "", False), *titles], rows)
+
+
+def _sides(found: Sequence[Launch]) -> tuple[tuple[int, str], ...]:
+    """(place in a pair, grade) of the grades that any launch has."""
+    predicted = dict.fromkeys(one.predicted.grade for one in found if one.predicted)
+    counted = dict.fromkeys(one.counted_grade for one in found if one.counted)
+    grades = (" or ".join(predicted), " or ".join(counted))
+    return tuple((side, grade) for side, grade in enumerate(grades) if grade)
+
+
+def _cells(launch: Launch, level: LevelName, side: int) -> Iterator[Cell]:
+    bound = launch.pair(level)[side]
+    if bound is None:
+        yield from (Cell(text=text.ABSENT) for _ in range(3))
+        return
+    hierarchy = (launch.predicted, launch.counted)[side]
+    yield Cell(text=text.size(bound.moved_bytes))
+    yield Cell(text=text.flop_per_byte(bound.flop_per_byte))
+    yield Cell(
+        text=text.flop_per_s(bound.flop_per_s),
+        details=tuple(_about_roof(bound, hierarchy)),
+    )
+
+
+def _about_roof(bound: LevelBound, hierarchy: Hierarchy | None) -> Iterator[str]:
+    if bound.flop_per_byte is None:
+        yield "nothing moves"
+    elif bound.flop_per_s is None:
+        yield "bandwidth not known"
+    elif bound.nominal_flop_per_s is None:
+        yield "by a reached bandwidth"
+    elif bound.reached_flop_per_s is not None:
+        yield f"reached: {text.flop_per_s(bound.reached_flop_per_s)}"
+    if hierarchy and hierarchy.limiting_level == bound.level:
+        yield "lowest of the levels"
+
+
+def _gap(launch: Launch, level: LevelName, sides: tuple[object, ...]) -> Iterator[Cell]:
+    if len(sides) < 2:
+        return
+    predicted, counted = launch.pair(level)
+    both = predicted and counted and counted.moved_bytes
+    yield Cell(text=text.ratio(predicted.moved_bytes / both if predicted and both else None))
+
+
+def summary(found: Sequence[Launch]) -> Table:
+    """One row per variant: FLOP per byte at every level by the best grade, and the lowest roof."""
+    rows = [
+        [
+            Cell(text=launch.label),
+            *(_intensity(launch, level) for level in LEVELS),
+            Cell(text=_lowest(launch.counted or launch.predicted)),
+        ]
+        for launch in found
+    ]
+    titles = [(level, "", True) for level in LEVELS]
+    return plain_table([("variant", "", False), *titles, ("lowest level", "", False)], rows)
+
+
+def grades(found: Sequence[Launch]) -> str:
+    """Where the numbers of `summary` come from: 'simulated'."""
+    return " or ".join(dict.fromkeys(filter(None, map(_grade, found))))
+
+
+def _grade(launch: Launch) -> str:
+    if launch.counted:
+        return launch.counted_grade
+    return launch.predicted.grade if launch.predicted else ""
+
+
+def _intensity(launch: Launch, level: LevelName) -> Cell:
+    predicted, counted = launch.pair(level)
+    bound = counted if launch.counted else predicted
+    return Cell(text=text.flop_per_byte(bound.flop_per_byte if bound else None).split()[0])
+
+
+def _lowest(by: Hierarchy | None) -> str:
+    bound = by.level(by.limiting_level) if by and by.limiting_level else None
+    return f"{bound.level} at {text.flop_per_s(bound.flop_per_s)}" if bound else text.ABSENT

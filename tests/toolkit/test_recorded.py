@@ -1,0 +1,122 @@
+"""Recorded runs: package data that is compressed, checked when it is read, and made again alike."""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import InputError, RecordError
+from toolkit import recorded
+from toolkit.recorded import recorded_run, ship
+from toolkit.store import dumps, load, save
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that ships nothing yet."""
+    monkeypatch.setattr(recorded, "FOLDER", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile.json of a run on an H200, of one record."""
+    run = recorded_run("h200")
+    assert run is not None
+    path = tmp_path_factory.mktemp("run") / "profile.json"
+    save(replace(run, records=run.records[:1]), path)
+    return path
+
+
+def test_a_device_without_a_run_has_none() -> None:
+    assert recorded_run("t4") is None
+    assert recorded_run("no-such-device") is None
+
+
+def test_what_is_shipped_comes_back_equal_and_small(source: Path, folder: Path) -> None:
+    path = ship(source)
+    assert path == folder / "h200.json.xz"
+    assert recorded_run("h200") == load(source)
+    assert path.stat().st_size < source.stat().st_size / 2
+
+
+def test_the_same_profile_gives_the_same_bytes(source: Path, folder: Path) -> None:
+    first = ship(source).read_bytes()
+    assert ship(source).read_bytes() == first
+    assert ship(folder / "h200.json.xz").read_bytes() == first  # a shipped one is a profile too
+
+
+def test_the_shipped_runs_are_what_ship_makes(folder: Path) -> None:
+    """Their text, at least: other versions of liblzma may write other bytes for it."""
+    paths = sorted(Path(recorded.__file__).with_suffix("").glob("*"))
+    assert paths
+    for path in paths:
+        text = lzma.decompress(path.read_bytes()).decode()
+        assert text == dumps(load(path))
+        assert lzma.decompress(ship(path).read_bytes()).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[:200], "its compressed data is cut short, or goes on after its end"),
+        (lambda data: data + b"x", "its compressed data is cut short, or goes on after its end"),
+        (lambda data: data[:200] + b"\0\0\0\0" + data[204:], "it cannot be unpacked: Corrupt"),
+        (lambda data: b"", "it is no JSON: line 1"),
+        (lambda data: lzma.compress(b"{}"), "it is no profile of this toolkit"),
+        (lambda data: lzma.compress(b"\xff"), "byte 0 is not UTF-8"),
+    ],
+)
+def test_damaged_package_data_is_told_in_one_line(
+    damage: object, message: str, source: Path, folder: Path
+) -> None:
+    path = ship(source)
+    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    with pytest.raises(RecordError) as caught:
+        recorded_run("h200")
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert str(caught.value).endswith("; it came with the package: install that again")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_text_without_end_is_refused(path_of_bomb: Path) -> None:
+    with pytest.raises(RecordError, match="it unpacks to more than any profile has"):
+        load(path_of_bomb)
+
+
+@pytest.fixture
+def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    from toolkit import store
+
+    monkeypatch.setattr(store, "_LARGEST_TEXT_BYTES", 1000)
+    path = tmp_path / "bomb.json.xz"
+    path.write_bytes(lzma.compress(b" " * 100_000))
+    return path
+
+
+@pytest.mark.parametrize(
+    "change", [{"executor": "simulate"}, {"executor": "theory"}, {"status": "interrupted"}]
+)
+def test_only_complete_runs_of_a_gpu_are_shipped(
+    change: dict[str, str], source: Path, folder: Path
+) -> None:
+    save(replace(load(source), **change), source)
+    with pytest.raises(InputError, match="give a complete one of executor gpu"):
+        ship(source)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_command_says_what_it_wrote_or_why_not(
+    source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["recorded", str(source)])
+    recorded.main()
+    assert capsys.readouterr().out == f"wrote {folder / 'h200.json.xz'}\n"
+    for arguments, message in ((["absent"], "error: absent: there is no such file"), ([], "usage")):
+        monkeypatch.setattr(sys, "argv", ["recorded", *arguments])
+        with pytest.raises(SystemExit, match=message):
+            recorded.main()
