@@ -46,7 +46,8 @@ class Caches:
     room that a piece takes which SMs of both partitions read, over that of one which those of one
     side read. `write_room`, `write_reach`: the room of a written piece beside read ones, and the
     distance at which it has been written to DRAM, of which it takes `dirty_room` per byte, and a
-    piece that a single block reads `once_room`.
+    piece that a single block reads `once_room`. `early` is the share of written pieces that leave an
+    L2 full of read ones before their turn.
     `merging_sms` share a port of the crossbar, 1 where none do.
     """
 
@@ -59,15 +60,18 @@ class Caches:
     write_reach: float
     dirty_room: float
     once_room: float
+    early: float
+    l2_bytes: int
 
 
 # Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
 # gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten; the rooms
-# are fitted on DRAM traffic of the ladder at 2048 and 3072, and of a copy of 64 MiB. Merging:
+# and what leaves early are fitted on DRAM traffic of the ladder at 2048 and 3072, and of a copy of
+# 64 MiB. Merging:
 # eight SMs that read the same 40 MiB in step fetched 2.1 to 2.4 sectors for each.
 _READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 31 / 60
-_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM, _ONCE_ROOM = 1.195, 2.0, 1.216, 0.5
-_MERGING_SMS = 4
+_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM, _ONCE_ROOM = 1.195, 2.0, 1.216, 0.2
+_MERGING_SMS, _EARLY = 4, 0.27
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
 # (whitepapers), "L2 cache"; others are not described so.
@@ -88,6 +92,8 @@ def caches_of(device: Device) -> Caches:
         write_reach=(_WRITE_REACH if two else 1.0) * device.l2_bytes,
         dirty_room=_DIRTY_ROOM if two else 1.0,
         once_room=_ONCE_ROOM if two else 1.0,
+        early=_EARLY if two else 0.0,
+        l2_bytes=device.l2_bytes,
     )
 
 
@@ -246,7 +252,7 @@ def traffic(
     merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
     visits = _visits(touches)
     reuse = _reuse(visits.piece)
-    missed = _missed(visits, reuse, caches)
+    missed, room = _missed(visits, reuse, caches)
     crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
     if written_sectors is None:
         written_sectors = float(touches.sectors[touches.is_write].sum())
@@ -256,7 +262,7 @@ def traffic(
         l2_read_sectors=merged + crossing,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, caches)
+        dram_write_bytes=_written_back(visits, reuse, room, caches)
         * (1 + REWRITTEN * (1 - 1 / max(1.0, writers_per_sector))),
     )
 
@@ -338,8 +344,10 @@ def _beyond(distance: Floats, reach: float, width: float) -> Floats:
 ROUNDS = 6  # after which the shares below have settled within a percent
 
 
-def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
-    """The share of each visit's piece that L2 does not have: 1 at the first, 0 of a write.
+def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Floats]:
+    """The share of each visit's piece that L2 does not have, and the room of each piece per byte.
+
+    It lacks all at the first visit, and nothing of a write.
 
     How much room a piece takes depends on how many read it while it stays, and how long it stays
     on the room that all take: found round by round.
@@ -358,16 +366,24 @@ def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
         on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
         of_read = 1 + (caches.both_sides - 1) * on_both_sides
         room = np.where(written, caches.write_room, of_read)
-    return missed
+    return missed, room
 
 
-def _written_back(visits: _Visits, reuse: _Reuse, caches: Caches) -> float:
-    """Bytes that reach DRAM before the launch ends: those followed by enough others."""
+def _written_back(visits: _Visits, reuse: _Reuse, room: Floats, caches: Caches) -> float:
+    """Bytes that reach DRAM before the launch ends: those followed by enough others.
+
+    Where all that is touched does not fit into L2, some of the rest goes too, the more of it is
+    there to be read.
+    """
     rooms = np.where(visits.blocks > 1, caches.both_sides, caches.once_room)
     rooms[visits.piece[visits.is_write]] = caches.dirty_room
     last = reuse.last[visits.is_write[reuse.last]]
     distance = reuse.footprint(visits.sizes * rooms)(len(visits.piece) - 1 - last)
     gone = _beyond(distance, caches.write_reach, caches.reach_width)
+    taken = visits.sizes * room
+    if taken.sum() > caches.l2_bytes:
+        read = 1 - taken[visits.piece[visits.is_write]].sum() / taken.sum()
+        gone = gone + caches.early * read * (1 - gone)
     return float((gone * visits.size[last]).sum())
 
 

@@ -24,10 +24,10 @@ PROMISED = {"L2 reads": 0.10, "L2 writes": 0.10, "DRAM reads": 0.15, "DRAM write
 
 # What the model misses by more, and why: docs/validation.md, "Traffic below L1".
 MISSED = {
-    ("naive-uncoalesced", 8192, "L2 reads"),  # rows 32 KiB apart push each other out of L1
-    ("naive-coalesced", 4096, "DRAM reads"),  # its blocks stay in step more than the rule has it
-    ("coarsened-2d", 2048, "DRAM writes"),  # one wave, which writes at its end
-    ("vectorized", 2048, "DRAM writes"),
+    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # rows 32 KiB apart, and L1's sets
+    ("naive-coalesced", "4096x4096x4096", "DRAM reads"),  # blocks stay in step beyond the rule
+    ("coarsened-2d", "4097x4095x4093", "L2 writes"),  # stores to one sector, merged more seldom
+    ("vectorized", "4097x4095x4093", "L2 reads"),  # its counts differ by 20% from run to run
 }
 
 
@@ -52,4 +52,4 @@ def test_traffic_is_that_of_the_recorded_run(key: Key, what: str) -> None:
     if found is None:
         return  # too little traffic to compare
     is_close = abs(found - 1) <= PROMISED[what]
-    assert is_close != ((key[0], key[1].n, what) in MISSED), f"{found:.3f}"
+    assert is_close != ((key[0], str(key[1]), what) in MISSED), f"{found:.3f}"
