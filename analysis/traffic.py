@@ -46,8 +46,8 @@ class Caches:
     room that a piece takes which SMs of both partitions read, over that of one which those of one
     side read. `write_room`, `write_reach`: the room of a written piece beside read ones, and the
     distance at which it has been written to DRAM, of which it takes `dirty_room` per byte, and a
-    piece that a single block reads `once_room`. `early` is the share of written pieces that leave an
-    L2 full of read ones before their turn.
+    piece that a single block reads `once_room`. `early` is the share of written pieces that
+    leave an L2 full of read ones before their turn.
     `merging_sms` share a port of the crossbar, 1 where none do.
     """
 
