@@ -8,6 +8,8 @@ they were not obtained:
 - predicted  a model's time
 - measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
+Beside them stands what others published of such kernels (`published`).
+
 All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.
 """
 
@@ -22,7 +24,7 @@ from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
-SCHEMA_VERSION = 2  # 2: hardware counters, scores and modelled traffic; files of 1 are read too
+SCHEMA_VERSION = 2  # 2: hardware counters, scores, modelled traffic, published times; 1 is read too
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -298,6 +300,25 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Published:
+    """A time that a text states of such a kernel, at this shape on such a device.
+
+    `label` is what the source calls the kernel, `rung` the selection of the ladder or reference
+    that it is taken for ("coarsened-1d:bk=8,tm=8"): its parameters may be others than the
+    record's. `roof` is the lowest ceiling of theory over that rung, None over a library. `caveat`
+    is what a reader must know before comparing.
+    """
+
+    label: str
+    rung: str
+    time_s: float
+    flop_per_s: float
+    roof: Ceiling | None
+    source: str
+    caveat: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """Everything known of one variant at one shape.
 
@@ -326,6 +347,7 @@ class Record:
     measured: Measured | None = None
     counted: Counted | None = None
     scores: tuple[Score, ...] = ()
+    published: tuple[Published, ...] = ()
     check: Check | None = None
 
     @property

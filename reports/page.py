@@ -22,6 +22,7 @@ from reports.headline import Answer, answer, standing
 from reports.hierarchy import launches
 from reports.hierarchy import table as hierarchy_table
 from reports.machine_code import MachineCode, machine_code
+from reports.published import Publication, publications
 from reports.scorecard import Scorecard, scorecard
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
 
@@ -35,6 +36,8 @@ GRADES = {
     "slightly optimistic. A time of a result that failed its check is not shown.",
     "recorded": "Measured too, in an earlier run on the same GPU model, at the date that stands "
     "beside it.",
+    "published": "What a text states of such a kernel on such a device, not run by this toolkit; "
+    "source and caveat stand beside it, and the roof is that of the rung it is taken for.",
     "compiled": "What the compiler reports for the kernel (registers, shared and local memory), "
     "and the occupancy that follows from it and the device's limits: theoretical, not observed.",
     "checked": "The result against a float64 reference and an error bound, on every element or on "
@@ -76,6 +79,7 @@ class Chapter:
     shape: str
     answer: Answer
     table: Table
+    published: tuple[Publication, ...]
     ceilings: Table
     levels: Table
     samplings: tuple[Table, ...]
@@ -126,6 +130,7 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         shape=text.shape(shape),
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
+        published=publications(profile, shape),
         ceilings=ceilings_table(profile, shape),
         levels=hierarchy_table(launches(profile, shape, recorded)),
         samplings=tuple(_samplings(profile, shape, recorded)),

@@ -54,6 +54,11 @@ class Table:
         return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
 
     @property
+    def without_last_column(self) -> Table:
+        """The same for a place that is too narrow for all of it."""
+        return Table(columns=self.columns[:-1], rows=tuple(row[:-1] for row in self.rows))
+
+    @property
     def grades(self) -> tuple[tuple[str, int], ...]:
         runs = groupby(column.grade for column in self.columns)
         return tuple((grade, len(list(run))) for grade, run in runs)

@@ -24,6 +24,7 @@ from reports import text
 from reports.headline import answer, standing
 from reports.hierarchy import grades, launches, summary
 from reports.ladder import measurement, records_at, shapes, twin
+from reports.published import publications
 from reports.scorecard import scorecard
 from reports.table import Cell
 from reports.table import Table as Rows
@@ -100,8 +101,17 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
                 out.print(line, soft_wrap=True)
         for line in _riddles(records):
             out.print(line, soft_wrap=True)
+        _print_published(profile, shape)
         _print_levels(profile, shape, recorded)
         _print_scorecard(profile, shape, recorded)
+
+
+def _print_published(profile: Profile, shape: Gemm) -> None:
+    """What texts state of such kernels, source and caveat below it."""
+    for one in publications(profile, shape):
+        table = one.table if out.width >= 96 else one.table.without_last_column
+        out.print(rich_table(table, title=f"published elsewhere, {text.shape(shape)}"))
+        out.print(f"{escape(one.source)}. [dim]{escape(one.caveat)}[/]\n", soft_wrap=True)
 
 
 def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
@@ -112,8 +122,9 @@ def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> No
         if any(one.pair("L2")) or any(one.pair("DRAM"))
     ]
     if found:
-        title = f"FLOP per byte at each level, {grades(found)}, {text.shape(shape)}"
-        out.print(rich_table(summary(found), title=title))
+        about = f"FLOP per byte at each level, {text.shape(shape)} ({grades(found)})"
+        out.print(escape(about), soft_wrap=True)  # a title would be as narrow as its table
+        out.print(rich_table(summary(found)))
 
 
 def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:

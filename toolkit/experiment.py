@@ -28,6 +28,7 @@ from toolkit.gpu import Gpu
 from toolkit.gpu_bench import GpuBench
 from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
+from toolkit.published import with_published
 from toolkit.records import skipped
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
@@ -134,8 +135,9 @@ def _run(plan: Plan, bench: Bench, file: CountersFile | None, progress: Progress
         seed=plan.seed,
         device=bench.device,
         environment=_environment(bench),
-        records=tuple(
-            scored(_finished(record, bench, status, from_file)) for record in records.values()
+        records=with_published(
+            [scored(_finished(record, bench, status, from_file)) for record in records.values()],
+            bench.device,
         ),
     )
 

@@ -177,7 +177,9 @@ def _trace(
 
 def _roofs(profile: Profile, points: Points) -> Iterator[dict[str, object]]:
     """The roofs of the levels that are drawn; two of one bandwidth are one line."""
-    of_device, span = model.roofline(profile.device), _span(profile, points)
+    of_device = model.roofline(profile.device)
+    intensities = [point.flop_per_byte for own in points.values() for point in own]
+    span = roofs.span_of(intensities, profile.device, margin=10)
     drawn = {level for _, level in points}
     levels = [one for one in of_device.levels if one.name in drawn]
     for one in levels:
@@ -191,14 +193,6 @@ def _roofs(profile: Profile, points: Points) -> Iterator[dict[str, object]]:
 
 def _rates(level: model.Level) -> tuple[float | None, float | None]:
     return level.bytes_per_s, level.measured_bytes_per_s
-
-
-def _span(profile: Profile, points: Points) -> roofs.Span:
-    """The intensities that the figure covers: every point, and DRAM's ridge point."""
-    device = profile.device
-    found = [point.flop_per_byte for own in points.values() for point in own]
-    ridge = model.ridge_point(device.fp32_flop_per_s, device.dram_bytes_per_s)
-    return min(found) / 8, 3 * max(*found, ridge)
 
 
 def _keys(

@@ -38,7 +38,8 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     records = tuple(r for r in ladder.rungs_at(profile, shape) if r.theory)
     if not records:
         return style.empty(title, "No rung has a theory at this shape.")
-    span = _span(records, profile.device)
+    intensities = [record.theory.intensity_loads for record in records if record.theory]
+    span = roofs.span_of(intensities, profile.device, margin=5)
     rungs = [
         _rung(profile, record, recorded, x)
         for record, x in zip(records, _places(records), strict=True)
@@ -72,14 +73,7 @@ def _places(records: tuple[Record, ...]) -> Iterator[float]:
         yield intensity * step ** (before - (shared - 1) / 2)
 
 
-def _span(records: tuple[Record, ...], device: Device) -> tuple[float, float]:
-    """The intensities that the figure covers: every rung, and DRAM's ridge point."""
-    intensities = [record.theory.intensity_loads for record in records if record.theory]
-    ridge = model.ridge_point(device.fp32_flop_per_s, device.dram_bytes_per_s)
-    return min(intensities) / 5, 3 * max(*intensities, ridge)
-
-
-def _roofs(device: Device, span: tuple[float, float]) -> Iterator[dict[str, object]]:
+def _roofs(device: Device, span: roofs.Span) -> Iterator[dict[str, object]]:
     of_device = model.roofline(device)
     drawn = tuple(level for level in of_device.levels if level.name in _LEVELS)
     for level in drawn:
@@ -88,13 +82,13 @@ def _roofs(device: Device, span: tuple[float, float]) -> Iterator[dict[str, obje
 
 
 def _cublas(
-    profile: Profile, recorded: Profile | None, shape: Gemm, span: tuple[float, float]
+    profile: Profile, recorded: Profile | None, shape: Gemm, span: roofs.Span
 ) -> Iterator[dict[str, object]]:
     for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
         measured = ladder.cublas_at(run, shape) if run else None
         if measured:
             line = {"color": style.INK, "width": 1.5, "dash": dash}
-            roof = roofs.flat("cuBLAS", measured.flop_per_s, span[0], span, grade)
+            roof = roofs.flat("cuBLAS", measured.flop_per_s, span.low, span, grade)
             yield roof | {"line": line, "showlegend": True}
 
 

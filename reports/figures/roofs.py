@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from analysis import roofline as model
+from analysis.devices import Device
 from reports import style, text
 
-Span = tuple[float, float]  # FLOP/B that a figure covers
 Trace = dict[str, object]
 
 _DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
 _POINTS = 24  # along a roof, for the pointer to find
-_LABEL_ROOM = 4  # names stand left of this many times the span's start, where no point is
+
+
+class Span(NamedTuple):
+    """The FLOP/B that a figure covers; names of roofs stand left of `names_end`."""
+
+    low: float
+    high: float
+    names_end: float
+
+
+def span_of(intensities: Sequence[float], of: Device, *, margin: float) -> Span:
+    """The span of some points and of DRAM's ridge point, with so many times of room on the left."""
+    ridge = model.ridge_point(of.fp32_flop_per_s, of.dram_bytes_per_s)
+    least = min(intensities)
+    return Span(least / margin, 3 * max(*intensities, ridge), 0.8 * least)
 
 
 def level(
@@ -30,7 +45,7 @@ def level(
 
 def lids(of: model.Roofline, span: Span) -> Iterator[Trace]:
     """The roofs of FP32, from where the fastest level's reaches them."""
-    start = min(_ridges(of), default=span[0])
+    start = min(_ridges(of), default=span.low)
     yield flat("FP32", of.flop_per_s, start, span, "nominal")
     if of.measured_flop_per_s:
         yield flat("FP32", of.measured_flop_per_s, start, span, "measured")
@@ -48,15 +63,15 @@ def slope(
 ) -> Trace:
     """A bandwidth's roof, up to its ridge point."""
     ridge = model.ridge_point(peak, bandwidth)
-    x = _steps(span[0], max(ridge, span[0] * 1.01))
+    x = _steps(span.low, max(ridge, span.low * 1.01))
     y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
-    label_at = sum(intensity < _LABEL_ROOM * span[0] for intensity in x) - 1
+    label_at = sum(intensity < span.names_end for intensity in x) - 1
     return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade, colour)
 
 
 def flat(name: str, rate: float, start: float, span: Span, grade: str) -> Trace:
     """A roof of compute, named at its right end."""
-    x = _steps(max(start, span[0]), span[1])
+    x = _steps(max(start, span.low), span.high)
     roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
     return roof if grade == "nominal" else roof | {"mode": "lines"}
 
@@ -86,7 +101,9 @@ def _roof(
         "mode": "lines+text",
         "x": x,
         "y": y,
-        "text": [name if place == label_at else "" for place in range(len(x))],
+        "text": [
+            name.replace("/", "/<br>") if place == label_at else "" for place in range(len(x))
+        ],
         "textposition": "top left",
         "textfont": {"color": style.INK, "size": 11},
         "line": {"color": colour, "width": 1.5, "dash": _DASHES[grade]},

@@ -162,6 +162,39 @@ def test_what_no_reason_is_known_for_is_on_the_terminal(screen: Screen, simulate
     )
 
 
+def test_every_level_has_an_intensity_on_one_line_per_variant(
+    screen: Screen, simulated: Profile
+) -> None:
+    screen.open(80)
+    print_profile(simulated, None)
+    after = screen.text.partition("FLOP per byte at each level, 32 × 32 × 32 (simulated)")[2]
+    lines = [line.split() for line in after.splitlines() if line.startswith((" tiled", " vector"))]
+    assert [line[0] for line in lines] == ["tiled", "vectorized"]
+    # A, B and C once: 2 · 32³ FLOP over 3 · 4 KiB, of which C stays in L2 until the end
+    assert lines[0][4] == "8"
+
+
+def test_levels_stand_only_where_traffic_below_l1_is_known(screen: Screen, theory: Profile) -> None:
+    print_profile(theory, None)
+    assert "FLOP per byte at each level" not in screen.text
+
+
+@pytest.mark.parametrize(("width", "is_named"), [(80, False), (100, True)])
+def test_published_times_stand_beside_their_roof(
+    screen: Screen, width: int, is_named: bool
+) -> None:
+    screen.open(width)
+    print_profile(profile([4096], ["tiled"], device="t4", executor="theory", seed=1), None)
+    (shown,) = re.findall(r"^ tiled .*$", screen.text, re.MULTILINE)
+    # 2 · 4096³ FLOP / 329 ms, of 2.50 TFLOP/s
+    assert re.search(r"329\.0 ms +418 GFLOP/s +2\.50 TFLOP/s +16\.7 %", shown)
+    assert ("TILE_SIZE=32" in shown) == is_named
+    assert "published elsewhere, 4096 × 4096 × 4096" in screen.text
+    assert '"An Optimization Procedure on Matrix Multiplication", the table' in screen.text
+    table = screen.text.partition("published elsewhere")[2].partition('"An Opt')[0]
+    assert max(map(len, table.splitlines())) <= width
+
+
 def test_the_compilers_numbers_are_graded_so(screen: Screen, theory: Profile) -> None:
     screen.open(300)
     print_profile(theory, None)

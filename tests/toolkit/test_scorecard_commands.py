@@ -80,7 +80,8 @@ def test_counters_of_hardware_get_a_table(
 ) -> None:
     text = shown(counting(simulated, dram=1), monkeypatch)
     assert "scorecard, 64 × 64 × 64" in text
-    (tiled,) = (line for line in text.splitlines() if line.startswith(" tiled "))
+    rows = text.partition("scorecard, 64 × 64 × 64")[2].splitlines()
+    (tiled,) = (line for line in rows if line.startswith(" tiled "))
     assert tiled.split()[1:4] == ["✓", "12", "of"]
     assert max(map(len, text[text.index("scorecard,") :].splitlines())) <= 80
 

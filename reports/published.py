@@ -1,0 +1,58 @@
+"""What texts published of such kernels, beside the roofs of theory, for page and terminal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.problem import Gemm
+from analysis.result import Profile, Published, Record
+from reports import ladder, text
+from reports.table import Cell, Table, plain_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What one source states of one shape, and what to know before comparing."""
+
+    source: str
+    caveat: str
+    table: Table
+
+
+def publications(profile: Profile, shape: Gemm) -> tuple[Publication, ...]:
+    """The published times of a shape by source, each beside the roof over its rung."""
+    found: dict[tuple[str, str], list[tuple[Record, Published]]] = defaultdict(list)
+    for record in ladder.records_at(profile, shape):
+        for one in record.published:
+            found[one.source, one.caveat].append((record, one))
+    return tuple(
+        Publication(source=source, caveat=caveat, table=_table(rows))
+        for (source, caveat), rows in found.items()
+    )
+
+
+def _table(rows: Sequence[tuple[Record, Published]]) -> Table:
+    titles = (
+        ("variant", "", False),
+        ("time", "published", True),
+        ("rate", "published", True),
+        ("roof", "theory", True),
+        ("of the roof", "", True),
+        ("called there", "", False),
+    )
+    return plain_table(titles, (_row(record, one) for record, one in rows))
+
+
+def _row(record: Record, one: Published) -> list[Cell]:
+    differs = () if one.rung == record.label else (f"as {one.rung}",)
+    roof = one.roof
+    return [
+        Cell(text=record.label, details=differs),
+        Cell(text=text.seconds(one.time_s)),
+        Cell(text=text.flop_per_s(one.flop_per_s)),
+        Cell(text=text.flop_per_s(roof.flop_per_s if roof else None)),
+        Cell(text=text.percent(one.flop_per_s / roof.flop_per_s if roof else None)),
+        Cell(text=one.label),
+    ]

@@ -1,0 +1,74 @@
+"""Published times as rows beside the roofs of theory."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.result import Ceiling, Profile, Published
+from reports import render
+from reports.published import publications
+
+FLOP = 2 * 4096**3
+
+
+@pytest.fixture
+def published(build: SimpleNamespace, in_theory: Profile) -> Profile:
+    roof = Ceiling(name="load/store unit", flop_per_s=FLOP / 0.04, time_s=0.04, basis="")
+    one = Published(
+        label="tiled <32x32>",
+        rung="tiled:tile=16",
+        time_s=0.05,
+        flop_per_s=FLOP / 0.05,
+        roof=roof,
+        source="A text",
+        caveat="Its clock is not known.",
+    )
+    other = Published(
+        label="a library",
+        rung="vectorized",
+        time_s=0.01,
+        flop_per_s=FLOP / 0.01,
+        roof=None,
+        source="A text",
+        caveat="Its clock is not known.",
+    )
+    made = build.change(in_theory, "tiled", published=(one,))
+    changed: Profile = build.change(made, "vectorized", published=(other,))
+    return changed
+
+
+def test_a_row_has_time_rate_roof_and_share(build: SimpleNamespace, published: Profile) -> None:
+    (publication,) = publications(published, build.SHAPE)
+    assert (publication.source, publication.caveat) == ("A text", "Its clock is not known.")
+    tiled, library = publication.table.rows
+    assert [cell.text for cell in tiled] == [
+        "tiled", "50.00 ms", "2.75 TFLOP/s", "3.44 TFLOP/s", "80.0 %", "tiled <32x32>",
+    ]  # fmt: skip
+    assert tiled[0].details == ("as tiled:tile=16",)
+    assert [cell.text for cell in library][3:5] == ["–", "–"]
+    assert library[0].details == ()
+    grades = [grade for grade, _ in publication.table.grades]
+    assert grades == ["", "published", "theory", ""]
+
+
+def test_nothing_published_has_no_section(build: SimpleNamespace, in_theory: Profile) -> None:
+    assert publications(in_theory, build.SHAPE) == ()
+    assert "Published timings" not in render(in_theory)
+
+
+def test_the_page_says_source_and_caveat(published: Profile) -> None:
+    page = render(published)
+    assert ">Published timings</h2>" in page
+    assert "A text." in page
+    assert "Its clock is not known." in page
+    assert "tiled &lt;32x32&gt;" in page
+    assert '<span class="badge published">published</span>' in page
+
+
+def test_the_last_column_can_be_left_out(build: SimpleNamespace, published: Profile) -> None:
+    (publication,) = publications(published, build.SHAPE)
+    narrow = publication.table.without_last_column
+    assert narrow.columns[-1].title == "of the roof"
+    assert {len(row) for row in narrow.rows} == {len(narrow.columns)}
