@@ -32,6 +32,7 @@ from analysis.result import Resources
 from toolkit.cache import cached, keep
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
 from toolkit.headers import explained, include_options, includes, own_headers
+from toolkit.signature import kernel_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,7 @@ _FRONT_END_ERROR = re.compile(
 )
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
+_NO_CODE = "with these options the compiler makes no machine code: leave out --option"
 _TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
 
 
@@ -126,6 +128,11 @@ def compile_cubin(
         compiler=compiler_version(),
     )
     symbol, image = _cached(request) or _compile_and_cache(request)
+    if (found := origin(image).capability) != capability:
+        raise InputError(
+            f"the options compile for sm_{found}, not for {arch}: leave out the one that names an "
+            "architecture"
+        )
     return Cubin(
         image=image,
         kernel=kernel or _readable(symbol),
@@ -195,7 +202,10 @@ def _c_literal(value: object) -> object:
 
 
 def _resources(image: bytes, symbol: str, arch: str, capability: int, compiler: str) -> Resources:
-    sizes = kernel_sizes(image, symbol, capability=capability)
+    try:
+        sizes = kernel_sizes(image, symbol, capability=capability)
+    except KeyError:
+        raise InputError(_NO_CODE) from None
     return Resources(
         architecture=arch,
         compiler=compiler,
@@ -232,7 +242,8 @@ def _compile(request: _Request) -> tuple[str, bytes]:
         if request.kernel is None:
             _run_compiler(program, request)
             image = _image(program)
-            return _chosen(None, kernel_symbols(image), request.name), image
+            symbols = kernel_symbols(image)
+            return _chosen(None, symbols, request.name, request.source), image
         expression = request.kernel.encode()
         _call(_nvrtc().nvrtcAddNameExpression, program, expression)
         _run_compiler(program, request)
@@ -286,16 +297,20 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
 
 
-def _chosen(kernel: str | None, symbols: Sequence[str], where: str) -> str:
+def _chosen(kernel: str | None, symbols: Sequence[str], where: str, source: str = "") -> str:
     """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
     readable = list(map(_readable, symbols))
     if kernel is None:
         if len(symbols) == 1:
             return symbols[0]
+        if symbols:
+            listed = ", ".join(readable)
+            raise InputError(f"{where} holds {len(symbols)} kernels: say which one: {listed}")
+        there = ", ".join(_kernels_there(symbols, source))
         raise InputError(
-            f"{where} holds {len(symbols)} kernels: say which one: {', '.join(readable)}"
-            if symbols
-            else f"{where} holds no kernel ({_TEMPLATES})"
+            f"{where} holds no kernel, only {there} ({_TEMPLATES})"
+            if there
+            else f"{where} holds no kernel"
         )
     if kernel in symbols:
         return kernel
@@ -308,8 +323,8 @@ def _chosen(kernel: str | None, symbols: Sequence[str], where: str) -> str:
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     with _program(request) as program:
         _run_compiler(program, request)
-        known = [_readable(symbol) for symbol in kernel_symbols(_image(program))]
-    if known and reason.endswith("is undefined"):
+        known = _kernels_there(kernel_symbols(_image(program)), request.source)
+    if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"
     raise InputError(
@@ -318,17 +333,38 @@ def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
 
 
 def _readable(symbol: str) -> str:
-    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are."""
-    match = re.match(r"_Z(\d+)", symbol)
+    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are.
+
+    >>> _readable("_ZN4deep4gemmILi8EEEvPf")
+    'deep::gemm<...>'
+    """
+    match = re.match(r"_ZN?", symbol)
     if match is None:
         return symbol
-    end = match.end() + int(match[1])
-    return symbol[match.end() : end] + ("<...>" if symbol[end : end + 1] == "I" else "")
+    parts, end = [], match.end()
+    while (length := re.compile(r"\d+").match(symbol, end)) is not None:
+        start, end = length.end(), length.end() + int(length[0])
+        parts.append(symbol[start:end])
+        if match[0] == "_Z":
+            break
+    if not parts:
+        return symbol
+    return "::".join(parts) + ("<...>" if symbol[end : end + 1] == "I" else "")
+
+
+def _kernels_there(symbols: Sequence[str], source: str) -> list[str]:
+    """The kernels in some machine code, then the templates of the source that are not in it."""
+    readable = list(map(_readable, symbols))
+    compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
+    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
 
 
 def _image(program: Any) -> bytes:
     nvrtc = _nvrtc()
-    image = bytearray(_call(nvrtc.nvrtcGetCUBINSize, program))
+    size = _call(nvrtc.nvrtcGetCUBINSize, program)
+    if not size:
+        raise InputError(_NO_CODE)
+    image = bytearray(size)
     _call(nvrtc.nvrtcGetCUBIN, program, image)
     return bytes(image)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from toolkit.host_headers import HEADER_OF, HOST_HEADERS
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
+CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in the same folder
 
 _READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
 _WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
@@ -68,7 +69,8 @@ def explained(message: str) -> str:
     if name in _OF_THE_HOST.split():
         return f"{name} is a header of the host: {_HOST_REMEDY}"
     if _OF_CUDA.match(name):
-        return f"{name} of CUDA is not installed: {REMEDY}"
+        remedy = CURAND_REMEDY if name.startswith("curand") else REMEDY
+        return f"{name} of CUDA is not installed: {remedy}"
     return f"there is no {name} beside the source: name its folder: --option -IFOLDER"
 
 

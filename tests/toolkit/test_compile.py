@@ -173,7 +173,7 @@ def test_a_missing_kernel_lists_those_that_are_there() -> None:
     with pytest.raises(UnknownNameError) as caught:
         compiled(source, "plane")
     assert str(caught.value) == (
-        "unknown kernel 'plane': did you mean 'plain'? (known: other, plain)"
+        "unknown kernel 'plane': did you mean 'plain'? (known: other, plain, gemm<...>)"
     )
 
 
@@ -352,8 +352,35 @@ def test_without_a_name_several_kernels_are_listed() -> None:
 
 
 def test_without_a_name_a_template_is_no_kernel() -> None:
-    with pytest.raises(InputError, match=r"^my\.cu holds no kernel \(a template needs its argum"):
+    with pytest.raises(InputError, match=r"^my\.cu holds no kernel, only gemm<\.\.\.> \(a templ"):
         compile_cubin(TEMPLATE, name="my.cu", kernel=None, arch="sm_86")
+    with pytest.raises(InputError, match=r"^my\.cu holds no kernel$"):
+        compile_cubin("__device__ int x;", name="my.cu", kernel=None, arch="sm_86")
+
+
+def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
+    source = """namespace deep { namespace er {
+        template <int N> __global__ void scale(float *x) { x[0] *= N; }
+        template __global__ void scale<3>(float *);
+        __global__ void clear(float *x) { x[0] = 0; }
+    } }"""
+    with pytest.raises(InputError) as caught:
+        compile_cubin(source, name="my.cu", kernel=None, arch="sm_86")
+    names = str(caught.value).removeprefix("my.cu holds 2 kernels: say which one: ").split(", ")
+    assert sorted(names) == ["deep::er::clear", "deep::er::scale<...>"]
+
+
+@pytest.mark.parametrize("option", ["-arch=sm_80", "--gpu-architecture=compute_80"])
+def test_an_option_for_another_architecture_is_refused(option: str) -> None:
+    with pytest.raises(InputError, match="the options compile for sm_80, not for sm_90: leave out"):
+        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_90", options=(option,))
+
+
+@pytest.mark.parametrize("kernel", ["plain", None])
+@pytest.mark.parametrize("option", ["-dlto", "--fdevice-syntax-only"])
+def test_options_that_leave_no_machine_code_are_refused(option: str, kernel: str | None) -> None:
+    with pytest.raises(InputError, match=r"no machine code|holds no kernel"):
+        compile_cubin(PLAIN, name="my.cu", kernel=kernel, arch="sm_90", options=(option,))
 
 
 @pytest.mark.parametrize("capability", supported_architectures())

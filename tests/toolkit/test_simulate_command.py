@@ -380,7 +380,10 @@ def test_the_basis_of_some_blocks_is_told() -> None:
         ("add.cu -g 1 -b 32 -a f32[8]", "add: global read of 4 bytes out of bounds at 0x"),
         ("broken.cu -g 1 -b 1", 'broken.cu, line 2: expected a ";"'),
         ("several.cu -g 1 -b 1", "several.cu holds 2 kernels: say which one: "),
-        ("template.cu -g 1 -b 1", "template.cu holds no kernel (a template needs its arguments: "),
+        (
+            "template.cu -g 1 -b 1",
+            "template.cu holds no kernel, only t<...> (a template needs its arguments: ",
+        ),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
 )

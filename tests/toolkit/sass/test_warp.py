@@ -286,6 +286,10 @@ def test_convergence_barriers_are_saved_and_restored(active: int) -> None:
     wanted.b[:] = state.b
     wanted.b[7, lanes] = state.r[2, lanes]
     same(run("BMOV.32 B7, R2", state, active), wanted)
+    wanted.b[7, lanes] = state.b[6, lanes]
+    same(run("BMOV.32 B7, B6", state, active), wanted)
+    wanted.b[6, lanes] = 0
+    same(run("BMOV.32.CLEAR B7, B6", state, active), wanted)
 
 
 @pytest.mark.parametrize("votes", [0, FULL, 0x0F0F_0001])

@@ -226,6 +226,13 @@ static void op_BARRIER_WRITE(Worker *c, Warp *w, const Ins *i, u32 m) {
     WRITE(m, b, a[l]);
 }
 
+/* From barrier aux to barrier imm. */
+static void op_BARRIER_MOVE(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)c;
+    u32 *const from = w->b[i->aux], *const to = w->b[i->imm];
+    EACH_LANE(m, to[l] = from[l]; if (i->flags & BARRIER_CLEAR) from[l] = 0);
+}
+
 /* B2R.RESULT of the reduction at the block's barrier aux. */
 enum { RESULT_POPC = 0, RESULT_OR, RESULT_AND };
 
@@ -241,6 +248,6 @@ static void op_BARRIER_RESULT(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 #define WARP_OPS(OP)                                                                              \
     OP(SHFL) OP(VOTE) OP(ELECT) OP(MATCH) OP(REDUX) OP(R2UR) OP(READ_SPECIAL) OP(CLOCK64)              \
-    OP(BARRIER_READ) OP(BARRIER_WRITE) OP(BARRIER_RESULT)
+    OP(BARRIER_READ) OP(BARRIER_WRITE) OP(BARRIER_MOVE) OP(BARRIER_RESULT)
 
 #endif

@@ -175,11 +175,13 @@ def emit_special(to: Lowering, d: Operand, name: str) -> None:
 
 @opcode("BMOV", modifiers="32 CLEAR")
 def bmov(i: Instruction, to: Lowering) -> None:
-    """A convergence barrier to a register, or the other way round"""
+    """A convergence barrier to a register, the other way round, or one to another"""
     match i.operands:
+        case [Register(file="B", index=to_barrier), Register(file="B", index=barrier)]:
+            flags = flag(i, "CLEAR", BARRIER_CLEAR)
+            to.emit("BARRIER_MOVE", flags=flags, aux=barrier, imm=to_barrier)
         case [Register(file="B", index=barrier), a] if "CLEAR" not in i.modifiers:
-            if not (isinstance(a, Register) and a.file == "B"):
-                to.emit("BARRIER_WRITE", s=[to.u32(a)], aux=barrier)
+            to.emit("BARRIER_WRITE", s=[to.u32(a)], aux=barrier)
         case [d, Register(file="B", index=barrier)]:
             flags = flag(i, "CLEAR", BARRIER_CLEAR)
             to.emit("BARRIER_READ", d=[to.out(d)], flags=flags, aux=barrier)
