@@ -209,7 +209,8 @@ class _Judge:
         is_simulated, is_measured = name in self.simulated, name in self.measured
         of_theory = self._of_theory(name)
         if is_simulated and is_measured and verdict in ("within", "apart"):
-            own = self.other_code
+            # an estimate's error is its own, whichever compiler's code it is of
+            own = None if ALL_COUNTERS[name].grade == "modelled" else self.other_code
             if own is None and name == _SHARED_LOADS and verdict == "within":
                 own = "arbitration on the hardware adds conflicts"
             parts = [own, f"theory: {of_theory}" if of_theory else None]
