@@ -137,10 +137,10 @@ def test_a_simulated_counter_that_changes_by_one_is_named_with_its_line() -> Non
 
 def test_the_simulator_has_no_noise_but_its_model_has() -> None:
     stores = SHARED_WAVEFRONTS[1]
-    before, after = (record(simulated=simulated({stores: n, L2: n})) for n in (100, 105))
+    before, after = (record(simulated=simulated({stores: n, L2: n * 10**6})) for n in (100, 105))
     verdicts = {one.name: one.verdict for one in pair(before, after).counts}
     assert verdicts == {stores: "changed", L2: "within"}
-    farther = record(simulated=simulated({stores: 100, L2: 112}))
+    farther = record(simulated=simulated({stores: 100, L2: 112 * 10**6}))
     assert [one.verdict for one in pair(before, farther).counts] == ["changed"]  # 12 of 112
 
 
