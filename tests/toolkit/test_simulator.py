@@ -540,6 +540,25 @@ def test_sizes_of_shared_memory_are_known(arch: str) -> None:
     assert found[:2].tolist() == [48, 80]
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_120"])
+def test_accesses_with_a_hint_for_caches_are_accesses(arch: str) -> None:
+    source = """__global__ void k(int *x) {
+        unsigned long long policy;
+        int old;
+        asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+        asm volatile("ld.global.L2::cache_hint.b32 %0, [%1], %2;"
+            : "=r"(old) : "l"(x + threadIdx.x), "l"(policy));
+        asm volatile("st.global.L2::cache_hint.b32 [%0], %1, %2;"
+            :: "l"(x + threadIdx.x), "r"(old + 1), "l"(policy));
+        asm volatile("atom.global.add.L2::cache_hint.s32 %0, [%1], 5, %2;"
+            : "=r"(old) : "l"(x + threadIdx.x), "l"(policy));
+        x[32 + threadIdx.x] = old;
+    }"""
+    x = np.arange(64, dtype=np.int32)
+    (found,) = simulate(source, grid=1, block=32, arguments=[x], arch=arch).outputs
+    assert found.tolist() == [*range(6, 38), *range(1, 33)]
+
+
 def test_clusters_are_refused() -> None:
     source = "__global__ void __cluster_dims__(2, 3) k(int *x) { x[blockIdx.x] = 1; }"
     x = np.zeros(6, np.int32)

@@ -173,10 +173,15 @@ def split_operands(text: str) -> tuple[str, ...]:
 
     >>> split_operands("R21,desc[UR6][R22.64]"), split_operands("[R5][R6.64],P0")
     (('R21', 'desc[UR6][R22.64]'), ('[R5]', '[R6.64]', 'P0'))
+
+    For sm_8x a comma may stand one word too late:
+
+    >>> split_operands("PT,R11desc,[UR4][R8.64],R15")
+    ('PT', 'R11', 'desc[UR4][R8.64]', 'R15')
     """
     if not text:
         return ()
-    separated = _NO_COMMA.sub(r"\1,", text)
+    separated = _NO_COMMA.sub(r"\1,", text.replace("desc,[", ",desc["))
     parts = re.split(r",(?![\d,]*\})", separated)  # not those of {2,1}
     return tuple(part.strip() for part in parts)
 
