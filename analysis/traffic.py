@@ -331,8 +331,10 @@ def _visits(touches: Touches) -> _Visits:
 
 def _blocks(touches: Touches, pieces: int) -> Integers:
     """How many blocks touch each piece."""
-    pairs = np.unique(touches.piece * (touches.block.max(initial=0) + 1) + touches.block)
-    return np.bincount(pairs // (touches.block.max(initial=0) + 1), minlength=pieces)
+    blocks = int(touches.block.max(initial=0)) + 1
+    pairs = np.sort(touches.piece * blocks + touches.block)  # faster than np.unique hashes
+    is_new = np.diff(pairs, prepend=-1) != 0
+    return np.bincount(pairs[is_new] // blocks, minlength=pieces)
 
 
 def _beyond(distance: Floats, reach: float, width: float) -> Floats:
