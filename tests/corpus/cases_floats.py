@@ -608,7 +608,36 @@ HALF = (
     half_scalars(),
 )
 
-CASES = (*UNARY, *SINGLES, *DOUBLES, *CONVERSIONS, *HALF)
+
+def divide_by_constants() -> Case:
+    def expected(args: list) -> list:
+        a, b = args[2:4]
+        root = np.sqrt(fma(a, a, np.full(N, 1e-3)))
+        tenth, least = np.float32(0.1), np.float32(-3e-38)
+        return [
+            np.stack([a / 0.1, a / 3, a / -1e300, 2.5 / root], 1),
+            np.stack([b / tenth, b / np.float32(7), b / least], 1),
+        ]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name="divide_by_constants",
+        file="constant_divisors.cu",
+        kernel="divide_by_constants",
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank((N, 4), np.float64),
+            blank((N, 3), np.float32),
+            floats(rng, N, (-500, 500), np.float64, (*ENDS, 5e-324, -1e-310)),
+            floats(rng, N, (-100, 100), np.float32, (*ENDS, *DENORMALS)),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+CASES = (*UNARY, *SINGLES, *DOUBLES, *CONVERSIONS, *HALF, divide_by_constants())
 
 COUNTED = (
     unary("unary_sinf", np.sin, between(-50, 50, 1e5, 1e20), within(3), 5_000),

@@ -423,5 +423,33 @@ BITS = (
     ),
 )
 
-CASES = (*DIVISION, *ARITHMETIC, *BITS)
+
+def divide_wide_by_constants() -> Case:
+    prime, large = 1_000_000_007, 1_266_510_471_046_261_789
+
+    def expected(args: list) -> list:
+        a, b = args[2].tolist(), args[3].tolist()
+        unsigned = [[x // 641, x % prime, x // large, x // 4_294_967_311 & 0xFFFFFFFF] for x in a]
+        signed = [[quotient(x, 641), remainder(x, -prime), quotient(x, large)] for x in b]
+        return [np.array(unsigned, np.uint64), np.array(signed, np.int64)]
+
+    grid, block = flat(N, 64)
+    return Case(
+        name="divide_wide_by_constants",
+        file="constant_divisors.cu",
+        kernel="divide_wide_by_constants",
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank((N, 4), np.uint64),
+            blank((N, 3), np.int64),
+            words(rng, N, np.uint64),
+            words(rng, N, np.int64),
+            np.int32(N),
+        ],
+        expected=expected,
+    )
+
+
+CASES = (*DIVISION, *ARITHMETIC, *BITS, divide_wide_by_constants())
 COUNTED = (*DIVISION, *BITS)

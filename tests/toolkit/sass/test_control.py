@@ -306,3 +306,18 @@ def test_a_reduction_at_a_barrier_whose_number_is_in_a_register() -> None:
     state.r[4] = 5
     after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", state)
     assert (after.r[6] == 16).all()
+
+
+def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> None:
+    """As compilers lay out some switches for sm_100: one edge out of B0's region has no BREAK."""
+    text = """BSSY.RECONVERGENT B1, 0x60
+        BSSY.RELIABLE B0, 0x40
+        @P0 BRA 0x50
+        BSYNC.RELIABLE B0
+        MOV R1, 0x1
+        BSYNC.RECONVERGENT B1
+        MOV R2, 0x2"""
+    after, counts = ran(text, with_odd_lanes_in_p0())
+    assert after.r[1].tolist() == [1, 0] * 16
+    assert (after.r[2] == 2).all()
+    assert (counts["executed"][6], counts["threads"][6]) == (1, 32)  # all together again

@@ -462,6 +462,10 @@ PRODUCTS: dict[str, Reference] = {
     "IMAD.HI R4, R2, R3, RZ": lambda x: {"R4": signed(x.a) * signed(x.b) >> 32},
     "IMAD.HI R4, R2, -0x6db6db6d, R8": lambda x: {"R4": signed(x.a) * -0x6DB6DB6D + x.A >> 32},
     "IMAD.HI.U32 R4, R2, R3, R8": lambda x: {"R4": x.a * x.b + x.A >> 32},
+    "IMAD.HI.U32.X R4, R2, R3, R8, P1": lambda x: {"R4": x.a * x.b + x.A + x.p[1] >> 32},
+    "IMAD.HI.U32.X R4, R2, -0x1112b4f3, R8, P1": lambda x: {
+        "R4": x.a * (2**32 - 0x1112B4F3) + x.A + x.p[1] >> 32
+    },
     "IMAD.HI.U32 R4, R2, -0x36f0255e, RZ": lambda x: {"R4": x.a * (WORD - 0x36F0255E) >> 32},
     "IMAD.HI.U32 R4, P2, R2, R3, R8": lambda x: {
         "R4": x.a * x.b + x.A >> 32,

@@ -210,6 +210,16 @@ def test_bfloat16(function: str, bound: float) -> None:
 # The upper words of double-precision results.
 
 
+@pytest.mark.parametrize("number", ["0.099999964237213134766", "-1.0000000083740837e+300", "3"])
+def test_a_number_in_the_instruction_is_a_double_of_which_the_upper_word_counts(
+    number: str,
+) -> None:
+    state = State()
+    state.r[2] = np.array([float(number)], np.float64).view(np.uint32)[1]
+    after = probe(f"MUFU.RCP64H R4, {number}; MUFU.RCP64H R5, R2", state, architecture=86)
+    assert np.array_equal(after.r[4], after.r[5])
+
+
 @pytest.mark.parametrize("function", ["RCP64H", "RSQ64H"])
 def test_upper_words(function: str) -> None:
     rng = np.random.default_rng(3)

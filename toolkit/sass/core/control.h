@@ -103,6 +103,22 @@ static void join(Worker *c, Warp *w, u32 state, int left) {
 enum { BSYNC_FIRM = 1 };
 enum { WARPSYNC_APART = 1 };
 
+/* Those who wait as `leader` does go on without the lanes that are missing. */
+static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missing) {
+    for (int l = 0; l < LANES; l++)
+        if (missing >> l & 1) w->b[leader->barrier][l] &= ~come;
+    for (u32 k = 0; k < w->groups; k++)
+        if (waits_with(&w->group[k], leader)) w->group[k].wait = come;
+    join(c, w, AT_BSYNC, 1);
+}
+
+static u32 lanes_that_wait_with(const Warp *w, const Group *leader) {
+    u32 come = 0;
+    for (u32 k = 0; k < w->groups; k++)
+        if (waits_with(&w->group[k], leader)) come |= w->group[k].mask;
+    return come;
+}
+
 /* Let lanes go that wait at a BSYNC for lanes that do nothing but spin and YIELD: compilers lay out
  * spin locks such that the owner waits for those that want the lock (sm_100 and later), and say with
  * .RECONVERGENT where lanes must come together. Some slices pass first, in which another warp may
@@ -112,22 +128,47 @@ enum { PATIENCE = 2 };
 static void give_way(Worker *c, Warp *w) {
     for (u32 first = 0; first < w->groups; first++) {
         const Group leader = w->group[first];
-        u32 come = 0;
         if (leader.state != AT_BSYNC || leader.firm) continue;
-        for (u32 k = 0; k < w->groups; k++)
-            if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
+        const u32 come = lanes_that_wait_with(w, &leader);
         const u32 missing = leader.wait & w->alive & ~come;
         if (!missing || missing & ~w->yielded) continue;
         if (++w->stuck <= PATIENCE) return;
         w->stuck = 0;
-        for (int l = 0; l < LANES; l++)
-            if (missing >> l & 1) w->b[leader.barrier][l] &= ~come;
-        for (u32 k = 0; k < w->groups; k++)
-            if (waits_with(&w->group[k], &leader)) w->group[k].wait = come;
-        join(c, w, AT_BSYNC, 1);
+        let_go(c, w, &leader, come, missing);
         return;
     }
     w->stuck = 0;
+}
+
+static u32 begun(const Warp *w, const Group *g) {
+    return w->begun[g->barrier][__builtin_ctz(g->mask)];
+}
+
+/* Where nobody can go on: those who wait in a region for lanes that wait for them at the end of an
+ * outer one go on without them. Compilers leave out the BREAK of some edges from the one to the
+ * other (switches on sm_100 and later). Whether there were any. */
+static int untangle(Worker *c, Warp *w) {
+    u32 inner = LANES, gone = 0;
+    for (u32 k = 0; k < w->groups; k++) {
+        const Group *g = &w->group[k];
+        if (g->state != AT_BSYNC) continue;
+        const u32 come = lanes_that_wait_with(w, g), missing = g->wait & w->alive & ~come;
+        u32 outside = 0;
+        for (u32 j = 0; j < w->groups; j++) {
+            const Group *other = &w->group[j];
+            if (other->state == AT_BSYNC && other->barrier != g->barrier &&
+                (other->wait & come) == come && begun(w, other) < begun(w, g))
+                outside |= other->mask;
+        }
+        if (!missing || missing & ~outside) continue;
+        if (inner < LANES && begun(w, g) < begun(w, &w->group[inner])) continue;
+        inner = k;
+        gone = missing;
+    }
+    if (inner == LANES) return 0;
+    const Group leader = w->group[inner];
+    let_go(c, w, &leader, lanes_that_wait_with(w, &leader), gone);
+    return 1;
 }
 
 /* The current group waits until the lanes of `lanes` that live wait likewise. */

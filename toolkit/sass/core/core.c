@@ -74,8 +74,12 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         else g->pc++;
         return;
     case OP_BSSY:
+        w->regions++;
         for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) w->b[i->aux][l] = m;
+            if (m >> l & 1) {
+                w->b[i->aux][l] = m;
+                w->begun[i->aux][l] = w->regions;
+            }
         break;
     case OP_BREAK: { /* the lanes of m no longer take part in barrier aux */
         const u32 gone = m & predicate(w, i->ps[0]);
@@ -142,7 +146,7 @@ static void run_warp(Worker *c, Warp *w) {
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
-            if (current(w)->state != READY) break;
+            if (current(w)->state != READY && !untangle(c, w)) break;
         }
         if (left-- == 0) {
             c->budget -= SLICE;
@@ -223,12 +227,12 @@ static void start_warp(Worker *c, u32 index) {
     w->index = index;
     w->groups = 1;
     w->current = 0;
-    w->steps = 0;
-    w->stuck = 0;
+    w->steps = w->stuck = w->regions = 0;
     w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
     memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
     memset(w->p, 0, sizeof w->p);
     memset(w->b, 0, sizeof w->b);
+    memset(w->begun, 0, sizeof w->begun);
     memset(w->barrier_result, 0, sizeof w->barrier_result);
     w->p[PT] = w->p[UPT] = FULL;
 }

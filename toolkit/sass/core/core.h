@@ -149,6 +149,8 @@ typedef struct {
     const u32 *pool;
     u32 p[PREDICATES];   /* predicates, one bit per lane */
     u32 b[CONVERGENCE_BARRIERS][LANES]; /* convergence barriers: each lane knows who takes part */
+    u32 begun[CONVERGENCE_BARRIERS][LANES]; /* when: the regions so far */
+    u32 regions;
     Group group[LANES];
     u32 groups, current;
     u32 pushes; /* groups put aside so far */

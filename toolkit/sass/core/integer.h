@@ -258,18 +258,20 @@ static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
     set_predicate(w, i->pd[0], once, m);
 }
 
-/* The upper half of a * b + c, where c is a register pair. */
+/* The upper half of a * b + c, where c is a register pair; ps[0] adds one to the lower half. */
 static void op_IMAD_HI(Worker *core, Warp *w, const Ins *i, u32 m) {
     (void)core;
     SOURCE(a, 0);
     SOURCE(b, 1);
     SOURCE64(c, 2);
     DESTINATION(d, 0);
+    const u32 carry = predicate(w, i->ps[0]);
     u32 high[LANES], over[LANES];
     for (int l = 0; l < LANES; l++) {
-        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), sum = x + c[l];
+        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = carry >> l & 1;
+        const u64 xc = x + c[l], sum = xc + in;
         high[l] = (u32)(sum >> 32);
-        over[l] = sum < x;
+        over[l] = xc < x || sum < in;
     }
     WRITE(m, d, high[l]);
     if (i->pd[0] == PREDICATE_DISCARD) return;

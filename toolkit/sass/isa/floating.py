@@ -218,11 +218,19 @@ def fchk(i: Instruction, to: Lowering) -> None:
 def mufu(i: Instruction, to: Lowering) -> None:
     match i.operands, [name for name in i.modifiers if name in FUNCTIONS]:
         case [d, a], [function] if not {"F16", "BF16"} & set(i.modifiers):
-            to.emit(f"MUFU_{function}", d=[to.out(d)], s=[to.f32(a)])
+            source = upper_word(to, a) if function.endswith("64H") else to.f32(a)
+            to.emit(f"MUFU_{function}", d=[to.out(d)], s=[source])
         case [d, Register() as a], ["EX2" | "TANH" as function]:
             source, swizzle = half_operand(to, a)
             flags = SOURCE_HALF | flag(i, "BF16", BF16)
             to.emit(f"MUFU_{function}", d=[to.out(d)], s=[source], flags=flags, aux=swizzle)
+
+
+def upper_word(to: Lowering, operand: Operand) -> Source:
+    """The upper word of a double: a number in the instruction is the double itself."""
+    if isinstance(operand, Immediate):
+        return Source(to.f64(operand).slot + 1)
+    return to.f32(operand)
 
 
 def half_operand(to: Lowering, operand: Register) -> tuple[Source, int]:

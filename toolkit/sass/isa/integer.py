@@ -337,7 +337,7 @@ def wide_product(
 ) -> None:
     """Of 64 bits, all or the upper half; c is a register pair."""
     high, signed = "HI" in i.modifiers, "U32" not in i.modifiers
-    if isinstance(c, Immediate) or (high and carries_in):
+    if isinstance(c, Immediate) or (high and carries_in and signed):
         return
     if high and carries_out and (signed or is_negative(c)):
         return
