@@ -96,9 +96,10 @@ def ratio_interval(
 def quotient(after: Interval | None, before: Interval | None) -> Interval | None:
     """What the quotient of two true medians lies in, from their 95% intervals.
 
-    Each end is wrong with a chance of at most 5%. None without both, or where `before` reaches 0.
+    Each end is wrong with a chance of at most 5%. None without both, or where `before` reaches 0 or
+    is no interval.
     """
-    if after is None or before is None or before.low <= 0:
+    if after is None or before is None or not 0 < before.low <= before.high:
         return None
     return Interval(low=after.low / before.high, high=after.high / before.low)
 

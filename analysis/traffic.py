@@ -289,7 +289,7 @@ def _mergeable(touches: Touches, sms: int, group: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Visits:
-    """Touches in order of time, those of one piece at one moment in one.
+    """Touches in order of time, reads of one piece at one moment in one, and so its writes.
 
     `readers` are the blocks of each visit, `blocks` those that visit each piece at any time.
     """
@@ -317,14 +317,16 @@ def _visits(touches: Touches) -> _Visits:
     piece = touches.piece[order]
     pieces = int(piece.max(initial=0)) + 1
     moment = np.rint(touches.time[order] * MOMENTS).astype(np.int64)
-    _, first, readers = np.unique(moment * pieces + piece, return_index=True, return_counts=True)
+    is_write = touches.is_write[order]
+    key = (moment * pieces + piece) * 2 + is_write
+    _, first, readers = np.unique(key, return_index=True, return_counts=True)
     in_time = np.argsort(first)
     chosen = first[in_time]
     return _Visits(
         piece=piece[chosen],
         size=touches.size[order][chosen],
         readers=readers[in_time],
-        is_write=touches.is_write[order][chosen],
+        is_write=is_write[chosen],
         blocks=_blocks(touches, pieces),
     )
 
@@ -379,7 +381,10 @@ def _written_back(visits: _Visits, reuse: _Reuse, room: Floats, caches: Caches) 
     """
     rooms = np.where(visits.blocks > 1, caches.both_sides, caches.once_room)
     rooms[visits.piece[visits.is_write]] = caches.dirty_room
-    last = reuse.last[visits.is_write[reuse.last]]
+    write = np.flatnonzero(visits.is_write)
+    last_of = np.full(visits.pieces, -1)
+    np.maximum.at(last_of, visits.piece[write], write)
+    last = last_of[last_of >= 0]  # writes; reads that follow leave a piece dirty
     distance = reuse.footprint(visits.sizes * rooms)(len(visits.piece) - 1 - last)
     gone = _beyond(distance, caches.write_reach, caches.reach_width)
     taken = visits.sizes * room

@@ -338,16 +338,17 @@ def _kernel(row: Row, cells: Mapping[str, tuple[str, str]], where: str) -> Profi
 
 
 def integer_in(text: str) -> int | None:
-    """The count that a cell holds, None where it holds none.
+    """The count that a cell holds, None where it holds none: hardware counts from 0, in 64 bits.
 
-    >>> [integer_in(text) for text in ("1,048,576", "32.00", "n/a", "")]
-    [1048576, 32, None, None]
+    >>> [integer_in(text) for text in ("1,048,576", "32.00", "n/a", "", "-5", "1e400")]
+    [1048576, 32, None, None, None, None]
     """
     try:
         number = Decimal(text.replace(",", ""))
     except InvalidOperation:
         return None
-    return int(number.to_integral_value()) if number.is_finite() else None
+    is_count = number.is_finite() and 0 <= number < 2**64
+    return int(number.to_integral_value()) if is_count else None
 
 
 def _size(text: str, where: str) -> Size:

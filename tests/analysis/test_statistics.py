@@ -115,6 +115,7 @@ def test_a_quotient_is_widest_at_opposite_ends() -> None:
     assert quotient(after, before) == Interval(low=1.5, high=4.0)  # 3/2, 4/1
     assert quotient(None, before) is quotient(after, None) is None
     assert quotient(after, Interval(low=0.0, high=1.0)) is None
+    assert quotient(after, Interval(low=1.0, high=0.0)) is None
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,23 @@ def test_the_reach_of_l2_is_that_of_an_h200(megabytes: int, passes_from_dram: fl
     assert found.dram_read_bytes / (megabytes * MIB) == pytest.approx(passes_from_dram, abs=0.13)
 
 
+@pytest.mark.parametrize("apart", [-0.5, 0.0, 0.5])
+def test_pieces_that_are_also_read_are_written_back(apart: float) -> None:
+    """Whether they are read before, as in `x += 1`, at once, as by an atomic, or afterwards."""
+    writes = passes(256, 1, is_write=True)
+    reads = replace(
+        writes,
+        time=writes.time + apart / 4096,
+        is_write=~writes.is_write,
+    )
+    both = {
+        name: np.concatenate([getattr(reads, name), getattr(writes, name)])
+        for name in ("time", "piece", "block", "sectors", "size", "is_write")
+    }
+    alone, beside = (traffic(one, H200, in_step=1.0) for one in (writes, Touches(**both)))
+    assert beside.dram_write_bytes == pytest.approx(alone.dram_write_bytes, rel=0.1)
+
+
 def test_written_pieces_stay_in_l2_as_far_as_they_fit() -> None:
     # on an H200 25.5 MiB stay, whatever is written in all
     assert traffic(passes(16, 1, is_write=True), H200, in_step=0.0).dram_write_bytes < 0.2 * MIB

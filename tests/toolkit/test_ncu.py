@@ -114,6 +114,8 @@ def test_a_table_that_cannot_be_trusted_says_why(text: str, message: str) -> Non
         ("32.00", 32),
         ("1e3", 1000),
         ("n/a", None),
+        ("-5", None),
+        ("1e400", None),
         ("(!) nan", None),
         ("nan", None),
         ("inf", None),
