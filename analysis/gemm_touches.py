@@ -16,8 +16,8 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic import Floats, Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
-MOST_TOUCHES = 500_000
-FEWEST_PARTS, MOST_PARTS = 4, 32
+MOST_TOUCHES = 600_000
+MOST_PARTS = 32
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
@@ -63,7 +63,7 @@ def gemm_touches(
 
 def _parts(blocks: int, k: int) -> int:
     wanted = MOST_TOUCHES // (2 * blocks)
-    return max(1, min(max(FEWEST_PARTS, min(wanted, MOST_PARTS)), k // FLOATS_PER_SECTOR))
+    return max(1, min(wanted, MOST_PARTS, k // FLOATS_PER_SECTOR))
 
 
 def _sectors(floats: np.ndarray | np.float64, pitch: int) -> np.ndarray:

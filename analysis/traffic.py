@@ -13,9 +13,9 @@ L1 keeps what a block fetched before, so a touch is what reaches L2. From there 
    is the far one crosses over once in its stay, and half of all writes do.
 5. **Writes** stay in L2 until others push them out; what is left at the end goes to DRAM later.
 
-`Caches` has the constants, each with what it was fitted on. They come from an H200; devices of
-other architectures get the same rules with nothing fitted. What the model leaves out, and how far
-it is from hardware, stands in docs/validation.md.
+`Caches` has the constants of L2, each with what it was fitted on: an H200. Devices of other
+architectures get an L2 in which nothing was fitted, and the same rules on blocks in step. What the
+model leaves out, and how far it is from hardware, stands in docs/validation.md.
 """
 
 from __future__ import annotations
