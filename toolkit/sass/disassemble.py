@@ -100,7 +100,8 @@ def _run(program: Disassembler, image: bytes) -> bytes:
             f"nvdisasm did not end within {LIMIT_S} s: the machine code is damaged"
         ) from error
     if result.returncode != 0 or not result.stdout:
-        said = first_line(ToolkitError(result.stderr.decode(errors="replace")))
+        silent = f"it ended with status {result.returncode} and said nothing"
+        said = first_line(ToolkitError(result.stderr.decode(errors="replace").strip() or silent))
         reason = _PREFIX.sub("", said).replace(str(path), "the image")
         raise ToolkitError(f"nvdisasm cannot read the machine code: {reason}")
     return result.stdout

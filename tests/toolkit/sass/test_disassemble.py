@@ -174,3 +174,13 @@ def test_a_program_that_does_not_end_is_stopped(
     monkeypatch.setattr(module, "LIMIT_S", 0.1)
     with pytest.raises(ToolkitError, match=r"^nvdisasm did not end within 0\.1 s"):
         disassemble(b"image")
+
+
+def test_a_disassembler_that_dies_silently_leaves_its_status(
+    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Path(fake(tmp_path / "bin"))
+    program.write_text("#!/bin/sh\nexit 7\n")
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    with pytest.raises(ToolkitError, match=r"it ended with status 7 and said nothing$"):
+        disassemble(b"image")

@@ -827,6 +827,16 @@ def test_comparisons_of_pairs_in_two_steps(relation: str, type_: str, is_signed:
         )
 
 
+@pytest.mark.parametrize(("relation", "if_equal"), [("EQ", "EQ"), ("GE", "GE"), ("LT", "LE")])
+def test_a_verdict_below_that_is_not_written_is_true(relation: str, if_equal: str) -> None:
+    for seed in range(6):
+        check(
+            f"ISETP.{relation}.AND.EX P0, PT, R2, R3, P2",
+            lambda x: {"P0": x.p[2] and RELATIONS[if_equal](signed(x.a), signed(x.b))},
+            seed=seed,
+        )
+
+
 # Minima and maxima.
 
 
@@ -994,7 +1004,6 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "PLOP3.LUT P0, PT, P1, P2, -R3.SIGN, 0x80, 0x0",
         "ISETP.GE.U64.AND.EX P0, PT, R8, R10, PT, P0",
         "ISETP.GE.AND P0, PT, R2, R3, PT, P0",
-        "ISETP.GE.AND.EX P0, PT, R2, R3, PT",
         "ISETP.AND P0, PT, R2, R3, PT",
         "ISETP.GE P0, PT, R2, R3, PT",
         "ISETP.GE.LT.AND P0, PT, R2, R3, PT",

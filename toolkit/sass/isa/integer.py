@@ -540,10 +540,13 @@ def r2p(i: Instruction, to: Lowering) -> None:
 
 @on_words("ISETP", "UISETP", modifiers="F LT EQ LE GT NE GE T AND OR XOR U32 U64 S64 EX")
 def isetp(i: Instruction, to: Lowering) -> None:
-    """predicate, of the opposite, a, b, predicate combined with [, verdict on the words below]"""
+    """predicate, of the opposite, a, b, predicate combined with [, verdict on the words below]
+
+    That verdict is left out where it is PT.
+    """
     match i.operands:
-        case [first, second, a, b, p] if "EX" not in i.modifiers:
-            inputs = [p]
+        case [first, second, a, b, p]:
+            inputs = [p, Register(file="P", index=PT)] if "EX" in i.modifiers else [p]
         case [first, second, a, b, p, below] if "EX" in i.modifiers:
             inputs = [p, below]
         case _:

@@ -1,0 +1,64 @@
+"""Random programs on the simulator and on the host's processor: the same results, bit by bit."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from toolkit.simulator import simulate
+
+sys.path.append(str(Path(__file__).parent))
+from inventory import ARCHITECTURES
+from random_programs import on_a_gpu, on_the_host
+
+THREADS = 64
+COMPILER = shutil.which("gcc") or shutil.which("clang")
+# no contraction to a multiply-add, and integers that wrap, as on the GPU
+FLAGS = ("-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC")
+
+
+def inputs(seed: int) -> NDArray[np.int32]:
+    numbers = np.random.default_rng(seed).integers(-(2**31), 2**31, THREADS).astype(np.int32)
+    numbers[::5] = np.arange(len(numbers[::5]))
+    return numbers
+
+
+def of_the_host(seed: int, folder: Path) -> NDArray[np.uint32]:
+    source, library = folder / "program.c", folder / "program.so"
+    source.write_text(on_the_host(seed), encoding="utf-8")
+    assert COMPILER
+    subprocess.run([COMPILER, *FLAGS, "-o", library, source, "-lm"], check=True)
+    out = np.zeros(THREADS, np.uint32)
+    given = inputs(seed)
+    ctypes.CDLL(str(library)).run(
+        out.ctypes.data_as(ctypes.c_void_p), given.ctypes.data_as(ctypes.c_void_p), THREADS
+    )
+    return out
+
+
+def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
+    return simulate(
+        on_a_gpu(seed),
+        "run",
+        grid=2,
+        block=45,  # of full warps and others
+        arguments=[np.zeros(THREADS, np.uint32), inputs(seed), np.int32(THREADS)],
+        arch=arch,
+        options=("-lineinfo", "--fmad=false"),
+        max_instructions=10**8,
+    ).outputs[0]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs gcc or clang")
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
