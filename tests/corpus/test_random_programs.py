@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import random
 import shutil
 import subprocess
 import sys
@@ -60,5 +59,5 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
 @pytest.mark.skipif(COMPILER is None, reason="needs gcc or clang")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
-    seed = random.randrange(2**32)
+    seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
     assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
