@@ -361,8 +361,9 @@ def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Flo
     written[visits.piece[visits.is_write]] = True
     room = np.where(written, caches.write_room, 1.0)
     gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
+    footprint = reuse.footprint(gap)
     for _ in range(ROUNDS):
-        distance = reuse.footprint(sizes * room)(gap)
+        distance = footprint(sizes * room)
         share = _beyond(distance, caches.read_reach, caches.reach_width)
         missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, share, 1.0))
         stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
@@ -385,7 +386,7 @@ def _written_back(visits: _Visits, reuse: _Reuse, room: Floats, caches: Caches) 
     last_of = np.full(visits.pieces, -1)
     np.maximum.at(last_of, visits.piece[write], write)
     last = last_of[last_of >= 0]  # writes; reads that follow leave a piece dirty
-    distance = reuse.footprint(visits.sizes * rooms)(len(visits.piece) - 1 - last)
+    distance = reuse.footprint(len(visits.piece) - 1 - last)(visits.sizes * rooms)
     gone = _beyond(distance, caches.write_reach, caches.reach_width)
     taken = visits.sizes * room
     if taken.sum() > caches.l2_bytes:
@@ -429,22 +430,22 @@ class _Reuse:
     lengths: Floats
     absent: Integers
 
-    def footprint(self, weights: Floats) -> Callable[[Integers], Floats]:
-        """The average weight of what is visited in a window of so many visits.
+    def footprint(self, window: Integers) -> Callable[[Floats], Floats]:
+        """A function of the pieces' weights: the average weight of what so many visits visit.
 
         It is the mean over all windows of that length: all weight less that of absent pieces, and
         a gap of g visits without a piece holds g - w + 1 windows of w.
         """
-        n, absent = len(self.previous), weights[self.absent]
-        # sums over gaps at least so long
-        weight_from = np.append(np.cumsum(absent[::-1])[::-1], 0.0)
-        length_from = np.append(np.cumsum((absent * self.lengths)[::-1])[::-1], 0.0)
-        everything = float(weights.sum())
+        at = np.searchsorted(self.lengths, window.astype(np.float64))
+        windows = np.maximum(len(self.previous) - window + 1, 1)
 
-        def footprint(window: Integers) -> Floats:
-            at = np.searchsorted(self.lengths, window)
+        def footprint(weights: Floats) -> Floats:
+            absent = weights[self.absent]
+            # sums over gaps at least so long
+            weight_from = np.append(np.cumsum(absent[::-1])[::-1], 0.0)
+            length_from = np.append(np.cumsum((absent * self.lengths)[::-1])[::-1], 0.0)
             missing = length_from[at] - weight_from[at] * (window - 1)
-            found: Floats = everything - missing / np.maximum(n - window + 1, 1)
+            found: Floats = float(weights.sum()) - missing / windows
             return found
 
         return footprint

@@ -10,13 +10,13 @@ from analysis.problem import Gemm
 from analysis.result import Record
 from toolkit.plan import Plan
 from toolkit.records import skipped, with_check, with_measurement
-from toolkit.sampling import interleave
+from toolkit.sampling import Series, interleave
 from toolkit.workload import Matrix, Reference, Workload
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
-TIME_SHARE = 0.5  # of a variant's time, unless it was asked for: a yardstick, not the subject
+TIME_SHARE = 0.25  # of a variant's time, unless it was asked for: a yardstick, not the subject
 PATIENCE = 10  # left out where one product takes this many time limits
-CHECKED_ROWS = 256  # of the result, where nothing else needs the whole float64 product
+CHECKED_ROWS = 64  # of the result, where nothing else needs the whole float64 product
 WORKING_COPIES = 5  # A, B and C in float32, and what the float64 check adds to them
 
 
@@ -25,7 +25,8 @@ def measure_cpu(
 ) -> tuple[Record, bool]:
     """The record of the CPU at one shape, measured, and whether Ctrl-C ended that early.
 
-    Skipped where it would take too long or too much memory. `reference` is that of the whole
+    Skipped where it would take too long or too much memory. One product that takes the whole time
+    limit is the only sample, unless the CPU was asked for. `reference` is that of the whole
     product where it is known; otherwise some rows are checked.
     """
     problem = workload.problem
@@ -40,13 +41,19 @@ def measure_cpu(
     if expected_s > PATIENCE * plan.sampling.time_limit_s:
         reason = f"one product would take about {expected_s:.0f} s: ask for it with --variant cpu"
         return skipped(record, reason), False
-    result: Matrix = _sgemm(workload.a, workload.b)  # also the warm-up
+    started = time.perf_counter()
+    result: Matrix = _sgemm(workload.a, workload.b)
+    first_s = time.perf_counter() - started
     record = with_check(record, (reference or workload.reference(CHECKED_ROWS)).check(result))
     if record.status != "ok":
         return record, False
     share = 1.0 if plan.explicit else TIME_SHARE
     sampling = replace(plan.sampling, time_limit_s=share * plan.sampling.time_limit_s)
-    series, interrupted = interleave({"cpu": lambda: _seconds(workload)}, sampling)
+    if not plan.explicit and first_s >= sampling.time_limit_s:  # the trial was its warm-up
+        series = {"cpu": Series(samples_s=[first_s], spent_s=first_s, stopped_by="time limit")}
+        interrupted = False
+    else:
+        series, interrupted = interleave({"cpu": lambda: _seconds(workload)}, sampling)
     return with_measurement(record, series["cpu"], clock="host clock", l2="host"), interrupted
 
 

@@ -105,6 +105,7 @@ class LadderSimulator:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.advance = lambda done, of: None
+        self._workloads = {workload.problem.k: workload}
         self._matrices: dict[Gemm, tuple[Matrix, Matrix]] = {}
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
@@ -122,10 +123,11 @@ class LadderSimulator:
         return _Rung(self, cubin, variant, selection.parameters, residence).simulate()
 
     def at(self, k: int) -> Workload:
-        """The workload with another K, the same but for it."""
-        if k == self.workload.problem.k:
-            return self.workload
-        return Workload(replace(self.workload.problem, k=k), self.workload.seed)
+        """The workload with another K, the same but for it; kept for the next rung."""
+        if k not in self._workloads:
+            problem = replace(self.workload.problem, k=k)
+            self._workloads[k] = Workload(problem, self.workload.seed)
+        return self._workloads[k]
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B, read-only, padded up to the executed shape; kept for the next rung.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -126,11 +127,11 @@ class Workload:
         }
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
-        """A and B with zeros appended up to the executed shape."""
-        return (
-            _padded(self.a, executed.m, executed.k),
-            _padded(self.b, executed.k, executed.n),
-        )
+        """A and B with zeros appended up to the executed shape, made side by side."""
+        with ThreadPoolExecutor(2) as pool:
+            a = pool.submit(lambda: _padded(self.a, executed.m, executed.k))
+            b = pool.submit(lambda: _padded(self.b, executed.k, executed.n))
+            return a.result(), b.result()
 
     def _uniform(self, stream: int, shape: tuple[int, int]) -> Matrix:
         values = self._generator(stream).random(shape, dtype=np.float32)

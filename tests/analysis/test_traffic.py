@@ -64,11 +64,12 @@ def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
     numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     visits = np.array([numbers[piece] for piece in pieces])
     weights = np.arange(1.0, len(numbers) + 1)
-    footprint = _reuse(visits).footprint(weights)
+    reuse = _reuse(visits)
     for length in range(1, len(visits) + 1):
         windows = [visits[k : k + length] for k in range(len(visits) - length + 1)]
         mean = np.mean([weights[np.unique(window)].sum() for window in windows])
-        assert footprint(np.array([length]))[0] == pytest.approx(mean)
+        footprint = reuse.footprint(np.array([length]))
+        assert footprint(weights)[0] == pytest.approx(mean)
 
 
 def test_visits_know_the_one_before() -> None:
