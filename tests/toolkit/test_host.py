@@ -152,7 +152,10 @@ def test_a_reference_that_was_not_asked_for_takes_a_share_of_the_time(
     assert given == [2.0 * host.TIME_SHARE, 2.0]
 
 
-def test_a_product_as_long_as_the_time_limit_is_the_only_sample() -> None:
+def test_a_product_as_long_as_the_time_limit_is_the_only_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host, "_expected_seconds", lambda problem, seed: 0.0)
     record, interrupted = measure(variants=None, sampling=Sampling(time_limit_s=1e-9))
     assert (len(record.measured.samples_s), interrupted) == (1, False)
     assert record.check.passed
