@@ -1,4 +1,4 @@
-"""The native core of the simulator; everything else stands in pyproject.toml."""
+"""The native cores of the simulator and of the timing model; everything else stands in pyproject.toml."""
 
 import platform
 from hashlib import sha256
@@ -26,8 +26,14 @@ def core(name: str, *flags: str) -> Extension:
     )
 
 
+cycles = Extension(
+    "analysis._cycles",
+    sources=["analysis/cycles/sm.c"],
+    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
+    optional=True,
+)
 flavours = [core("_core")]
 if platform.machine().lower() in ("x86_64", "amd64"):
     flavours.append(core("_core_v3", "-march=x86-64-v3"))
 
-setup(ext_modules=flavours)
+setup(ext_modules=[*flavours, cycles])

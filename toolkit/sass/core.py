@@ -86,6 +86,13 @@ TOUCH = np.dtype(
 )
 
 
+# One executed instruction of a warp, and where a run of them begins that one warp executed.
+STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
+SEGMENT = np.dtype(
+    [("block", "u8"), ("first", "u8"), ("first_line", "u8"), ("warp", "u4"), ("reserved", "u4")]
+)
+
+
 class Bank(Structure):
     _fields_ = (("data", c_void_p), ("bytes", c_uint64))
 
@@ -111,6 +118,7 @@ class Launch(Structure):
         ("cancel", c_uint32),
         ("reserved", c_uint32),
         ("most_touches", c_uint64),
+        ("most_steps", c_uint64),
     )
 
 
@@ -152,10 +160,10 @@ def operations() -> dict[str, int]:
 
 def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 6)()
+    sizes = (c_uint32 * 8)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize]
+    layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize, STEP.itemsize, SEGMENT.itemsize]
     if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
         raise UnavailableError(
             f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
@@ -197,6 +205,9 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_free_worker.argtypes = [c_void_p]
     core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
     core.core_touches.restype = c_void_p
+    for name in ("core_steps", "core_segments", "core_lines"):
+        getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
+        getattr(core, name).restype = c_void_p
     core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
     core.core_probe.restype = c_uint32
     return core

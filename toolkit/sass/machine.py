@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.cycles import Streams
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from toolkit.sass import core
+from toolkit.sass.streams import joined
 from toolkit.sass.isa.registry import ConstantWord, Lowered
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 
@@ -62,6 +64,7 @@ class Bound:
     local_bytes: int
     in_order: bool  # blocks one after the other: their atomics then always meet in one order
     most_touches: int = 0  # to note of each worker's blocks; 0: none
+    most_steps: int = 0  # to keep of each worker's warps; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +110,14 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows.
+    was more than the bound launch allows; so with `streams`, what each warp executed.
     """
 
     counts: NDArray[Any]
     unwritten_reads: int
     first_unwritten: Fault | None
     touched: Touched | None = None
+    streams: Streams | None = None
 
 
 def run_blocks(
@@ -167,6 +171,7 @@ def _run_range(
         _drive(launch, handles, chosen, advance)
         faults = [_faults(handle) for handle in handles]
         touched = _touched(handles) if bound.most_touches else None
+        streams = _streams(handles) if bound.most_steps else None
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
@@ -179,6 +184,7 @@ def _run_range(
         unwritten_reads=sum(reads for _, _, reads in faults),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         touched=touched,
+        streams=streams,
     )
 
 
@@ -194,6 +200,28 @@ def _touched(handles: Sequence[int]) -> Touched | None:
         found.append(np.frombuffer(ctypes.string_at(address, size), dtype=core.TOUCH))
         written_by_warps += written.value
     return Touched(touches=np.concatenate(found), written_by_warps=written_by_warps)
+
+
+def _streams(handles: Sequence[int]) -> Streams | None:
+    """What the workers' warps executed, None where some of it was lost."""
+    found = []
+    for handle in handles:
+        steps = _array(handle, "core_steps", core.STEP)
+        if steps is None:
+            return None
+        segments = _array(handle, "core_segments", core.SEGMENT)
+        lines = _array(handle, "core_lines", np.dtype("u8"))
+        assert segments is not None
+        found.append((steps, segments, np.zeros(0, dtype="u8") if lines is None else lines))
+    return joined(found)
+
+
+def _array(handle: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    count = ctypes.c_uint64()
+    address = getattr(core.library(), function)(handle, ctypes.byref(count))
+    if address is None:
+        return None
+    return np.frombuffer(ctypes.string_at(address, count.value * dtype.itemsize), dtype=dtype)
 
 
 def _total(counts: NDArray[Any]) -> NDArray[Any]:
@@ -303,6 +331,7 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
         most_touches=bound.most_touches,
+        most_steps=bound.most_steps,
     )
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)

@@ -35,7 +35,8 @@ class Program:
     """A kernel's machine code and what it needs to run.
 
     `architecture` is 90 for sm_90. `instructions` are in order of address, without a gap, those
-    of the functions that it calls included: `functions` says where each begins. Targets of jumps
+    of the functions that it calls included: `functions` says where each begins; `code` are their
+    bytes. Targets of jumps
     and calls are addresses; those of BRX, CALL and RET with a register are to be added to it.
     `constant_banks` maps a bank's number to its bytes before a launch adds anything; the
     parameters begin at `parameter_base` of bank 0. `relocations` and `code_relocations` say where
@@ -45,6 +46,7 @@ class Program:
     symbol: str
     architecture: int
     instructions: tuple[Instruction, ...]
+    code: bytes
     functions: Mapping[str, int]
     parameters: tuple[Parameter, ...]
     parameter_base: int
@@ -89,6 +91,7 @@ def load_program(cubin: Cubin) -> Program:
         symbol=cubin.symbol,
         architecture=architecture,
         instructions=tuple(_instructions(cubin, kernel)),
+        code=kernel.code,
         functions=kernel.functions,
         parameters=kernel.parameters,
         parameter_base=kernel.parameter_base,

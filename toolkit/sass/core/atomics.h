@@ -134,6 +134,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TOUCH_ATOMIC);
+    if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
     if (space == SPACE_SHARED) {
         check_written(c, w, i, at, m);
         mark_written(c, i, at, m);
@@ -258,6 +259,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
             return;
         count_copy(c, &global, from, reading);
         if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
+        if (c->stream) stream_request(c, from, i->width, reading, 0);
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;

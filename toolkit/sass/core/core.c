@@ -143,6 +143,7 @@ static void run_warp(Worker *c, Warp *w) {
     const Launch *launch = c->launch;
     i64 left = SLICE;
     w->yielded = 0;
+    if (c->stream) stream_warp(c, w);
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
@@ -176,14 +177,20 @@ static void run_warp(Worker *c, Warp *w) {
             count->threads += (u32)__builtin_popcount(g->mask);
             count->predicated += (u32)__builtin_popcount(m);
         }
+        if (c->stream) stream_step(c->stream, pc, m);
         if (i->op >= FIRST_CONTROL) {
+            const u64 jumps = count->taken;
             control(c, w, i, m);
+            Step *step = c->stream ? last_step(c->stream) : NULL;
+            if (step && count->taken != jumps) step->flags |= STEP_TAKEN;
             if (c->fault.kind) blame(c, w, m ? m : g->mask);
             continue;
         }
         g->pc = pc + 1;
         g->fresh = 0;
+        const u64 wavefronts = count->wavefronts;
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
+        if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
     }
     c->budget -= SLICE - left;
     if (c->budget < 0) stop(c, LIMIT);
@@ -292,11 +299,14 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[3] = sizeof(Fault);
     sizes[4] = sizeof(Allocation);
     sizes[5] = sizeof(Touch);
+    sizes[6] = sizeof(Step);
+    sizes[7] = sizeof(Segment);
 }
 
 EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
     free_trace(c->trace);
+    free_stream(c->stream);
     free(c);
 }
 
@@ -324,8 +334,9 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
     c->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
     c->arena = malloc(warps * (registers + local) + 64);
     if (launch->most_touches) c->trace = new_trace(launch->most_touches);
+    if (launch->most_steps) c->stream = new_stream(launch->most_steps);
     if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena ||
-        (launch->most_touches && !c->trace)) {
+        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream)) {
         core_free_worker(c);
         return NULL;
     }
@@ -363,6 +374,22 @@ EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
     *count = c->trace ? c->trace->count : 0;
     *written = c->trace ? c->trace->written : 0;
     return c->trace && !c->trace->lost ? c->trace->touches : NULL;
+}
+
+/* The steps of the blocks so far, NULL where some were lost; their segments, and their lines. */
+EXPORT const Step *core_steps(const Worker *c, u64 *count) {
+    *count = c->stream ? c->stream->count : 0;
+    return c->stream && !c->stream->lost ? c->stream->steps : NULL;
+}
+
+EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
+    *count = c->stream ? c->stream->segment_count : 0;
+    return c->stream ? c->stream->segments : NULL;
+}
+
+EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
+    *count = c->stream ? c->stream->line_count : 0;
+    return c->stream ? c->stream->lines : NULL;
 }
 
 /* Whether this build's instructions exist on this processor. */

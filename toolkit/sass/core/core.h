@@ -119,6 +119,7 @@ typedef struct {
     volatile u32 cancel;
     u32 reserved;
     u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
+    u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -130,6 +131,15 @@ typedef struct {
 } Touch;
 
 typedef struct Trace Trace;
+
+/* One executed instruction of a warp: `clocks` of the shared or L1 data stage, and `lines` of
+ * global or local memory. */
+typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
+
+/* Steps that one warp executed in a row, from `first` on, with their lines. */
+typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
+
+typedef struct Stream Stream;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 
@@ -188,6 +198,7 @@ typedef struct {
     Fault unwritten;       /* the first of them */
     Fault fault;
     Trace *trace;          /* NULL: nothing is noted */
+    Stream *stream;        /* NULL: nothing is kept */
     u8 *arena;             /* what was allocated for this worker */
 } Worker;
 

@@ -73,6 +73,8 @@ static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     return most;
 }
 
+#include "stream.h"
+
 /* Whether lanes at `distance` read the same, wherever both are active. */
 static int pairs_agree(const u64 *a, u32 m, int distance) {
     for (int l = 0; l < LANES; l++)
@@ -276,7 +278,7 @@ static void interleave(u64 *a) {
 }
 
 /* Each word of a local access is a request of its own. */
-static void count_local(Worker *c, const Ins *i, const u64 *local, u32 m) {
+static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local, u32 m) {
     Count *count = &c->count[c->pc];
     const u32 words = i->width < WORD ? 1 : i->width / WORD;
     count->requests += words;
@@ -285,6 +287,7 @@ static void count_local(Worker *c, const Ins *i, const u64 *local, u32 m) {
         for (int l = 0; l < LANES; l++) a[l] = local[l] + k * WORD;
         interleave(a);
         count->sectors += sectors_of(a, m);
+        if (c->stream) stream_request(c, a, WORD, m, LOCAL_SPACE | (u64)w->index * LOCAL_LINES);
     }
     count->ideal += ceil_div((u32)__builtin_popcount(m) * i->width, SECTOR);
 }
@@ -390,9 +393,10 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u8 *at[LANES];
     u32 kind = GENERAL;
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
-    if (space == SPACE_LOCAL) count_local(c, i, a, m);
+    if (space == SPACE_LOCAL) count_local(c, w, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
+    if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);
@@ -449,10 +453,11 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     u8 *at[LANES];
     IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
     add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
-    if (c->trace && space == SPACE_GLOBAL) {
+    if ((c->trace || c->stream) && space == SPACE_GLOBAL) {
         u64 a[LANES];
         for (int l = 0; l < LANES; l++) a[l] = first + (u64)(i64)(i32)memo->delta[l];
-        trace_request(c, w, a, i->width, m, (u32)is_store);
+        if (c->trace) trace_request(c, w, a, i->width, m, (u32)is_store);
+        if (c->stream) stream_request(c, a, i->width, m, 0);
     }
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);

@@ -1,0 +1,266 @@
+"""One streaming multiprocessor, cycle by cycle: how long the recorded streams of warps take.
+
+`run` replays what each warp of some blocks executed on a model of an SM (`sm.c`): four in-order
+schedulers that honour the control bits, units with their throughput, register banks, the
+load/store unit, L1, and this SM's share of L2 and DRAM. It is pure: values in, values out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from functools import cache
+from importlib import machinery
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import UnavailableError
+
+SCHEDULERS = 4
+NO_SCOREBOARD = 7
+UNLIMITED_CLOCKS = 1 << 40
+
+
+class Unit(IntEnum):
+    """What executes an instruction, as sm.c numbers it."""
+
+    CONTROL, FMA, FMA_HEAVY, ALU, FP64, XU, UNIFORM, LSU, TENSOR = range(9)
+
+
+class Kind(IntEnum):
+    """What an instruction is to the model, as sm.c numbers it."""
+
+    PLAIN, SHARED_LOAD, SHARED_STORE, LOAD, STORE, ATOMIC = range(6)
+    COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
+
+
+# Why a scheduler issued nothing in a clock.
+LOST = (
+    "register banks",
+    "write-back",
+    "fixed latency",
+    "unit busy",
+    "load/store queue",
+    "shared latency",
+    "global latency",
+    "arithmetic latency",
+    "barrier",
+    "no warp",
+)
+
+INSTRUCTION = np.dtype(
+    [
+        ("stall", "u1"),
+        ("yields", "u1"),
+        ("write_barrier", "u1"),
+        ("read_barrier", "u1"),
+        ("wait", "u1"),
+        ("unit", "u1"),
+        ("kind", "u1"),
+        ("registers", "u1"),
+        ("source", "i2", 3),
+        ("reuse", "u1"),
+        ("argument", "u1"),
+        ("latency", "u2"),
+        ("pipe_clocks", "u2"),
+    ]
+)
+STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
+_STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
+_JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
+_RESULT = np.dtype(
+    [
+        ("clocks", "u8"),
+        ("issued", "u8"),
+        ("unit_busy", "u8", len(Unit)),
+        ("lsu_busy", "u8"),
+        ("shared_busy", "u8"),
+        ("l2_read_bytes", "u8"),
+        ("l2_write_bytes", "u8"),
+        ("l1_hits", "u8"),
+        ("l1_misses", "u8"),
+        ("lost", "u8", len(LOST)),
+        ("unfinished", "u8"),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """The numbers of one SM, in its clocks; see docs/timing.md for each.
+
+    Bandwidths are this SM's share. `dram_share` of the bytes read at L2 come from DRAM, and
+    `waiting_share` of the requests wait for it.
+    """
+
+    slots: int
+    bank_count: int = 2
+    bank_depth: int = 3
+    write_free: int = 1
+    queue: int = 8
+    queue_gap: int = 2
+    tags_per_clock: int = 4
+    l1_lines: int = 1024
+    shared_latency: int = 23
+    l1_latency: int = 32
+    l2_latency: int = 230
+    dram_latency: int = 400
+    atomic_latency: int = 300
+    shared_atomic_latency: int = 60
+    barrier_latency: int = 12
+    barrier_per_warp: int = 2
+    branch_clocks: int = 9
+    block_start: int = 300
+    backlog: int = 64
+    fill_clocks_x16: int = 4
+    greedy: int = 1
+    l2_bytes_per_clock: float = 64.0
+    write_bytes_per_clock: float = 32.0
+    dram_bytes_per_clock: float = 16.0
+    dram_share: float = 0.0
+    waiting_share: float = 0.0
+    most_clocks: int = UNLIMITED_CLOCKS
+
+
+_DOUBLES = {
+    "l2_bytes_per_clock",
+    "write_bytes_per_clock",
+    "dram_bytes_per_clock",
+    "dram_share",
+    "waiting_share",
+}
+
+
+class _Machine(ctypes.Structure):
+    _fields_ = tuple(
+        (
+            f.name,
+            ctypes.c_double
+            if f.name in _DOUBLES
+            else ctypes.c_uint64
+            if f.name == "most_clocks"
+            else ctypes.c_uint32,
+        )
+        for f in fields(Machine)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """What the warps of some blocks executed, warp after warp.
+
+    `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
+    `first_step[w]` and `first_line[w]`; block b has the warps from `first_warp[b]` to
+    `first_warp[b + 1]`.
+    """
+
+    steps: NDArray[Any]
+    lines: NDArray[np.uint64]
+    first_step: NDArray[np.uint64]
+    first_line: NDArray[np.uint64]
+    first_warp: NDArray[np.int64]
+
+    @property
+    def blocks(self) -> int:
+        return len(self.first_warp) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """How some blocks ran on one SM: clocks in all, when each block began and ended, what was busy.
+
+    `lost` are clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
+    """
+
+    clocks: int
+    starts: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+    issued: int
+    unit_busy: dict[Unit, int]
+    load_store_busy: int
+    shared_busy: int
+    l2_read_bytes: int
+    l2_write_bytes: int
+    l1_hits: int
+    l1_misses: int
+    lost: dict[str, int] = field(default_factory=dict)
+
+
+def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Machine) -> Ran:
+    """Run blocks one after another, as many at a time as `machine.slots` says.
+
+    `jobs` name blocks of `streams`; a block that occurs again gets lines of its own. Raises
+    UnavailableError without the native code, MemoryError, and ValueError where warps wait for
+    each other for ever.
+    """
+    assert code.dtype == INSTRUCTION and streams.steps.dtype == STEP
+    warps = np.zeros(len(streams.first_step), dtype=_STREAM)
+    warps["first_step"], warps["first_line"] = streams.first_step, streams.first_line
+    warps["steps"] = np.diff(streams.first_step, append=np.uint64(len(streams.steps)))
+    table = np.zeros(len(jobs), dtype=_JOB)
+    seen: dict[int, int] = {}
+    for row, block in zip(table, jobs, strict=True):
+        row["first_stream"] = streams.first_warp[block]
+        row["warps"] = streams.first_warp[block + 1] - streams.first_warp[block]
+        row["space"] = seen.get(block, 0) << 57
+        seen[block] = seen.get(block, 0) + 1
+    result = np.zeros(1, dtype=_RESULT)
+    starts, ends = (np.zeros(len(jobs), dtype=np.uint64) for _ in range(2))
+    values = {f.name: getattr(machine, f.name) for f in fields(machine)}
+    native = _Machine(**values)
+    code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
+    failed = _library().sm_run(
+        ctypes.byref(native),
+        *(x.ctypes.data for x in (code, steps, lines, warps, table)),
+        len(jobs),
+        *(x.ctypes.data for x in (result, starts, ends)),
+    )
+    if failed:
+        raise MemoryError("the timing model does not fit into this machine's memory")
+    row = result[0]
+    if row["unfinished"]:
+        raise ValueError(f"the modelled SM stopped after {row['clocks']:,} clocks")
+    return Ran(
+        clocks=int(row["clocks"]),
+        starts=starts,
+        ends=ends,
+        issued=int(row["issued"]),
+        unit_busy={unit: int(row["unit_busy"][unit]) for unit in Unit},
+        load_store_busy=int(row["lsu_busy"]),
+        shared_busy=int(row["shared_busy"]),
+        l2_read_bytes=int(row["l2_read_bytes"]),
+        l2_write_bytes=int(row["l2_write_bytes"]),
+        l1_hits=int(row["l1_hits"]),
+        l1_misses=int(row["l1_misses"]),
+        lost={name: int(row["lost"][k]) for k, name in enumerate(LOST)},
+    )
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    folder = Path(__file__).parent.parent
+    for suffix in machinery.EXTENSION_SUFFIXES:
+        path = folder / f"_cycles{suffix}"
+        if path.exists():
+            loaded = ctypes.CDLL(str(path))
+            loaded.sm_run.restype = ctypes.c_uint32
+            loaded.sm_run.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_uint32] + [ctypes.c_void_p] * 3
+            return _checked(loaded)
+    raise UnavailableError(
+        "the timing model's native code was not built: install a C compiler (gcc or clang) and "
+        "reinstall: pip install --force-reinstall --no-deps gemm-ladder"
+    )
+
+
+def _checked(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    sizes = (ctypes.c_uint32 * 6)()
+    loaded.sm_sizes(sizes)
+    here = [x.itemsize for x in (INSTRUCTION, STEP, _STREAM, _JOB)]
+    if list(sizes) != [*here, ctypes.sizeof(_Machine), _RESULT.itemsize]:
+        raise UnavailableError("the timing model's native code was built from other sources")
+    return loaded

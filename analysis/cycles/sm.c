@@ -1,0 +1,658 @@
+/* One streaming multiprocessor, cycle by cycle: four schedulers issue the recorded streams of the
+ * warps that are resident, in order, as the control bits of the machine code allow, and the
+ * load/store unit, L1 and this SM's share of L2 and DRAM serve what they ask for.
+ *
+ * Times are clocks of the SM. What is modelled and where each rule comes from stands in
+ * docs/timing.md; all numbers come in through `Machine`. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+typedef uint8_t u8;
+typedef int16_t i16;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32 };
+enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
+       UNIT_TENSOR, UNITS };
+enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
+       KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT };
+enum { STEP_TAKEN = 1, STEP_OFF = 2 };
+
+/* An instruction of the program, as its 128 bits say. */
+typedef struct {
+    u8 stall, yield, write_barrier, read_barrier, wait, unit, kind, registers; /* written */
+    i16 source[SLOTS]; /* general registers read by each slot, -1: none */
+    u8 reuse;          /* slots whose value is kept for the next instruction */
+    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left */
+    u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
+    u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
+} Instruction;
+
+typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
+typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
+typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
+
+typedef struct {
+    u32 slots;            /* blocks that are resident at a time */
+    u32 bank_count;       /* of the register file, per scheduler */
+    u32 bank_depth;       /* reads that a bank may be behind */
+    u32 write_free;       /* registers of a load that are written back without taking a slot */
+    u32 queue;            /* requests that a scheduler may have waiting for the load/store unit */
+    u32 queue_gap;        /* clocks between two wavefronts of one scheduler */
+    u32 tags_per_clock;   /* lines that L1 looks up */
+    u32 l1_lines;         /* its capacity */
+    u32 shared_latency, l1_latency, l2_latency, dram_latency; /* the last is added to l2_latency */
+    u32 atomic_latency, shared_atomic_latency;
+    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start;
+    u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
+    u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
+    u32 greedy;           /* whether a scheduler stays with a warp that can go on */
+    double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
+    double dram_share;    /* of the bytes read from L2 that come from DRAM */
+    double waiting_share; /* of the requests to L2 that wait for DRAM */
+    u64 most_clocks;
+} Machine;
+
+/* Why a scheduler issued nothing in a clock. */
+enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
+       LOST_ARITHMETIC, LOST_BARRIER, LOST_EMPTY, LOST };
+
+typedef struct {
+    u64 clocks, issued, unit_busy[UNITS], lsu_busy, shared_busy, l2_read_bytes, l2_write_bytes,
+        l1_hits, l1_misses, lost[LOST];
+    u64 unfinished;
+} Result;
+
+typedef struct { double at; u32 warp; u8 scoreboard, registers, from; } Event;
+
+typedef struct {
+    const Step *step, *end;
+    const u64 *line;
+    double async_done;
+    u64 ready;            /* not before */
+    u64 space;
+    u32 pending[SCOREBOARDS];
+    u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
+    u32 block;            /* slot of the block; */
+    u8 alive, at_barrier, blocked_on;
+    u64 age;
+} Warp;
+
+typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used; } Block;
+
+typedef struct { u32 warp; const Step *step; const u64 *line; u32 left; u8 tags_done; } Request;
+
+typedef struct {
+    u64 free, sleep;      /* dispatch is free from; nothing can change before */
+    double bank[8];       /* reads not yet done, as of `bank_at` */
+    u64 bank_at;
+    u64 unit_free[UNITS], lite_free;
+    i16 kept[SLOTS];      /* register whose value is kept */
+    u32 kept_warp;
+    i64 last;             /* warp that issued last */
+    u32 count, *warps;
+    Request queue[MOST_QUEUED];
+    u32 head, queued;
+    u64 served;           /* when its last wavefront went */
+    u8 why;
+} Scheduler;
+
+typedef struct { u64 key; double ready[4]; u32 next, newer, older; u8 mask; } Line;
+
+typedef struct {
+    const Machine *m;
+    const Instruction *code;
+    const Step *steps;
+    const u64 *lines;
+    const Stream *streams;
+    const Job *jobs;
+    u32 job_count, next_job;
+    Warp *warps;
+    Block *blocks;
+    u32 warps_per_block;
+    Scheduler scheduler[SCHEDULERS];
+    Event *heap;
+    u32 events, event_room;
+    Line *cache;
+    u32 *bucket;
+    u32 buckets, cached, newest, oldest;
+    double l2_free, write_free, dram_free, dram_due;
+    double fill_due;
+    u64 lsu_free, now;
+    u32 turn;
+    u64 ages;
+    u8 failed;
+    Result *r;
+    u64 *starts, *ends;
+} Sm;
+
+/* Events in order of time. */
+
+static void push(Sm *s, Event e) {
+    if (s->events == s->event_room) {
+        const u32 room = s->event_room ? 2 * s->event_room : 1024;
+        Event *larger = realloc(s->heap, room * sizeof *larger);
+        if (!larger) { s->failed = 1; return; }
+        s->heap = larger;
+        s->event_room = room;
+    }
+    u32 k = s->events++;
+    while (k && s->heap[(k - 1) / 2].at > e.at) {
+        s->heap[k] = s->heap[(k - 1) / 2];
+        k = (k - 1) / 2;
+    }
+    s->heap[k] = e;
+}
+
+static Event pop(Sm *s) {
+    const Event first = s->heap[0], e = s->heap[--s->events];
+    u32 k = 0;
+    for (;;) {
+        u32 child = 2 * k + 1;
+        if (child >= s->events) break;
+        if (child + 1 < s->events && s->heap[child + 1].at < s->heap[child].at) child++;
+        if (s->heap[child].at >= e.at) break;
+        s->heap[k] = s->heap[child];
+        k = child;
+    }
+    s->heap[k] = e;
+    return first;
+}
+
+/* L1: least recently used lines go first. */
+
+#define NO_LINE 0xffffffffu
+
+static u32 bucket_of(const Sm *s, u64 key) {
+    return (u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (s->buckets - 1);
+}
+
+static void unlink_line(Sm *s, u32 k) {
+    Line *x = &s->cache[k];
+    if (x->newer != NO_LINE) s->cache[x->newer].older = x->older; else s->newest = x->older;
+    if (x->older != NO_LINE) s->cache[x->older].newer = x->newer; else s->oldest = x->newer;
+}
+
+static void make_newest(Sm *s, u32 k) {
+    s->cache[k].newer = NO_LINE;
+    s->cache[k].older = s->newest;
+    if (s->newest != NO_LINE) s->cache[s->newest].newer = k; else s->oldest = k;
+    s->newest = k;
+}
+
+static u32 find_line(Sm *s, u64 key) {
+    for (u32 k = s->bucket[bucket_of(s, key)]; k != NO_LINE; k = s->cache[k].next)
+        if (s->cache[k].key == key) return k;
+    return NO_LINE;
+}
+
+static Line *line_of(Sm *s, u64 key) {
+    u32 k = find_line(s, key);
+    if (k != NO_LINE) {
+        if (k != s->newest) { unlink_line(s, k); make_newest(s, k); }
+        return &s->cache[k];
+    }
+    if (s->cached < s->m->l1_lines) {
+        k = s->cached++;
+    } else {
+        k = s->oldest;
+        unlink_line(s, k);
+        u32 *at = &s->bucket[bucket_of(s, s->cache[k].key)];
+        while (*at != k) at = &s->cache[*at].next;
+        *at = s->cache[k].next;
+    }
+    u32 *head = &s->bucket[bucket_of(s, key)];
+    s->cache[k] = (Line){.key = key, .next = *head};
+    *head = k;
+    make_newest(s, k);
+    return &s->cache[k];
+}
+
+/* A sector asked of L2 now; when it is here. */
+static double fetch(Sm *s, double now) {
+    const Machine *m = s->m;
+    if (s->l2_free < now) s->l2_free = now;
+    s->l2_free += SECTOR / m->l2_bytes_per_clock;
+    s->r->l2_read_bytes += SECTOR;
+    double at = s->l2_free + m->l2_latency;
+    if (m->dram_share > 0) {
+        if (s->dram_free < now) s->dram_free = now;
+        s->dram_free += SECTOR * m->dram_share / m->dram_bytes_per_clock;
+    }
+    return at;
+}
+
+/* Lines of a load: when all of it is here. Each line's sectors arrive together. */
+static double load_lines(Sm *s, const Step *step, const u64 *line, u64 space) {
+    const Machine *m = s->m;
+    const double now = (double)s->now;
+    double here = now + m->l1_latency;
+    for (u32 k = 0; k < step->lines; k++) {
+        const u32 wanted = line[k] & 15;
+        Line *entry = line_of(s, line[k] >> 4 | space);
+        const u32 missing = wanted & ~entry->mask;
+        if (missing) {
+            double at = now;
+            for (u32 n = 0; n < 4; n++)
+                if (missing >> n & 1) at = fetch(s, now);
+            s->r->l1_misses += (u32)__builtin_popcount(missing);
+            s->fill_due += __builtin_popcount(missing) * m->fill_clocks_x16 / 16.0;
+            s->dram_due += m->waiting_share;
+            if (s->dram_due >= 1) {
+                s->dram_due -= 1;
+                const double later = s->dram_free > now ? s->dram_free : now;
+                at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+            }
+            for (u32 n = 0; n < 4; n++)
+                if (missing >> n & 1) entry->ready[n] = at;
+            entry->mask |= (u8)missing;
+        }
+        s->r->l1_hits += (u32)__builtin_popcount(wanted & ~missing);
+        for (u32 n = 0; n < 4; n++)
+            if (wanted >> n & 1 && entry->ready[n] + m->l1_latency > here)
+                here = entry->ready[n] + (missing ? 0 : m->l1_latency);
+    }
+    return here;
+}
+
+static void store_lines(Sm *s, const Step *step, const u64 *line) {
+    const double now = (double)s->now;
+    u32 sectors = 0;
+    for (u32 k = 0; k < step->lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
+    if (s->write_free < now) s->write_free = now;
+    s->write_free += sectors * SECTOR / s->m->write_bytes_per_clock;
+    s->r->l2_write_bytes += sectors * SECTOR;
+}
+
+/* Release scoreboards at a time; `registers` are written back then. */
+static void release(Sm *s, u32 warp, const Instruction *i, double at, u32 registers, u8 from) {
+    if (i->write_barrier != NONE) {
+        s->warps[warp].from[i->write_barrier] = from;
+        push(s, (Event){.at = at, .warp = warp, .scoreboard = i->write_barrier,
+                        .registers = (u8)registers, .from = from});
+    } else if (registers) {
+        push(s, (Event){.at = at, .warp = warp, .scoreboard = NONE, .registers = (u8)registers});
+    }
+}
+
+static void release_read(Sm *s, u32 warp, const Instruction *i, double at) {
+    if (i->read_barrier == NONE) return;
+    s->warps[warp].from[i->read_barrier] = LOST_QUEUE;
+    push(s, (Event){.at = at, .warp = warp, .scoreboard = i->read_barrier});
+}
+
+/* The last wavefront of a request has passed. */
+static void served(Sm *s, const Request *q) {
+    const Machine *m = s->m;
+    Warp *w = &s->warps[q->warp];
+    const Instruction *i = &s->code[q->step->pc];
+    const double now = (double)s->now + 1;
+    const int off = q->step->flags & STEP_OFF;
+    switch (i->kind) {
+    case KIND_SHARED_LOAD:
+        release(s, q->warp, i, now + m->shared_latency, off ? 0 : i->registers, LOST_SHARED);
+        break;
+    case KIND_LOAD: {
+        const double at = load_lines(s, q->step, q->line, w->space);
+        release(s, q->warp, i, at, off ? 0 : i->registers, LOST_GLOBAL);
+        break;
+    }
+    case KIND_COPY: {
+        const double at = load_lines(s, q->step, q->line, w->space);
+        if (at > w->async_done) w->async_done = at;
+        release(s, q->warp, i, at, 0, LOST_GLOBAL);
+        break;
+    }
+    case KIND_STORE:
+        store_lines(s, q->step, q->line);
+        break;
+    case KIND_ATOMIC:
+        if (q->step->lines) store_lines(s, q->step, q->line);
+        release(s, q->warp, i, now + (q->step->lines ? m->atomic_latency : m->shared_atomic_latency),
+                off ? 0 : i->registers, LOST_GLOBAL);
+        break;
+    default: /* shared stores, shuffles and such */
+        release(s, q->warp, i, now + m->shared_latency, off ? 0 : i->registers, LOST_SHARED);
+    }
+    release_read(s, q->warp, i, now + 2);
+}
+
+/* One clock of the load/store unit: one wavefront, or one group of tags. */
+static void serve(Sm *s) {
+    if (s->fill_due >= 1) { /* what arrives is written first */
+        s->fill_due -= 1;
+        s->r->lsu_busy++;
+        return;
+    }
+    const double now = (double)s->now;
+    Scheduler *best = NULL;
+    for (u32 k = 0; k < SCHEDULERS; k++) {
+        Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
+        if (!x->queued || x->served + s->m->queue_gap > s->now) continue;
+        const Request *q = &x->queue[x->head];
+        const u8 kind = s->code[q->step->pc].kind;
+        if (q->step->lines && !(q->step->flags & STEP_OFF)) {
+            if ((kind == KIND_STORE || kind == KIND_ATOMIC) && s->write_free > now + s->m->backlog)
+                continue;
+            if ((kind == KIND_LOAD || kind == KIND_COPY) && s->l2_free > now + s->m->backlog) continue;
+        }
+        best = x;
+        s->turn = (u32)(x - s->scheduler + 1) % SCHEDULERS;
+        break;
+    }
+    if (!best) return;
+    Request *q = &best->queue[best->head];
+    best->served = s->now;
+    if (q->left) {
+        q->left--;
+        s->r->lsu_busy++;
+        if (!q->step->lines) s->r->shared_busy++;
+    }
+    if (q->left) return;
+    const Request done = *q;
+    best->head = (best->head + 1) % MOST_QUEUED;
+    best->queued--;
+    if (best->sleep > s->now + 1) best->sleep = s->now + 1;
+    served(s, &done);
+}
+
+/* Blocks come and go. */
+
+static void start_block(Sm *s, u32 slot, u64 at) {
+    if (s->next_job == s->job_count) return;
+    const u32 job = s->next_job++;
+    const Job *j = &s->jobs[job];
+    Block *b = &s->blocks[slot];
+    *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
+                 .start = at, .used = 1};
+    s->starts[job] = at;
+    for (u32 k = 0; k < j->warps; k++) {
+        Warp *w = &s->warps[b->first + k];
+        const Stream *stream = &s->streams[j->first_stream + k];
+        *w = (Warp){.step = s->steps + stream->first_step, .line = s->lines + stream->first_line,
+                    .ready = at, .space = j->space, .block = slot, .alive = 1, .age = s->ages++};
+        w->end = w->step + stream->steps;
+        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
+        if (x->sleep > at) x->sleep = at;
+    }
+}
+
+static void open_barrier(Sm *s, Block *b) {
+    if (!b->waiting || b->waiting < b->alive) return;
+    u64 at = s->now + s->m->barrier_latency;
+    if (b->opens_after + s->m->barrier_latency > at) at = b->opens_after + s->m->barrier_latency;
+    b->waiting = 0;
+    for (u32 k = 0; k < b->warps; k++) {
+        Warp *w = &s->warps[b->first + k];
+        if (!w->at_barrier) continue;
+        w->at_barrier = 0;
+        w->ready = at;
+        w->blocked_on = LOST_BARRIER;
+        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
+        if (x->sleep > at) x->sleep = at;
+    }
+}
+
+static void leave(Sm *s, Warp *w) {
+    Block *b = &s->blocks[w->block];
+    w->alive = 0;
+    b->alive--;
+    if (b->alive) { open_barrier(s, b); return; }
+    s->ends[b->job] = s->now;
+    start_block(s, w->block, s->now + s->m->block_start);
+}
+
+/* Clocks for which reading this instruction's registers holds the dispatch. */
+static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
+    const u32 banks = s->m->bank_count;
+    if (!banks) return 0;
+    const double passed = (double)(s->now - x->bank_at);
+    double late = 0;
+    const int same = x->kept_warp == warp;
+    for (u32 b = 0; b < banks; b++) x->bank[b] = x->bank[b] > passed ? x->bank[b] - passed : 0;
+    x->bank_at = s->now;
+    for (u32 k = 0; k < SLOTS; k++) {
+        const i16 r = i->source[k];
+        if (r < 0) continue;
+        int known = same && x->kept[k] == r;
+        for (u32 j = 0; j < k; j++) known |= i->source[j] == r;
+        if (!known) x->bank[(u32)r % banks] += 1;
+    }
+    for (u32 b = 0; b < banks; b++)
+        if (x->bank[b] - s->m->bank_depth > late) late = x->bank[b] - s->m->bank_depth;
+    for (u32 k = 0; k < SLOTS; k++) x->kept[k] = i->reuse >> k & 1 ? i->source[k] : -1;
+    x->kept_warp = warp;
+    return late > 0 ? (u32)(late + 0.999) : 0;
+}
+
+/* Whether a warp can issue now; if not, why, and when that may change. */
+static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
+    if (!w->alive || w->at_barrier) {
+        *why = w->alive ? LOST_BARRIER : LOST_EMPTY;
+        return 0;
+    }
+    if (w->ready > s->now) {
+        if (w->ready < *again) *again = w->ready;
+        *why = w->blocked_on;
+        return 0;
+    }
+    const Instruction *i = &s->code[w->step->pc];
+    for (u32 k = 0; k < SCOREBOARDS; k++)
+        if (i->wait >> k & 1 && w->pending[k]) { *why = w->from[k]; return 0; }
+    if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u)) {
+        *why = LOST_GLOBAL;
+        return 0;
+    }
+    if (i->unit == UNIT_LSU && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
+    u64 free = x->unit_free[i->unit];
+    if (i->unit == UNIT_FMA) {
+        free = x->unit_free[UNIT_FMA_HEAVY] < x->lite_free ? x->unit_free[UNIT_FMA_HEAVY] : x->lite_free;
+    }
+    if (free > s->now) {
+        if (free < *again) *again = free;
+        *why = LOST_PIPE;
+        return 0;
+    }
+    return 1;
+}
+
+static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
+    u64 *free = &x->unit_free[i->unit];
+    if (i->unit == UNIT_FMA) /* the half that took work longer ago */
+        free = x->lite_free <= s->now ? &x->lite_free : &x->unit_free[UNIT_FMA_HEAVY];
+    *free = s->now + i->pipe_clocks;
+    s->r->unit_busy[i->unit] += i->pipe_clocks;
+}
+
+static void issue(Sm *s, Scheduler *x, u32 warp) {
+    const Machine *m = s->m;
+    Warp *w = &s->warps[warp];
+    const Step *step = w->step;
+    const Instruction *i = &s->code[step->pc];
+    const u32 late = bank_clocks(s, x, warp, i);
+    x->last = warp;
+    x->free = s->now + 1 + late;
+    x->why = LOST_BANK;
+    s->r->lost[LOST_BANK] += late;
+    s->r->issued++;
+    occupy(s, x, i);
+    w->ready = s->now + (i->stall ? i->stall : 1);
+    if (w->ready < x->free) w->ready = x->free;
+    w->blocked_on = LOST_STALL;
+    if (i->write_barrier != NONE) w->pending[i->write_barrier]++;
+    if (i->read_barrier != NONE) w->pending[i->read_barrier]++;
+    const u64 *line = w->line;
+    w->line += step->lines;
+    w->step++;
+    if (i->unit == UNIT_LSU) {
+        u32 clocks = step->clocks, tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
+        if (tags > clocks) clocks = tags;
+        if (!clocks && !(step->flags & STEP_OFF)) clocks = 1;
+        x->queue[(x->head + x->queued++) % MOST_QUEUED] =
+            (Request){.warp = warp, .step = step, .line = line, .left = clocks};
+    } else if (i->kind == KIND_COPY_GROUP) {
+        const double at = w->async_done > (double)s->now ? w->async_done : (double)s->now + 1;
+        release(s, warp, i, at, 0, LOST_GLOBAL);
+        release_read(s, warp, i, (double)s->now + 2);
+    } else {
+        release(s, warp, i, (double)(s->now + i->latency), 0, LOST_ARITHMETIC);
+        release_read(s, warp, i, (double)(s->now + (i->latency < 8 ? i->latency : 8)));
+    }
+    if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN && w->ready < s->now + m->branch_clocks)
+        w->ready = s->now + m->branch_clocks;
+    if (w->step == w->end) {
+        leave(s, w);
+    } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
+        Block *b = &s->blocks[w->block];
+        w->at_barrier = 1;
+        b->waiting++;
+        b->opens_after = (b->opens_after > s->now ? b->opens_after : s->now) + m->barrier_per_warp;
+        open_barrier(s, b);
+    }
+}
+
+/* One clock of a scheduler. */
+static void schedule(Sm *s, Scheduler *x) {
+    if (x->sleep > s->now) { s->r->lost[x->why]++; return; }
+    if (x->free > s->now) return; /* counted where it was caused */
+    u64 again = ~0ull;
+    u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
+    int any = 0;
+    i64 chosen = -1;
+    if (s->m->greedy && x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
+        chosen = x->last;
+    } else {
+        u64 oldest = ~0ull;
+        for (u32 k = 0; k < x->count; k++) {
+            Warp *w = &s->warps[x->warps[k]];
+            if (can_issue(s, x, w, &again, &why)) {
+                if (w->age < oldest) { oldest = w->age; chosen = x->warps[k]; }
+            } else if (why != LOST_EMPTY && !any) {
+                first_why = why;
+                any = 1;
+            }
+        }
+    }
+    if (chosen >= 0) {
+        issue(s, x, (u32)chosen);
+        return;
+    }
+    x->why = first_why;
+    x->sleep = again;
+    s->r->lost[first_why]++;
+}
+
+static void happen(Sm *s, Event e) {
+    Warp *w = &s->warps[e.warp];
+    Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
+    if (e.scoreboard != NONE && w->pending[e.scoreboard]) w->pending[e.scoreboard]--;
+    if (e.registers > s->m->write_free) {
+        const u32 lost = e.registers - s->m->write_free;
+        x->free = (x->free > s->now ? x->free : s->now) + lost;
+        s->r->lost[LOST_WRITE] += lost;
+    }
+    if (x->sleep > s->now) x->sleep = s->now;
+}
+
+static u64 next_time(const Sm *s) {
+    u64 next = ~0ull;
+    for (u32 k = 0; k < SCHEDULERS; k++) {
+        const Scheduler *x = &s->scheduler[k];
+        const u64 at = x->sleep > x->free ? x->sleep : x->free;
+        if (at < next) next = at;
+        if (x->queued) return s->now + 1;
+    }
+    if (s->fill_due >= 1) return s->now + 1;
+    if (s->events) {
+        const double at = s->heap[0].at;
+        const u64 whole = (u64)at + (at > (double)(u64)at);
+        if (whole < next) next = whole;
+    }
+    return next > s->now ? next : s->now + 1;
+}
+
+static int all_done(const Sm *s) {
+    if (s->next_job < s->job_count) return 0;
+    for (u32 k = 0; k < s->m->slots; k++)
+        if (s->blocks[k].used && s->blocks[k].alive) return 0;
+    return 1;
+}
+
+static void run(Sm *s) {
+    for (u32 k = 0; k < s->m->slots; k++) start_block(s, k, 0);
+    while (!all_done(s) && !s->failed) {
+        if (s->now > s->m->most_clocks) { s->r->unfinished = 1; break; }
+        while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
+        serve(s);
+        for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
+        const u64 next = next_time(s);
+        if (next == ~0ull) { s->r->unfinished = 2; break; } /* nobody can go on */
+        for (u32 k = 0; k < SCHEDULERS; k++) {
+            const Scheduler *x = &s->scheduler[k];
+            const u64 from = s->now + 1;
+            if (x->sleep > from && next > from) s->r->lost[x->why] += (x->sleep < next ? x->sleep : next) - from;
+        }
+        s->now = next;
+    }
+    s->r->clocks = s->now;
+    if ((double)s->r->clocks < s->write_free) s->r->clocks = (u64)s->write_free;
+}
+
+static u32 power_of_two(u32 least) {
+    u32 found = 1;
+    while (found < least) found *= 2;
+    return found;
+}
+
+/* Run `job_count` blocks; `starts` and `ends` get the clocks of each. Nonzero: no memory. */
+EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *steps,
+                  const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count,
+                  Result *result, u64 *starts, u64 *ends) {
+    u32 most = 1;
+    for (u32 k = 0; k < job_count; k++) if (jobs[k].warps > most) most = jobs[k].warps;
+    const u32 all = machine->slots * most;
+    Sm s = {.m = machine, .code = code, .steps = steps, .lines = lines, .streams = streams,
+            .jobs = jobs, .job_count = job_count, .warps_per_block = most, .r = result,
+            .starts = starts, .ends = ends, .newest = NO_LINE, .oldest = NO_LINE};
+    memset(result, 0, sizeof *result);
+    s.buckets = power_of_two(2 * machine->l1_lines);
+    s.warps = calloc(all, sizeof *s.warps);
+    s.blocks = calloc(machine->slots, sizeof *s.blocks);
+    s.cache = malloc(machine->l1_lines * sizeof *s.cache);
+    s.bucket = malloc(s.buckets * sizeof *s.bucket);
+    u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
+    s.failed = !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    if (!s.failed) {
+        memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
+        for (u32 k = 0; k < SCHEDULERS; k++) {
+            Scheduler *x = &s.scheduler[k];
+            x->warps = of_scheduler + k * (all / SCHEDULERS + 1);
+            for (u32 w = k; w < all; w += SCHEDULERS) x->warps[x->count++] = w;
+            x->last = -1;
+            x->why = LOST_EMPTY;
+            x->kept_warp = ~0u;
+        }
+        run(&s);
+    }
+    free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
+    return s.failed;
+}
+
+EXPORT void sm_sizes(u32 *sizes) {
+    sizes[0] = sizeof(Instruction);
+    sizes[1] = sizeof(Step);
+    sizes[2] = sizeof(Stream);
+    sizes[3] = sizeof(Job);
+    sizes[4] = sizeof(Machine);
+    sizes[5] = sizeof(Result);
+}
