@@ -149,7 +149,11 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
         prediction=prediction(profile, shape, recorded=recorded),
-        predicted=_drawing(predicted, predicted.figure(profile, shape, recorded=recorded)),
+        predicted=Drawing(
+            title=predicted.TITLE,
+            reading=predicted.reading(profile, shape, recorded=recorded),
+            figure=predicted.figure(profile, shape, recorded=recorded),
+        ),
         gap=_drawing(gap, gap.figure(profile, shape, recorded=recorded)),
         steps=rung_steps(profile, shape, recorded=recorded),
         published=publications(profile, shape),

@@ -78,10 +78,8 @@ def verdict(found: Sequence[Timing]) -> str:
     """How many times were predicted, and how far they are from what was measured."""
     compared = [one for one in found if one.ratio]
     if not compared:
-        return (
-            f"{text.count(len(found))} times predicted; none of them was measured, so that how "
-            "far they are off is not known here."
-        )
+        what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
+        return f"{what} predicted, none was measured comparably: how far off is not known here."
     errors = {one.record.label: one.ratio - 1 for one in compared if one.ratio}
     worst = max(errors, key=lambda label: abs(errors[label]))
     # of factors: half and twice the time are errors of one size
@@ -158,7 +156,8 @@ def _bound_cell(predicted: Predicted, name: str) -> Cell:
     bound = next((one for one in predicted.bounds if one.name == name), None)
     if bound is None:
         return Cell(text=text.ABSENT)
-    share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if predicted.time_s else ""
+    has_share = predicted.time_s and bound.time_s
+    share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if has_share else ""
     is_longest = bound == longest(predicted)
     details = (share, *(("longest bound",) if is_longest else ()))
     return Cell(text=text.seconds(bound.time_s), details=tuple(filter(None, details)))
@@ -223,7 +222,7 @@ def _gap_rows(one: Timing) -> Iterator[tuple[Cell, ...]]:
             Cell(text=step.name),
             Cell(text=signed_seconds(step.time_s)),
             Cell(text=text.seconds(reached)),
-            Cell(text=text.percent(step.time_s / end if end else None)),
+            Cell(text=text.change(step.time_s / end if end else None)),
             Cell(text=step.detail),
         )
 

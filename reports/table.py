@@ -232,7 +232,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
         return Cell(text=text.ratio(timing.ratio if timing else None))
 
     def limiter(predicted: Predicted) -> Cell:
-        busy = f"busy {text.percent(predicted.limiter_share)} of the time"
+        busy = f"busy {text.percent(predicted.limiter_share)}"
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
         return _cell(predicted.limiter, busy, behind)
 

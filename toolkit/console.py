@@ -113,7 +113,7 @@ def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Non
     steps = told_steps(profile, shape, recorded)
     if steps and ladder.timings(profile, shape):
         rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
-        out.print("why each rung beats the one before")  # the table may be narrower
+        out.print("why each rung beats the one before, or does not")  # the table may be narrower
         out.print(rich_table(rows))
 
 
@@ -264,7 +264,8 @@ def _columns(
     yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
     if not _replaced(profile, recorded):
         # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
-        yield from _time_columns("measured", measurement, time_from_width=0 if on_gpu else 96)
+        time_from_width = 0 if on_gpu else 116 if is_predicted else 96
+        yield from _time_columns("measured", measurement, time_from_width=time_from_width)
     yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)))
     timed_as = "measured" if on_gpu else "recorded" if recorded else ""
     yield from _predicted_columns(recorded, timed_as=timed_as)

@@ -22,6 +22,7 @@ READING = (
     "total. The remainder is what the model does not explain."
 )
 
+LABEL_ROOM = 1.3  # of the longest bar: less cuts labels off at 400 px, more wastes a wide page
 ADDS, TAKES, TOTAL = "#d55e00", "#009e73", style.SWATCH
 
 
@@ -43,7 +44,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             title,
             height=130 + 34 * most,
             showlegend=False,
-            xaxis=style.axis("time, s", tickformat="~s", exponentformat="SI", rangemode="tozero"),
+            xaxis=style.axis("time, s", tickformat="~s", range=_span(rows[first])),
             yaxis=_axis(rows[first]),
             updatemenus=style.menu(
                 first,
@@ -51,7 +52,8 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
                     (
                         one.record.label,
                         {"visible": [other is one for other in found]},
-                        {f"yaxis.{key}": value for key, value in _ticks(own).items()},
+                        {"xaxis.range": _span(own)}
+                        | {f"yaxis.{key}": value for key, value in _ticks(own).items()},
                     )
                     for one, own in zip(found, rows, strict=True)
                 ],
@@ -92,8 +94,7 @@ def _step(step: GapStep, *, is_total: bool) -> _Row:
 
 
 def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str, object]:
-    adds = (0.0 if row.is_total and number else row.time_s for number, row in enumerate(rows))
-    reached = list(accumulate(adds))
+    reached = _reached(rows)
     return {
         "type": "waterfall",
         "orientation": "h",
@@ -122,6 +123,18 @@ def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str
             for row, end in zip(rows, reached, strict=True)
         ],
     }
+
+
+def _reached(rows: Sequence[_Row]) -> list[float]:
+    """The time after each bar; totals but the first add nothing."""
+    adds = (0.0 if row.is_total and number else row.time_s for number, row in enumerate(rows))
+    return list(accumulate(adds))
+
+
+def _span(rows: Sequence[_Row]) -> list[float]:
+    """From 0, or below it, to where the longest bar's label has room on a telephone too."""
+    ends = [0.0, *_reached(rows), *(row.time_s for row in rows if row.is_total)]
+    return [min(ends), min(ends) + LABEL_ROOM * (max(ends) - min(ends))]
 
 
 def _ticks(rows: Sequence[_Row]) -> dict[str, object]:

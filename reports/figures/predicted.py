@@ -13,15 +13,18 @@ from reports.ladder import Timing
 from reports.prediction import limits
 
 TITLE = "Predicted time"
-READING = (
-    "Where a comparable time was measured, each point is one variant: predicted upwards, measured "
-    "to the right, so that on the line both are equal; the band is ±12 %. Where none was, bars are "
-    "predicted rates, and marks the rates that each resource alone would allow: the lowest mark "
-    "is the longest bound, and the space between it and the bar is what no single resource "
-    "explains."
-)
+BAND = 0.12  # the aim of the model, drawn so that a reader sees which variants miss it
 
-BAND = 0.12  # what a prediction may be off and still rank neighbouring rungs, which are 15% apart
+OF_PARITY = (
+    "Each point is one variant: its predicted time upwards, the measured one to the right, so "
+    f"that on the line both are equal. The band is ±{100 * BAND:.0f} %."
+)
+OF_RATES = (
+    "Nothing comparable was measured: bars are predicted rates, and each mark is the rate that one "
+    "resource alone would allow. The leftmost mark is the longest bound; the space between it and "
+    "the end of the bar is what no single resource explains. Marks beyond the FP32 peak are on the "
+    "logarithmic scale."
+)
 
 # Okabe and Ito's, and a symbol each; names are those of `analysis.result.Bound`
 _MARKS = {
@@ -33,6 +36,12 @@ _MARKS = {
     "DRAM": style.Look(colour="#56b4e9", symbol="star-open"),
 }
 _OTHER = style.Look(colour=style.INK, symbol="x-open")
+
+
+def reading(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> str:
+    """How to read the figure: it is one of two."""
+    found = ladder.timings(profile, shape, recorded)
+    return OF_PARITY if any(one.ratio for one in found) else OF_RATES
 
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
@@ -52,35 +61,29 @@ def _parity(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     times = [t for one in found for t in (one.predicted.time_s, _measured(one))]
     ends = [min(times) / 1.5, max(times) * 1.5]
     looks = style.looks(profile)
-    fills = dict.fromkeys(_fill(one) for one in found)
+    keys = {_fill(one): style.plain(one.grade) for one in found}
     return go.Figure(
         data=[
             *_band(ends),
             *(_point(one, looks[one.record.label]) for one in found),
-            *(style.key(fill, "circle" + style.FILLS[fill]) for fill in fills),
+            *(style.key(name, "circle" + style.FILLS[fill]) for fill, name in keys.items()),
         ],
         layout=style.layout(
             title,
             height=560,
-            xaxis=_time_axis(f"time, {' or '.join(dict.fromkeys(map(_grade, found)))}", ends),
-            yaxis=_time_axis("time, predicted", ends),
+            xaxis=_time_axis(f"time, {' or '.join(keys)}"),
+            yaxis=_time_axis("time, predicted"),
         ),
     )
 
 
-def _time_axis(title: str, ends: list[float]) -> dict[str, object]:
+def _time_axis(title: str) -> dict[str, object]:
     # "D2": ticks at 1, 2 and 5; "~s" writes them with prefixes
-    return style.axis(
-        f"{style.plain(title)}, s", type="log", dtick="D2", tickformat="~s", exponentformat="SI"
-    )
+    return style.axis(f"{title}, s", type="log", dtick="D2", tickformat="~s")
 
 
 def _measured(one: Timing) -> float:
     return one.measured.median_s if one.measured else one.predicted.time_s
-
-
-def _grade(one: Timing) -> str:
-    return one.grade
 
 
 def _fill(one: Timing) -> str:
@@ -148,6 +151,10 @@ def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     records = tuple(one.record for one in found)
     looks = style.looks(profile)
     names = dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds)
+    # the marks of resources that are far from limiting would squeeze the bars
+    most = max(one.predicted.flop_per_s for one in found)
+    end = 1.05 * max(profile.device.fp32_flop_per_s, most)
+    linear = style.scale("linear") | {"xaxis.autorange": False, "xaxis.range": [0, end]}
     return go.Figure(
         data=[
             {
@@ -171,8 +178,11 @@ def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
             title,
             height=190 + style.ROW_PX * len(found),
             bargap=0.35,
-            xaxis=style.rate_axis(type="log", dtick="D2"),
+            xaxis=style.rate_axis(range=linear["xaxis.range"]),
             yaxis=style.rows_axis(records),
+            updatemenus=style.buttons(
+                ("linear", {}, linear), ("logarithmic", {}, style.scale("log"))
+            ),
         ),
     )
 
