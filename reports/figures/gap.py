@@ -22,7 +22,7 @@ READING = (
     "total. The remainder is what the model does not explain."
 )
 
-LABEL_ROOM = 1.3  # of the longest bar: less cuts labels off at 400 px, more wastes a wide page
+LABEL_ROOM = 1.4  # of the longest bar: less cuts labels off at 400 px, more wastes a wide page
 ADDS, TAKES, TOTAL = "#d55e00", "#009e73", style.SWATCH
 
 
