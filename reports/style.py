@@ -8,7 +8,8 @@ colour, so that nothing is told by colour alone. Symbols have a second meaning, 
 |---------------|-------------------------------------------------------|
 | filled        | measured                                              |
 | filled, dot   | recorded: measured in an earlier run                  |
-| open, dot     | attainable: the least of the ceilings, theory         |
+| open, dot     | attainable: the least of the ceilings, theory; of a   |
+|               | hierarchical roofline the predicted rate, if known    |
 | open          | uncached bound of the source texts, theory          |
 """
 
