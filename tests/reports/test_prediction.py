@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from analysis.result import Profile
+from analysis.result import Bound, GapStep, Predicted, Profile
 from reports import ladder
+from reports.figures import gap, hierarchy, predicted
+from reports.headline import answer
 from reports.prediction import (
     bounds_table,
     gaps_table,
@@ -18,6 +23,8 @@ from reports.prediction import (
     signed_seconds,
     verdict,
 )
+from reports.rungs import compact_table
+from reports.table import ladder_table
 
 
 def test_a_profile_without_predictions_has_no_chapter(
@@ -122,10 +129,58 @@ def test_predictions_of_one_basis_share_a_sentence(
     )
 
 
+TIMES = st.floats(0.0, 1e4)
+NAMES = st.sampled_from(["issue", "shared memory", "latency", "tensor cores", "<b>", ""])
+PREDICTIONS = st.builds(
+    Predicted,
+    time_s=st.floats(1e-9, 1e4),
+    cycles=TIMES,
+    clock_hz=st.floats(1e6, 1e10),
+    launch_s=TIMES,
+    flop_per_s=st.floats(1.0, 1e18),
+    l2=st.sampled_from(["flushed", "warm"]),
+    limiter=NAMES,
+    limiter_share=st.floats(0.0, 1.0),
+    next_limiter=NAMES,
+    next_share=st.floats(0.0, 1.0),
+    bounds=st.lists(st.builds(Bound, name=NAMES, time_s=TIMES, basis=NAMES), max_size=5).map(tuple),
+    gap=st.lists(
+        st.builds(GapStep, name=NAMES, time_s=st.floats(-1e4, 1e4), detail=NAMES), max_size=5
+    ).map(tuple),
+    constants=NAMES,
+    basis=NAMES,
+    is_fitted=st.booleans(),
+)
+
+
+@given(predictions=st.lists(st.none() | PREDICTIONS, min_size=7, max_size=7), data=st.data())
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+def test_any_prediction_can_be_told_and_drawn(
+    build: SimpleNamespace,
+    in_simulation: Profile,
+    on_gpu: Profile,
+    predictions: list[Predicted | None],
+    data: st.DataObject,
+) -> None:
+    of_rungs = dict(zip([record.label for record in on_gpu.records], predictions, strict=False))
+    base = data.draw(st.sampled_from([in_simulation, on_gpu]))
+    recorded = data.draw(st.sampled_from([None, on_gpu]))
+    records = tuple(replace(r, predicted=of_rungs.get(r.label)) for r in base.records)
+    made = replace(base, records=records)
+    for show in (answer, prediction, rung_steps, ladder_table):
+        show(made, build.SHAPE, recorded=recorded)
+    for draw in (gap, predicted, hierarchy):
+        drawn = draw.figure(made, build.SHAPE, recorded=recorded).to_json()
+        assert not re.search(r"NaN|Infinity", drawn)
+    compact_table(ladder.steps(made, build.SHAPE, recorded))
+
+
 def test_limits_are_words(in_prediction: Profile) -> None:
-    predicted = in_prediction.records[1].predicted
-    assert predicted is not None
-    assert limits(predicted) == (
+    foreseen = in_prediction.records[1].predicted
+    assert foreseen is not None
+    assert limits(foreseen) == (
         "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %)"
     )
     assert signed_seconds(-1.2e-6) == "−1.200 µs"
