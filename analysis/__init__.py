@@ -11,6 +11,8 @@
     roofline     ceilings, the ridge point, attainable FLOP/s
     occupancy    blocks per SM and every binding limit; `waves`
     theory       all of the above for one launch: `theory(counts, patterns, device)`
+    gap          steps between a predicted and a measured time: `steps_to_measured`
+    rungs        why one rung beats another: `step(before, after, device)`
     statistics   the median of timings and its interval
     rounding     how far a correct float32 product may be off; `compare`
     result       the records that profile.json holds

@@ -3,7 +3,8 @@
 Records belong together by label and shape. Counts of theory, of the compiler and of the simulator
 are deterministic: any change is one. So are the hardware's exact counters; what arbitration adds to
 others and what a model estimates are compared with the tolerances of `analysis.scorecard`. Times
-get a verdict from the intervals of their medians (`analysis.statistics`).
+get a verdict from the intervals of their medians (`analysis.statistics`); predicted ones are as
+deterministic as the counts that they rest on, and any change is one.
 
 What depends on more than the kernel is compared only where that is equal:
 
@@ -14,11 +15,13 @@ What depends on more than the kernel is compared only where that is equal:
 | simulated counters               | one device, or one architecture                              |
 | occupancy                        | one device                                                   |
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
+| predicted times                  | one device and state of L2                                   |
 | times                            | one GPU and state of L2; the CPU reference's never           |
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +34,7 @@ from analysis.problem import Gemm
 from analysis.result import (
     Interval,
     Measured,
+    Predicted,
     Profile,
     Record,
     Resources,
@@ -41,7 +45,9 @@ from analysis.result import (
 from analysis.scorecard import TOLERANCES, within
 from analysis.statistics import TimeVerdict, quotient, time_verdict
 
-COMPARISON_SCHEMA_VERSION = 1
+COMPARISON_SCHEMA_VERSION = 2  # 2: predicted times
+
+ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 
 Grade = Literal["theory", "compiled", "simulated", "measured"]
 
@@ -111,6 +117,21 @@ class TimeChange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictionChange:
+    """Two predicted times, their limiters, and whether anything of them changed.
+
+    `change` is after over before.
+    """
+
+    before_s: float
+    after_s: float
+    limiter_before: str
+    limiter_after: str
+    change: float | None
+    verdict: Literal["changed", "same"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pair:
     """One variant at one shape in both profiles.
 
@@ -128,6 +149,7 @@ class Pair:
     time: TimeChange | None
     lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    predicted: PredictionChange | None = None
 
     @property
     def changed(self) -> tuple[CountChange, ...]:
@@ -151,6 +173,7 @@ class ProfileComparison:
     after: Run
     counts: Literal["changed", "same", "not compared"]
     times: Literal["slower", "not slower", "not compared"]
+    predictions: Literal["changed", "same", "not compared"]
     pairs: tuple[Pair, ...]
     only_before: tuple[Key, ...]
     only_after: tuple[Key, ...]
@@ -175,6 +198,7 @@ def compare(before: Profile, after: Profile) -> ProfileComparison:
         after=_run(after),
         counts=_counts_verdict(pairs),
         times=_times_verdict(pairs),
+        predictions=_predictions_verdict(pairs),
         pairs=pairs,
         only_before=tuple(_key(key) for key in ours if key not in theirs),
         only_after=tuple(_key(key) for key in theirs if key not in ours),
@@ -255,6 +279,13 @@ def _times_verdict(pairs: tuple[Pair, ...]) -> Literal["slower", "not slower", "
     return "not slower" if verdicts else "not compared"
 
 
+def _predictions_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", "not compared"]:
+    verdicts = [pair.predicted.verdict for pair in pairs if pair.predicted]
+    if "changed" in verdicts:
+        return "changed"
+    return "same" if verdicts else "not compared"
+
+
 @dataclass(frozen=True)
 class _Sides:
     """The two profiles, and what may be compared between them."""
@@ -271,7 +302,8 @@ class _Sides:
         if not self.same_device:
             yield (
                 f"the devices differ, {self.before.device.name} and {self.after.device.name}: "
-                "times, occupancy and hardware counters are not compared; theory is, and "
+                "times, measured or predicted, occupancy and hardware counters are not compared; "
+                "theory is, and "
                 "registers and simulated counters where both are of one architecture"
             )
         for which, profile in (("first", self.before), ("second", self.after)):
@@ -288,6 +320,7 @@ class _Sides:
             changes = (_count_change(grade, name, ours, theirs) for name in names)
             counts += [_with_lines(c, before, after) for c in changes if c.before != c.after]
         time, why_not = self._time(before, after)
+        predicted, about = self._prediction(before, after)
         return Pair(
             label=before.label,
             shape=before.shape,
@@ -297,7 +330,8 @@ class _Sides:
             counts=tuple(counts),
             time=time,
             lost=tuple(self._lost(before, after)),
-            notes=(*notes, *filter(None, [why_not])),
+            notes=(*notes, *filter(None, [why_not, about])),
+            predicted=predicted,
         )
 
     def _numbers(
@@ -354,6 +388,34 @@ class _Sides:
         if obstacle:
             return None, f"times are not compared: {obstacle}"
         return _timed(ours, theirs), ""
+
+    def _prediction(self, before: Record, after: Record) -> tuple[PredictionChange | None, str]:
+        """The change of the predicted times, and what a reader must know of it."""
+        ours, theirs = before.trusted_prediction, after.trusted_prediction
+        if ours is None or theirs is None or not self.same_device:
+            return None, ""
+        if ours.l2 != theirs.l2:
+            return None, (
+                f"predicted times are not compared: of a {ours.l2} L2 before, "
+                f"of a {theirs.l2} one after"
+            )
+        differ = ours.constants != theirs.constants
+        about = f"predicted with constants of {ours.constants} before, of {theirs.constants} after"
+        return _predicted(ours, theirs), about if differ else ""
+
+
+def _predicted(before: Predicted, after: Predicted) -> PredictionChange:
+    # sums of another order differ in their last digits: that is no change
+    same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
+    is_same = same_time and before.limiter == after.limiter
+    return PredictionChange(
+        before_s=before.time_s,
+        after_s=after.time_s,
+        limiter_before=before.limiter,
+        limiter_after=after.limiter,
+        change=after.time_s / before.time_s if before.time_s else None,
+        verdict="same" if is_same else "changed",
+    )
 
 
 def _obstacle(before: Measured, after: Measured) -> str:
@@ -515,6 +577,7 @@ def _origin_notes(before: Record, after: Record) -> Iterator[str]:
     for what, first, second in (
         ("simulated", before.simulated, after.simulated),
         ("counted by hardware", before.counted, after.counted),
+        ("predicted", before.predicted, after.predicted),
     ):
         if bool(first) != bool(second):
             yield f"{what} in the {'first' if first else 'second'} profile only"

@@ -5,7 +5,7 @@ they were not obtained:
 
 - theory     closed forms: access counts, intensity, ceilings (this library, no execution)
 - simulated  counters of the machine code, executed on a CPU
-- predicted  a model's time
+- predicted  a model's time, what limits it, and the steps to it from nominal peak
 - measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
 Beside them stands what others published of such kernels (`published`).
@@ -24,7 +24,9 @@ from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
-SCHEMA_VERSION = 2  # 2: hardware counters, scores, modelled traffic, published times; 1 is read too
+# 2: hardware counters, scores, modelled traffic, published times; 3: predicted times.
+# Earlier ones are read too: what they lack is absent.
+SCHEMA_VERSION = 3
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -409,9 +411,16 @@ class Record:
     @property
     def trusted(self) -> Measured | None:
         """The measurement of a launch whose result was not found wrong, else None."""
-        if self.status == "failed" or (self.check and not self.check.passed):
-            return None
-        return self.measured
+        return None if self._is_wrong else self.measured
+
+    @property
+    def trusted_prediction(self) -> Predicted | None:
+        """The predicted time of a launch whose result was not found wrong, else None."""
+        return None if self._is_wrong else self.predicted
+
+    @property
+    def _is_wrong(self) -> bool:
+        return self.status == "failed" or (self.check is not None and not self.check.passed)
 
 
 @dataclass(frozen=True, kw_only=True)

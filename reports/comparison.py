@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from analysis.comparison import CountChange, Key, Pair, ProfileComparison, Run, TimeChange
+from analysis.comparison import (
+    CountChange,
+    Key,
+    Pair,
+    PredictionChange,
+    ProfileComparison,
+    Run,
+    TimeChange,
+)
 from analysis.counters import ALL_COUNTERS
 from analysis.lines import LineChange
 from analysis.statistics import NEGLIGIBLE_CHANGE
@@ -53,8 +61,16 @@ def title(comparison: ProfileComparison) -> str:
 
 
 def sentences(comparison: ProfileComparison) -> tuple[str, ...]:
-    """What came out: of the counts, and of the times."""
-    return _of_counts(comparison), _of_times(comparison)
+    """What came out: of the counts, of the times, and of predicted ones where there are any."""
+    return _of_counts(comparison), _of_times(comparison), *_of_predictions(comparison)
+
+
+def _of_predictions(comparison: ProfileComparison) -> Iterator[str]:
+    compared = [pair for pair in comparison.pairs if pair.predicted]
+    changed = [p for p in compared if p.predicted and p.predicted.verdict == "changed"]
+    if compared:
+        what = f"{len(changed)} changed, in {_names(changed, comparison)}" if changed else ""
+        yield f"Predicted times: {len(compared)} compared; {what or 'none changed'}."
 
 
 def _of_counts(comparison: ProfileComparison) -> str:
@@ -150,6 +166,7 @@ class Section:
     within: Table
     lines: Table
     times: Table
+    predictions: Table
 
 
 def shape_sections(
@@ -163,6 +180,7 @@ def shape_sections(
             within=_changes_table(pairs, "within", most, is_compact),
             lines=_lines_table(pairs, most),
             times=_times_table(pairs, is_compact),
+            predictions=_predictions_table(pairs),
         )
         for shape in dict.fromkeys(pair.shape for pair in comparison.pairs)
         if (pairs := [pair for pair in comparison.pairs if pair.shape == shape])
@@ -271,6 +289,32 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
         ),
         ((Cell(text=pair.label), *_times(pair.time, is_compact)) for pair in pairs if pair.time),
     )
+
+
+def _predictions_table(pairs: Sequence[Pair]) -> Table:
+    """One row per record whose predicted time or limiter changed."""
+    return plain_table(
+        (
+            ("variant", "", False),
+            ("before", "predicted", True),
+            ("after", "predicted", True),
+            ("change", "", True),
+            ("limiter", "", False),
+        ),
+        (
+            (Cell(text=pair.label), *_foreseen(pair.predicted))
+            for pair in pairs
+            if pair.predicted and pair.predicted.verdict == "changed"
+        ),
+    )
+
+
+def _foreseen(one: PredictionChange) -> Iterator[Cell]:
+    yield Cell(text=text.seconds(one.before_s))
+    yield Cell(text=text.seconds(one.after_s))
+    change = text.ABSENT if one.change is None else text.change(one.change - 1)
+    yield Cell(text=change, is_bad=one.after_s > one.before_s)
+    yield Cell(text=" → ".join(dict.fromkeys([one.limiter_before, one.limiter_after])))
 
 
 def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell]:

@@ -11,7 +11,8 @@ from analysis.metrics import ffma_share
 from analysis.problem import Gemm
 from analysis.result import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
-from reports import ladder, text
+from reports import ladder, rungs, text
+from reports.prediction import limits, told_steps, verdict
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
 # and a wider tolerance would call unequal rungs equal.
@@ -37,7 +38,7 @@ def standing(profile: Profile) -> tuple[str, ...]:
 
 
 def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Answer:
-    """The answer at one shape: measured before recorded, recorded before theory.
+    """The answer at one shape: measured, then recorded, then predicted, then theory.
 
     `recorded` is an earlier run; its answer is said to be one.
     """
@@ -47,6 +48,7 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     points = (
         *rest,
         *explained,
+        *_steps(profile, shape, recorded),
         *_simulated(profile, shape),
         *_uncached(profile, shape),
         *_troubles(profile, shape),
@@ -63,6 +65,7 @@ def _leads(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
         yield _fastest(profile, best, "measured", f"on {profile.device.name}")
     if recorded and earlier:
         yield _fastest(recorded, earlier, "recorded", f"in the run {label}")
+    yield from _foreseen(profile, shape, recorded)
     if not best:
         yield _theory(profile, shape)
     if recorded and not earlier:
@@ -100,6 +103,31 @@ def _against_cublas(measured: Measured, cublas: Measured | None) -> str:
 
 def _holds(bounds: Interval, value: float) -> bool:
     return bounds.low <= value <= bounds.high
+
+
+def _foreseen(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """Which rung is predicted to be fastest, what limits it, and how far predictions are off."""
+    found = [o for o in ladder.timings(profile, shape, recorded) if o.record.rung is not None]
+    if not found:
+        return
+    best = min(found, key=lambda one: one.predicted.time_s)
+    predicted = best.predicted
+    peak = text.percent(share_of_peak(predicted.flop_per_s, profile.device))
+    yield (
+        f"{best.record.label} is predicted to be the fastest rung at {text.shape(shape)} on "
+        f"{profile.device.name}: {text.flop_per_s(predicted.flop_per_s)} (predicted, "
+        f"{text.seconds(predicted.time_s)}), {peak} of the nominal FP32 peak; it is "
+        f"{limits(predicted)}. {verdict(found)}"
+    )
+
+
+def _steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """The step of the ladder that gains the most, and why."""
+    told = told_steps(profile, shape, recorded)
+    if told:
+        largest = max(told, key=lambda one: one.speedup or 0.0)
+        said = rungs.sentence(largest, grade=ladder.grade_of_times(profile, shape))
+        yield f"The largest step of the ladder: {said}"
 
 
 def _explanation(profile: Profile, best: Record) -> Iterator[str]:
@@ -241,7 +269,7 @@ def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:
     troubles: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in ladder.records_at(profile, shape):
         if record.check and not record.check.passed:
-            why = f"{check_failure(record)}. No time is shown"
+            why = f"{ladder.check_failure(record)}. No time is shown"
             troubles["failed the check", why].append(record.label)
         elif record.status != "ok":
             troubles[record.status, record.reason or "no reason was kept"].append(record.label)
@@ -253,14 +281,3 @@ def _were(what: str, count: int) -> str:
     if what != "skipped":
         return what
     return "was skipped" if count == 1 else "were skipped"
-
-
-def check_failure(record: Record) -> str:
-    """How wrong the worst element is, and where it stands."""
-    check = record.check
-    if check is None:
-        return text.absent("not checked")
-    where = f"at row {check.worst_row}, column {check.worst_column}"
-    if check.worst_ratio is None:
-        return f"no finite ratio of error to bound {where} (NaN, infinity or a bound of 0)"
-    return f"an error of {text.ratio(check.worst_ratio)} the bound {where}"

@@ -27,7 +27,7 @@ class Launch:
     """One variant at one shape: predicted traffic, counted traffic, and the rate that was reached.
 
     `counted_grade` and `rate_grade` say whose these two are: the profile's own, or an earlier
-    run's.
+    run's. `predicted_flop_per_s` is the rate of the predicted time.
     """
 
     label: str
@@ -36,6 +36,7 @@ class Launch:
     counted_grade: str
     rate_flop_per_s: float | None
     rate_grade: str
+    predicted_flop_per_s: float | None = None
 
     def pair(self, level: LevelName) -> tuple[LevelBound | None, LevelBound | None]:
         """A level as predicted and as counted, None where a grade does not have it."""
@@ -61,7 +62,7 @@ def _launch(
     own, theirs = ladder.measurement(record), ladder.measurement(earlier)
     counted = measured_hierarchy(record, device)
     counted_earlier = measured_hierarchy(earlier, device) if earlier else None
-    rate = own or theirs
+    rate, foreseen = own or theirs, ladder.prediction(record)
     return Launch(
         label=record.label,
         predicted=predicted_hierarchy(record, device),
@@ -69,6 +70,7 @@ def _launch(
         counted_grade=label if counted_earlier and not counted else "measured",
         rate_flop_per_s=rate.flop_per_s if rate else None,
         rate_grade="measured" if own else label,
+        predicted_flop_per_s=foreseen.flop_per_s if foreseen else None,
     )
 
 

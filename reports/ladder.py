@@ -6,8 +6,12 @@ its check, so that no figure, table or sentence praises a wrong kernel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+from analysis.gap import over_measured
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Profile, Record, Score
+from analysis.result import Interval, Measured, Predicted, Profile, Record, Score
+from analysis.rungs import Step, step
 from analysis.scorecard import scores, scores_of
 from reports import text
 
@@ -35,6 +39,11 @@ def measurement(record: Record | None) -> Measured | None:
     return record.trusted if record else None
 
 
+def prediction(record: Record | None) -> Predicted | None:
+    """The predicted time of a launch whose result was not found wrong, else None."""
+    return record.trusted_prediction if record else None
+
+
 def why_not_measured(record: Record) -> str:
     """Why `measurement` has nothing, in two or three words."""
     if record.check and not record.check.passed:
@@ -42,10 +51,94 @@ def why_not_measured(record: Record) -> str:
     return "not measured" if record.status == "ok" else record.status
 
 
+def check_failure(record: Record) -> str:
+    """How wrong the worst element is, and where it stands."""
+    check = record.check
+    if check is None:
+        return text.absent("not checked")
+    where = f"at row {check.worst_row}, column {check.worst_column}"
+    if check.worst_ratio is None:
+        return f"no finite ratio of error to bound {where} (NaN, infinity or a bound of 0)"
+    return f"an error of {text.ratio(check.worst_ratio)} the bound {where}"
+
+
 def twin(record: Record, recorded: Profile | None) -> Record | None:
     """The record of the same variant, parameters and shape in an earlier run."""
     earlier = recorded.records if recorded else ()
     return next((r for r in earlier if (r.label, r.shape) == (record.label, record.shape)), None)
+
+
+def with_recorded(record: Record, recorded: Profile | None) -> Record:
+    """The record with an earlier run's time and hardware counters where it lacks them."""
+    earlier = twin(record, recorded)
+    if earlier is None:
+        return record
+    own = measurement(record)
+    return replace(
+        record,
+        measured=own or measurement(earlier),
+        counted=record.counted or earlier.counted,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """A predicted time, and the measured one beside it: the profile's own, or an earlier run's.
+
+    `ratio` is predicted over measured, None where nothing comparable was measured.
+    """
+
+    record: Record
+    predicted: Predicted
+    measured: Measured | None
+    grade: str
+    ratio: float | None
+
+
+def timings(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Timing, ...]:
+    """The records of a shape that have a predicted time."""
+    found = (timing(record, recorded) for record in records_at(profile, shape))
+    return tuple(one for one in found if one)
+
+
+def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
+    """The predicted time of a record beside a measured one that is comparable, if there is any."""
+    predicted = prediction(record)
+    if predicted is None:
+        return None
+    own, earlier = measurement(record), measurement(twin(record, recorded))
+    label = recorded_label(recorded) if recorded else ""
+    for measured, grade in ((own, "measured"), (earlier, label)):
+        ratio = over_measured(predicted, measured)
+        if ratio is not None:
+            return Timing(
+                record=record, predicted=predicted, measured=measured, grade=grade, ratio=ratio
+            )
+    return Timing(record=record, predicted=predicted, measured=None, grade="", ratio=None)
+
+
+def grade_of_times(profile: Profile, shape: Gemm) -> str:
+    """What a measured time beside a prediction is called in a sentence."""
+    is_own = any(measurement(record) for record in rungs_at(profile, shape))
+    return "measured" if is_own else "recorded"
+
+
+def steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Step, ...]:
+    """From rung to rung, where times of both are known; each over the nearest lower rung."""
+    rungs = [
+        with_recorded(record, recorded)
+        for record in rungs_at(profile, shape)
+        if prediction(record) or measurement(record) or measurement(twin(record, recorded))
+    ]
+    found = (
+        step(before, after, profile.device) for after in rungs if (before := _below(after, rungs))
+    )
+    return tuple(one for one in found if one.speedup)
+
+
+def _below(record: Record, rungs: list[Record]) -> Record | None:
+    lower = (other for other in rungs if (other.rung or 0) < (record.rung or 0))
+    return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
 def scores_at(

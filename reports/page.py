@@ -17,11 +17,22 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import ladder, style, text
-from reports.figures import accesses, hierarchy, parity, patterns, performance, roofline, samples
+from reports.figures import (
+    accesses,
+    gap,
+    hierarchy,
+    parity,
+    patterns,
+    performance,
+    predicted,
+    roofline,
+    samples,
+)
 from reports.headline import Answer, answer, standing
 from reports.hierarchy import launches
 from reports.hierarchy import table as hierarchy_table
 from reports.machine_code import MachineCode, machine_code
+from reports.prediction import Prediction, Steps, prediction, rung_steps
 from reports.published import Publication, publications
 from reports.scorecard import Scorecard, scorecard
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
@@ -31,6 +42,9 @@ GRADES = {
     "simulated": "Counted while the machine code was executed on the CPU, under Nsight Compute's "
     "names; the basis says which blocks of the grid were executed and what stands for the others. "
     "Nothing was timed.",
+    "predicted": "A model's time for the machine code on the device, and what limits it; the basis "
+    "says what was executed for it, and whose constants were used. The share of a limiter is the "
+    "part of the time that it is busy. A prediction is no measurement.",
     "measured": "Samples of a clock around launches on the device; the median stands for them, "
     "with a 95% interval of the median; sampling stops when it is narrow enough, which makes it "
     "slightly optimistic. A time of a result that failed its check is not shown.",
@@ -79,6 +93,10 @@ class Chapter:
     shape: str
     answer: Answer
     table: Table
+    prediction: Prediction | None
+    predicted: Drawing
+    gap: Drawing
+    steps: Steps | None
     published: tuple[Publication, ...]
     ceilings: Table
     levels: Table
@@ -130,6 +148,14 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         shape=text.shape(shape),
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
+        prediction=prediction(profile, shape, recorded=recorded),
+        predicted=Drawing(
+            title=predicted.TITLE,
+            reading=predicted.reading(profile, shape, recorded=recorded),
+            figure=predicted.figure(profile, shape, recorded=recorded),
+        ),
+        gap=_drawing(gap, gap.figure(profile, shape, recorded=recorded)),
+        steps=rung_steps(profile, shape, recorded=recorded),
         published=publications(profile, shape),
         ceilings=ceilings_table(profile, shape),
         levels=hierarchy_table(launches(profile, shape, recorded)),

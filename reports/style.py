@@ -8,7 +8,8 @@ colour, so that nothing is told by colour alone. Symbols have a second meaning, 
 |---------------|-------------------------------------------------------|
 | filled        | measured                                              |
 | filled, dot   | recorded: measured in an earlier run                  |
-| open, dot     | attainable: the least of the ceilings, theory         |
+| open, dot     | attainable: the least of the ceilings, theory; of a   |
+|               | hierarchical roofline the predicted rate, if known    |
 | open          | uncached bound of the source texts, theory          |
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -89,19 +91,20 @@ def plain(text: str) -> str:
 
 def tick(record: Record) -> str:
     """A record's name for an axis, broken where it is long, and its status if not ok."""
-    lines = _lines(record.label) + ([] if record.status == "ok" else [f"({record.status})"])
-    return "<br>".join(map(plain, lines))
+    names = lines(record.label) + ([] if record.status == "ok" else [f"({record.status})"])
+    return "<br>".join(map(plain, names))
 
 
-def _lines(label: str) -> list[str]:
-    lines = [""]
+def lines(label: str) -> list[str]:
+    """A name in lines that an axis has room for."""
+    found = [""]
     for piece in re.findall(r"[^-_:,\s]*[-_:,\s]?", label):
-        if lines[-1] and len(lines[-1]) + len(piece) > LONGEST_TICK:
-            lines.append("")
-        lines[-1] += piece
+        if found[-1] and len(found[-1]) + len(piece) > LONGEST_TICK:
+            found.append("")
+        found[-1] += piece
     return [
         line[start : start + LONGEST_WORD]
-        for line in lines
+        for line in found
         for start in range(0, len(line) or 1, LONGEST_WORD)
     ]
 
@@ -109,6 +112,17 @@ def _lines(label: str) -> list[str]:
 def hover(*lines: str) -> str:
     """The text of a hover box, one fact a line."""
     return "<br>".join(plain(line) for line in lines if line)
+
+
+def broken(sentence: str, most: int = 70) -> Iterator[str]:
+    """A sentence in lines that a hover box has room for."""
+    line = ""
+    for word in sentence.split():
+        if line and len(line) + len(word) >= most:
+            yield line
+            line = ""
+        line = f"{line} {word}".strip()
+    yield line
 
 
 def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
@@ -198,29 +212,35 @@ def rate_axis(title: str = "performance, FLOP/s", **more: object) -> dict[str, o
     return axis(title, tickformat="~s", **more)
 
 
-def buttons(*choices: tuple[str, dict[str, object], dict[str, object]]) -> list[dict[str, object]]:
-    """A row of buttons above the plot; each is a label, a change of traces, one of the layout.
+Choice = tuple[str, dict[str, object], dict[str, object]]
 
-    The colours are fixed: Plotly paints the active button near-white in any scheme.
-    """
-    return [
-        {
-            "type": "buttons",
-            "direction": "right",
-            "x": 0,  # on the right they would lie under Plotly's own bar
-            "xanchor": "left",
-            "y": 1,
-            "yanchor": "bottom",
-            "pad": {"b": 8},
-            "bgcolor": "#c4ccd6",
-            "bordercolor": "#9aa0a6",
-            "font": {"color": "#1b1f24", "size": 11},
-            "buttons": [
-                {"label": label, "method": "update", "args": [traces, changes]}
-                for label, traces, changes in choices
-            ],
-        }
-    ]
+
+def buttons(*choices: Choice) -> list[dict[str, object]]:
+    """A row of buttons above the plot; each is a label, a change of traces, one of the layout."""
+    return [_choices(choices) | {"type": "buttons", "direction": "right"}]
+
+
+def menu(active: int, choices: Sequence[Choice]) -> list[dict[str, object]]:
+    """The same as a menu that opens downwards, for more choices than a telephone has room for."""
+    return [_choices(choices) | {"type": "dropdown", "direction": "down", "active": active}]
+
+
+def _choices(choices: Sequence[Choice]) -> dict[str, object]:
+    """The colours are fixed: Plotly paints the active choice near-white in any scheme."""
+    return {
+        "x": 0,  # on the right they would lie under Plotly's own bar
+        "xanchor": "left",
+        "y": 1,
+        "yanchor": "bottom",
+        "pad": {"b": 8},
+        "bgcolor": "#c4ccd6",
+        "bordercolor": "#9aa0a6",
+        "font": {"color": "#1b1f24", "size": 11},
+        "buttons": [
+            {"label": plain(label), "method": "update", "args": [traces, changes]}
+            for label, traces, changes in choices
+        ],
+    }
 
 
 def key(name: str, symbol: str, **more: object) -> dict[str, object]:

@@ -15,10 +15,9 @@ from analysis.metrics import (
     total,
 )
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Record
+from analysis.result import Measured, Predicted, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
-from reports.headline import check_failure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +72,11 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
     records = ladder.records_at(profile, shape)
     own_times = _times(profile, profile, shape, "measured")
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
+    foreseen = tuple(_predicted(recorded))
     groups = (
-        (own_times, earlier, _theory(), _simulated(), _compiled())
+        (own_times, earlier, foreseen, _theory(), _simulated(), _compiled())
         if profile.executor == "gpu"
-        else (earlier, _theory(), _simulated(), _compiled(), own_times)
+        else (earlier, foreseen, _theory(), _simulated(), _compiled(), own_times)
     )
     columns = [
         *_names(),
@@ -217,6 +217,31 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     return _cell(gain, f"over {previous.label}")
 
 
+def _predicted(recorded: Profile | None) -> Iterator[Column]:
+    """The model's times, and what they are to the measured ones."""
+
+    def column(title: str, one: Callable[[Predicted], Cell], *, is_number: bool = True) -> Column:
+        def cell(record: Record) -> Cell:
+            predicted = ladder.prediction(record)
+            return one(predicted) if predicted else Cell(text=text.ABSENT)
+
+        return Column(title=title, grade="predicted", cell=cell, is_number=is_number)
+
+    def ratio(record: Record) -> Cell:
+        timing = ladder.timing(record, recorded)
+        return Cell(text=text.ratio(timing.ratio if timing else None))
+
+    def limiter(predicted: Predicted) -> Cell:
+        busy = f"busy {text.percent(predicted.limiter_share)}"
+        behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
+        return _cell(predicted.limiter, busy, behind)
+
+    yield column("predicted time", lambda p: Cell(text=text.seconds(p.time_s)))
+    yield column("predicted rate", lambda p: Cell(text=text.flop_per_s(p.flop_per_s)))
+    yield column("limiter", limiter, is_number=False)
+    yield Column(title="over measured time", grade="predicted", cell=ratio)
+
+
 def _theory() -> Iterator[Column]:
     def intensity(record: Record) -> Cell:
         theory = record.theory
@@ -294,7 +319,7 @@ def _check(record: Record) -> Cell:
     if check is None:
         return _cell(text.ABSENT, "not checked")
     if not check.passed:
-        return _cell("failed", check_failure(record))
+        return _cell("failed", ladder.check_failure(record))
     _, _, where = check.bound.rpartition("; on ")  # where not every element was looked at
     looked_at = f"on {where}" if where != check.bound else ""
     return _cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound", looked_at)

@@ -18,12 +18,13 @@ from analysis.agreement import unexplained
 from analysis.devices import Device
 from analysis.metrics import ffma_share
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Record, Theory
+from analysis.result import Measured, Predicted, Profile, Record, Theory
 from kernels.registry import Reference, Variant
-from reports import text
+from reports import ladder, rungs, text
 from reports.headline import answer, standing
 from reports.hierarchy import grades, launches, summary
-from reports.ladder import measurement, records_at, shapes, twin
+from reports.ladder import Timing, measurement, records_at, shapes, twin
+from reports.prediction import told_steps
 from reports.published import publications
 from reports.scorecard import scorecard
 from reports.table import Cell
@@ -101,9 +102,19 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
                 out.print(line, soft_wrap=True)
         for line in _riddles(records):
             out.print(line, soft_wrap=True)
+        _print_steps(profile, shape, recorded)
         _print_published(profile, shape)
         _print_levels(profile, shape, recorded)
         _print_scorecard(profile, shape, recorded)
+
+
+def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+    """Why each rung beats the one before, where a time was predicted."""
+    steps = told_steps(profile, shape, recorded)
+    if steps and ladder.timings(profile, shape):
+        rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
+        out.print("why each rung beats the one before, or does not")  # the table may be narrower
+        out.print(rich_table(rows))
 
 
 def _print_published(profile: Profile, shape: Gemm) -> None:
@@ -214,9 +225,10 @@ def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+    is_predicted = any(map(ladder.prediction, records))
     columns = [
         column
-        for column in _columns(profile, recorded)
+        for column in _columns(profile, recorded, is_predicted=is_predicted)
         if out.width >= column.from_width and any(column.cell(record) for record in records)
     ]
     for column in columns:
@@ -230,7 +242,11 @@ def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile
     return table
 
 
-def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
+def _columns(
+    profile: Profile, recorded: Profile | None, *, is_predicted: bool
+) -> Iterator[_Column]:
+    """All columns; predicted times take the room that theory has without them."""
+
     def of_theory(show: Callable[[Theory], str]) -> Callable[[Record], str]:
         return lambda r: show(r.theory) if r.theory else ""
 
@@ -248,12 +264,16 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
     yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
     if not _replaced(profile, recorded):
         # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
-        yield from _time_columns("measured", measurement, time_from_width=0 if on_gpu else 96)
+        time_from_width = 0 if on_gpu else 116 if is_predicted else 96
+        yield from _time_columns("measured", measurement, time_from_width=time_from_width)
     yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)))
+    timed_as = "measured" if on_gpu else "recorded" if recorded else ""
+    yield from _predicted_columns(recorded, timed_as=timed_as)
     yield _Column(
         title="roof",
         cell=of_theory(lambda t: text.flop_per_s(t.attainable_flop_per_s)),
         grade="theory",
+        from_width=116 if is_predicted else 0,
     )
     yield _Column(
         title="limiter",
@@ -261,13 +281,54 @@ def _columns(profile: Profile, recorded: Profile | None) -> Iterator[_Column]:
         grade="theory",
         numeric=False,
         wraps=True,
-        from_width=96 if on_gpu or recorded else 80,
+        from_width=160 if is_predicted else 96 if on_gpu or recorded else 80,
     )
-    yield _Column(title="FFMA", cell=multiply_adds, grade="simulated", from_width=116)
-    yield _Column(title="regs", cell=registers, grade="compiled", from_width=116)
-    yield _Column(title="occupancy", cell=occupied, grade="compiled", from_width=116)
+    for title, grade, cell in (
+        ("FFMA", "simulated", multiply_adds),
+        ("regs", "compiled", registers),
+        ("occupancy", "compiled", occupied),
+    ):
+        yield _Column(title=title, cell=cell, grade=grade, from_width=160 if is_predicted else 116)
     if not _replaced(profile, recorded):  # the verdict belongs to this run, as the times do
         yield _Column(title="result", cell=_result, numeric=False)
+
+
+def _predicted_columns(recorded: Profile | None, *, timed_as: str) -> Iterator[_Column]:
+    """The model's time, limiter and distance from the measured time, which is called `timed_as`."""
+
+    def shown(show: Callable[[Timing], str]) -> Callable[[Record], str]:
+        def cell(record: Record) -> str:
+            found = ladder.timing(record, recorded)
+            return show(found) if found else ""
+
+        return cell
+
+    yield _Column(
+        title="time", cell=shown(lambda t: text.seconds(t.predicted.time_s)), grade="predicted"
+    )
+    yield _Column(
+        title="rate",
+        cell=shown(lambda t: text.flop_per_s(t.predicted.flop_per_s)),
+        grade="predicted",
+        from_width=132 if timed_as else 0,
+    )
+    yield _Column(
+        title="ratio to",
+        cell=shown(lambda t: text.ratio(t.ratio) if t.ratio else ""),
+        grade=timed_as,
+    )
+    yield _Column(
+        title="limiter, share",
+        cell=shown(lambda t: escape(f"{t.predicted.limiter} {_share(t.predicted)}")),
+        grade="predicted",
+        numeric=False,
+        wraps=True,
+        from_width=96,
+    )
+
+
+def _share(predicted: Predicted) -> str:
+    return text.percent(predicted.limiter_share)
 
 
 def _time_columns(

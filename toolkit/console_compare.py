@@ -31,6 +31,7 @@ def print_comparison(comparison: ProfileComparison) -> None:
             ("counts", section.changed),
             ("source lines", section.lines),
             ("times", section.times),
+            ("predicted times", section.predictions),
         ):
             if rows.rows:
                 out.print(rich_table(rows, title=f"{title}, {section.shape}"))

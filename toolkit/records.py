@@ -1,4 +1,4 @@
-"""How a record grows: planned, compiled, checked, measured. Values in, values out."""
+"""How a record grows: planned, compiled, checked, predicted, measured. Values in, values out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.occupancy import occupancy, waves
 from analysis.problem import Gemm
-from analysis.result import Check, Counted, GpuState, Measured, Ratio, Record, Resources, Simulated
+from analysis.result import (
+    Check,
+    Counted,
+    GpuState,
+    Measured,
+    Predicted,
+    Ratio,
+    Record,
+    Resources,
+    Simulated,
+)
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, Reference, Selection
@@ -122,6 +132,13 @@ def with_counted(record: Record, counted: Counted | str) -> Record:
 def with_simulation(record: Record, simulated: Simulated, check: Check) -> Record:
     """The record with the counters of its machine code, and the verdict on what it computed."""
     return with_check(replace(record, simulated=simulated), check)
+
+
+def with_prediction(record: Record, predicted: Predicted | str) -> Record:
+    """The record with its predicted time, or with a note on why it has none."""
+    if isinstance(predicted, str):
+        return replace(record, notes=(*record.notes, f"not predicted: {predicted}"))
+    return replace(record, predicted=predicted)
 
 
 def with_measurement(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from analysis import roofline as model
-from analysis.hierarchy import LevelBound
+from analysis.hierarchy import Hierarchy, LevelBound
 from analysis.problem import Gemm
 from analysis.result import Profile
 from analysis.roofline import LevelName
@@ -22,9 +22,10 @@ READING = (
     "Each variant stands once per memory level, at the FLOP per byte that really move there: read "
     "a point against the roof of its own colour. The farther right of its roof, the less that "
     "level matters; where a point touches its roof, that level is the limit. Open symbols are "
-    "predicted (traffic by simulation, the rate attainable under all roofs), filled ones are "
-    "measured or recorded, and the line between the two is the gap: sideways in traffic, upwards "
-    "in rate. Names in the legend hide a variant or a level."
+    "predicted (traffic by simulation; the rate of the predicted time or, without one, the rate "
+    "attainable under all roofs), filled ones are measured or recorded, and the line between the "
+    "two is the gap: sideways in traffic, upwards in rate. Names in the legend hide a variant or a "
+    "level."
 )
 
 _NAMES = {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
@@ -83,9 +84,9 @@ def _points(launch: Launch, level: LevelName) -> Iterator[_Point]:
     """The predicted point of a launch at a level, and the measured one."""
     predicted, counted = launch.pair(level)
     if launch.predicted and predicted:
-        by = launch.predicted
-        rate = _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", "attainable")
-        yield from _point(launch, predicted, by.grade, rate)
+        yield from _point(
+            launch, predicted, launch.predicted.grade, _foreseen(launch, launch.predicted)
+        )
     reached = _reached(launch)
     if reached and counted:
         yield from _point(launch, counted, launch.counted_grade, reached)
@@ -97,6 +98,13 @@ class _Rate(NamedTuple):
     flop_per_s: float
     meaning: str
     fill: str
+
+
+def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
+    """The rate of the predicted time or, without any, the attainable one."""
+    if launch.predicted_flop_per_s:
+        return _Rate(launch.predicted_flop_per_s, "predicted", "attainable")
+    return _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", "attainable")
 
 
 def _reached(launch: Launch) -> _Rate | None:

@@ -161,20 +161,9 @@ def _about(point: _Point) -> str:
         *(f"{grade}: {count:,}" for grade, count in grades.items() if count is not None),
         f"ratio: {text.ratio(score.ratio)} ({text.change((score.ratio or 1) - 1)})",
         f"{score.grade}: {_word(score)}",
-        *_broken(score.reason or ""),
+        *style.broken(score.reason or ""),
     )
 
 
 def _word(score: Score) -> str:
     return "apart, explained" if score.verdict == "apart" and score.is_explained else score.verdict
-
-
-def _broken(reason: str, most: int = 70) -> Iterator[str]:
-    """A sentence in lines that a hover box has room for."""
-    line = ""
-    for word in reason.split():
-        if line and len(line) + len(word) >= most:
-            yield line
-            line = ""
-        line = f"{line} {word}".strip()
-    yield line

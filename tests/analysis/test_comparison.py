@@ -30,6 +30,7 @@ from analysis.result import (
     LineCounters,
     Measured,
     Occupancy,
+    Predicted,
     Profile,
     Record,
     Resources,
@@ -101,6 +102,16 @@ def profile(*records: Record, **more: Any) -> Profile:
         "records": records,
     }
     return Profile(**(values | more))
+
+
+def predicted(time_s: float, **more: Any) -> Predicted:
+    values: dict[str, Any] = {
+        "time_s": time_s, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
+        "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
+        "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
+        "is_fitted": False,
+    }  # fmt: skip
+    return Predicted(**(values | more))
 
 
 def pair(before: Record, after: Record, **of_after: Any) -> Pair:
@@ -280,7 +291,7 @@ def test_another_device_leaves_theory_and_the_counts_of_one_architecture(
     else:
         assert names == (of_code if is_same else set())
         assert found.pairs[0].time is None
-        assert "times, occupancy and hardware counters are not compared" in found.notes[0]
+        assert "occupancy and hardware counters are not compared" in found.notes[0]
         assert found.environment[0] == Setting(name="device", before=DEVICE.name, after=device.name)
     if not is_same:
         assert found.pairs[0].notes == ("compiled for sm_86 before, for sm_75 after",)
@@ -404,3 +415,58 @@ def test_the_slowest_verdict_stands_for_all() -> None:
     assert compare(profile(*before), profile(*before)).times == "not slower"
     assert compare(profile(*before), profile(*after)).times == "slower"
     assert compare(profile(*after), profile(*before)).times == "not slower"
+
+
+# Predicted times.
+
+
+def test_any_change_of_a_predicted_time_is_one() -> None:
+    found = pair(record(predicted=predicted(1e-3)), record(predicted=predicted(1.000001e-3)))
+    assert found.predicted is not None
+    assert found.predicted.verdict == "changed"
+    assert found.predicted.change == pytest.approx(1.000001)
+    assert found.changed == ()  # it is no count
+    last_digit = pair(record(predicted=predicted(0.1 + 0.2)), record(predicted=predicted(0.3)))
+    assert last_digit.predicted is not None
+    assert last_digit.predicted.verdict == "same"
+
+
+def test_another_limiter_at_the_same_time_is_a_change() -> None:
+    found = pair(
+        record(predicted=predicted(1.0)), record(predicted=predicted(1.0, limiter="shared memory"))
+    )
+    assert found.predicted is not None
+    assert found.predicted.verdict == "changed"
+    assert (found.predicted.limiter_before, found.predicted.limiter_after) == (
+        "issue",
+        "shared memory",
+    )
+
+
+def test_predicted_times_need_one_device_and_one_state_of_l2() -> None:
+    ours = record(predicted=predicted(1.0))
+    assert pair(ours, ours, device=find_device("t4")).predicted is None
+    warm = pair(ours, record(predicted=predicted(1.0, l2="warm")))
+    assert warm.predicted is None
+    assert warm.notes == (
+        "predicted times are not compared: of a flushed L2 before, of a warm one after",
+    )
+    assert pair(ours, record()).notes == ("predicted in the first profile only",)
+
+
+def test_other_constants_are_told() -> None:
+    found = pair(
+        record(predicted=predicted(1.0)), record(predicted=predicted(1.5, constants="an H200"))
+    )
+    assert found.notes == ("predicted with constants of c before, of an H200 after",)
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"), [(1.0, "same"), (1.5, "changed"), (None, "not compared")]
+)
+def test_the_verdict_on_predictions_stands_beside_that_on_times(
+    after: float | None, verdict: str
+) -> None:
+    theirs = record(predicted=predicted(after) if after else None)
+    found = compare(profile(record(predicted=predicted(1.0))), profile(theirs))
+    assert (found.predictions, found.times) == (verdict, "not compared")

@@ -26,9 +26,11 @@ from analysis.metrics import (
 from analysis.problem import Gemm
 from analysis.result import (
     SCHEMA_VERSION,
+    Bound,
     Check,
     Counted,
     Environment,
+    GapStep,
     GpuState,
     Interval,
     LineCounters,
@@ -36,6 +38,7 @@ from analysis.result import (
     Measured,
     Occupancy,
     Pattern,
+    Predicted,
     Profile,
     Ratio,
     Record,
@@ -402,6 +405,48 @@ def counted(record: Record, **off: int) -> Record:
     )
 
 
+def predicted(record: Record, time_s: float, **more: object) -> Record:
+    """The record with a predicted time: shared memory takes 3/5 of it, issue 1/2, L1 1/10."""
+    shares = {"issue": 1 / 2, "shared memory": 3 / 5, "L1": 1 / 10}
+    values: dict[str, object] = {
+        "time_s": time_s,
+        "cycles": (time_s - 2e-6) * 1.695e9,
+        "clock_hz": 1.695e9,
+        "launch_s": 2e-6,
+        "flop_per_s": record.shape.flop / time_s,
+        "l2": "flushed",
+        "limiter": "shared memory",
+        "limiter_share": 3 / 5,
+        "next_limiter": "issue",
+        "next_share": 1 / 2,
+        "bounds": tuple(
+            Bound(name=name, time_s=share * time_s, basis=f"so much of {name}")
+            for name, share in shares.items()
+        ),
+        "gap": (
+            GapStep(name="nominal peak", time_s=time_s / 4, detail="FLOP at the nominal rate"),
+            GapStep(name="shared memory", time_s=time_s, detail="a detail <b>of it</b>"),
+            GapStep(name="overlap", time_s=-time_s / 4, detail="what goes on beside it"),
+        ),
+        "constants": "an RTX 3090",
+        "basis": "all blocks of one SM",
+        "is_fitted": False,
+    }
+    return replace(record, predicted=Predicted(**(values | more)))
+
+
+def foreseen(made: Profile, error: float = 0.1) -> Profile:
+    """Every rung that has a published time is predicted to take so much more than it."""
+    seconds = {name: time_s * (1 + error) for name, _, _, time_s, _ in RUNGS if time_s}
+    return replace(
+        made,
+        records=tuple(
+            predicted(r, seconds[r.label] * (r.shape.m / N) ** 3) if r.label in seconds else r
+            for r in made.records
+        ),
+    )
+
+
 def with_ceilings(made: Profile) -> Profile:
     """The profile on a device whose reached ceilings and L2 bandwidth are known."""
     reached = MeasuredCeilings(
@@ -425,8 +470,8 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
-        change, counted, cpu, cublas, measured, passed, profile, rung, simulated, theory_of,
-        with_ceilings,
+        change, counted, cpu, cublas, foreseen, measured, passed, predicted, profile, rung,
+        simulated, theory_of, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)
@@ -446,6 +491,12 @@ def on_gpu() -> Profile:
 def in_simulation() -> Profile:
     made = profile()
     return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))
+
+
+@pytest.fixture
+def in_prediction(in_simulation: Profile) -> Profile:
+    """A simulation with predicted times, each 10% above what was published."""
+    return foreseen(in_simulation)
 
 
 @pytest.fixture

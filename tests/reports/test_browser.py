@@ -206,6 +206,56 @@ def test_memory_levels_fit_their_window_beside_a_recorded_run(
     visit.page.close()
 
 
+@pytest.mark.parametrize("width", [400, 900, 1600])
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_predicted_times_fit_their_window_with_everything_open(
+    browser: Any,
+    in_prediction: Profile,
+    on_gpu: Profile,
+    tmp_path: Path,
+    width: int,
+    is_timed: bool,
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_prediction, recorded=on_gpu if is_timed else None), encoding="utf-8")
+    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    section = "section[aria-labelledby=predicted-0]"
+    assert visit.count(f"{section} .plot") == 2
+    assert visit.count(f"{section} table") == 1  # the bounds; bases and steps are closed
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.count(f"{section} table") == 3
+    assert visit.count("section[aria-labelledby=steps-0] table") == 1
+    labels = visit.page.evaluate(
+        f"[...document.querySelectorAll('{section} .waterfalllayer .bartext')].map(label => "
+        "label.getBoundingClientRect().right - "
+        "label.closest('.plot').getBoundingClientRect().right)"
+    )
+    assert len(labels) == (7 if is_timed else 4)
+    assert max(labels) <= 0  # whole
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_the_menu_shows_the_steps_of_another_variant(
+    browser: Any, in_prediction: Profile, tmp_path: Path
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_prediction), encoding="utf-8")
+    visit = Visit(browser, file, width=400, scheme="light")
+    section = visit.page.locator("section[aria-labelledby=predicted-0]")
+    shown = (
+        "document.querySelectorAll('section[aria-labelledby=predicted-0] .plot')[1]"
+        ".data.find(trace => trace.visible).name"
+    )
+    assert visit.page.evaluate(shown) == "vectorized"
+    section.locator(".updatemenu-header").last.click()
+    section.locator(".updatemenu-dropdown-button").filter(has_text="coarsened-1d").click()
+    visit.until(f"{shown} === 'coarsened-1d'")
+    assert visit.complaints == []
+    visit.page.close()
+
+
 def test_the_legend_hides_a_level_and_a_variant(
     browser: Any, in_counters: Profile, tmp_path: Path
 ) -> None:

@@ -148,3 +148,24 @@ def test_markup_in_a_profile_stays_text(in_counters: Profile, build: SimpleNames
     assert "<script" not in html
     assert "<img" not in html
     assert "&lt;script&gt;" in html
+
+
+def test_predicted_times_that_changed_have_a_table(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    tiled = next(record for record in in_prediction.records if record.label == "tiled")
+    slower = build.predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
+    found = compare(in_prediction, build.change(in_prediction, "tiled", predicted=slower))
+    assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
+    (section,) = shape_sections(found)
+    assert rows(section.predictions) == [
+        ["tiled", "56.81 ms", "113.6 ms", "+100.0 %", "shared memory → L1"]
+    ]
+    shown = page(found)
+    assert "<h3>Predicted times</h3>" in shown
+    assert "shared memory → L1" in shown
+
+
+def test_without_predictions_nothing_is_said_of_them(compared: ProfileComparison) -> None:
+    assert not any("Predicted" in sentence for sentence in sentences(compared))
+    assert "Predicted times" not in page(compared)

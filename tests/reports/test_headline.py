@@ -199,3 +199,42 @@ def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(
     said = all_of(changed, build.SHAPE)
     assert "tiled failed the check: an error of 7.00× the bound" in said
     assert "coalesced, tiled, coarsened" not in said
+
+
+def test_a_predicted_answer_leads_where_nothing_was_measured(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    found = answer(in_prediction, build.SHAPE)
+    assert found.lead == (
+        "vectorized is predicted to be the fastest rung at 4096 × 4096 × 4096 on NVIDIA GeForce "
+        "RTX 3090: 16.6 TFLOP/s (predicted, 8.263 ms), 46.7 % of the nominal FP32 peak; it is "
+        "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %). 6 times are "
+        "predicted, none was measured comparably: how far off is not known here."
+    )
+    assert found.points[0].startswith("In theory ")
+
+
+def test_a_recorded_answer_leads_before_a_predicted_one(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    found = answer(in_prediction, build.SHAPE, recorded=on_gpu)
+    assert "in the run recorded 2026-02-03" in found.lead
+    assert found.points[0].startswith("vectorized is predicted to be the fastest rung")
+    assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[0]
+
+
+def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Profile) -> None:
+    points = answer(in_prediction, build.SHAPE).points
+    (step,) = [point for point in points if point.startswith("The largest step of the ladder: ")]
+    # 459.418 ms / 68.5564 ms, and of both the longest bound by far is 3/5 of it
+    assert "naive-coalesced is 6.70× (predicted) as fast as naive-uncoalesced. " in step
+    assert "The largest reason is shared memory: " in step
+    assert "falls from 303.2 ms to 45.25 ms (by predicted bounds)." in step
+
+
+def test_without_predictions_nothing_of_them_is_said(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    said = all_of(in_simulation, build.SHAPE)
+    assert "predicted" not in said
+    assert "largest step" not in said

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.errors import InputError
-from analysis.result import Profile
+from analysis.result import Bound, GapStep, Profile
 from reports import render
 
 FIGURES = {"Roofline", "Hierarchical roofline", "Accesses per element of C",
@@ -282,3 +282,33 @@ def test_the_sampling_of_a_recorded_run_stands_under_its_label(
     assert "41 °C → 63 °C" in page.texts_of("td")
     assert samplings(Page(render(on_gpu, recorded=on_gpu))) == ["Sampling, measured", label]
     assert samplings(Page(render(in_theory))) == []
+
+
+def test_predicted_times_have_a_chapter_and_a_grade(
+    in_prediction: Profile, in_theory: Profile
+) -> None:
+    page = Page(render(in_prediction))
+    assert "Predicted time" in page.texts_of("h2")
+    assert "Why each rung beats the one before, or does not" in page.texts_of("h2")
+    assert "The gap, explained" in page.texts_of("h3")
+    assert "predicted" in page.texts_of("span")
+    assert any("A prediction is no measurement." in one for one in page.texts_of("dd"))
+    # without samples: all figures but that one, and two of predictions
+    assert len(page.json) == len(FIGURES) - 1 + 2 + 1  # parity: theory against simulation
+    without = Page(render(in_theory))
+    assert "Predicted time" not in without.texts_of("h2")
+
+
+def test_markup_in_a_prediction_stays_inert(build: SimpleNamespace, evil: Profile) -> None:
+    name = next(record.label for record in evil.records if record.rung == 4)
+    record = next(record for record in evil.records if record.label == name)
+    foreseen = build.predicted(
+        record, 1e-3, limiter=EVIL, next_limiter=EVIL, constants=EVIL, basis=EVIL,
+        gap=(GapStep(name=EVIL, time_s=1e-3, detail=EVIL),),
+        bounds=(Bound(name=EVIL, time_s=1e-4, basis=EVIL),),
+    ).predicted  # fmt: skip
+    page = Page(render(build.change(evil, name, predicted=foreseen, status="ok", check=None)))
+    assert "Predicted time" in page.texts_of("h2")
+    assert page.tags["img"] == 0
+    assert EVIL in page.texts_of("td")
+    assert not any("<img" in json.dumps(figure) for figure in page.json)

@@ -150,3 +150,21 @@ def test_a_check_of_some_blocks_says_which(build: SimpleNamespace, in_simulation
         text="passed",
         details=("worst error 0.0312× the bound", "on 25 of 1,024 blocks"),
     )
+
+
+def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    alone = ladder_table(in_prediction, build.SHAPE)
+    assert [c.title for c in alone.columns if c.grade == "predicted"] == [
+        "predicted time", "predicted rate", "limiter",
+    ]  # fmt: skip
+    beside = ladder_table(in_prediction, build.SHAPE, recorded=on_gpu)
+    grades = [grade.partition(" ")[0] for grade, _ in beside.grades]
+    assert grades[1:4] == ["recorded", "predicted", "theory"]
+    places = {c.title: n for n, c in enumerate(beside.columns) if c.grade == "predicted"}
+    tiled = next(row for row in beside.rows if row[1].text == "tiled")
+    assert tiled[places["predicted time"]].text == "56.81 ms"  # 51.6459 ms + 10%
+    assert tiled[places["over measured time"]].text == "1.10×"
+    assert tiled[places["limiter"]].text == "shared memory"
+    assert tiled[places["limiter"]].details == ("busy 60.0 %", "then issue, 50.0 %")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.metrics import WARP_INSTRUCTIONS
-from analysis.result import Interval, Measured, Profile, Record
+from analysis.result import Interval, Measured, Predicted, Profile, Record
 from toolkit import profile, save
 from toolkit.cli import app
 
@@ -60,6 +60,18 @@ def timed(made: Profile, seconds: float, **more: Any) -> Profile:
     }
     measured = Measured(**(values | more))
     return replace(made, records=tuple(replace(r, measured=measured) for r in made.records))
+
+
+def foreseen(made: Profile, seconds: float, **more: Any) -> Profile:
+    """Every record with a predicted time."""
+    values: dict[str, Any] = {
+        "time_s": seconds, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
+        "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
+        "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
+        "is_fitted": False,
+    }  # fmt: skip
+    predicted = Predicted(**(values | more))
+    return replace(made, records=tuple(replace(r, predicted=predicted) for r in made.records))
 
 
 def compare(*arguments: str) -> Any:
@@ -109,6 +121,21 @@ def test_a_gate_that_compares_nothing_does_not_pass(simulated: Profile) -> None:
     assert "L2 was flushed before and warm after" in compare("d.json", "e.json").stdout
 
 
+def test_predicted_times_are_compared_and_hold_nothing(simulated: Profile) -> None:
+    save(foreseen(simulated, 1e-3), "d.json")
+    save(foreseen(simulated, 1.1e-3, limiter="L1"), "e.json")
+    result = compare("d.json", "e.json", "--fail-on", "counts")
+    assert result.exit_code == 0
+    assert "Predicted times: 2 compared; 2 changed, in naive-coalesced and tiled." in result.stdout
+    assert re.search(r"^ tiled +1\.000 ms +1\.100 ms +\+10\.0 % +issue → L1", result.stdout, re.M)
+    assert refused("d.json", "e.json", "--fail-on", "time") == (
+        "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and hold "
+        "nothing): profile both sides alike"
+    )
+    save(foreseen(simulated, 1e-3), "f.json")
+    assert "Predicted times: 2 compared; none changed." in compare("d.json", "f.json").stdout
+
+
 def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated: Profile) -> None:
     records = tuple(
         replace(r, status="failed", reason="wrong result") if r.label == "tiled" else r
@@ -130,7 +157,7 @@ def test_unknown_kinds_are_wrong_usage(kinds: str) -> None:
 def test_json_is_a_document_with_a_version() -> None:
     result = compare("a.json", "c.json", "--json")
     document = json.loads(result.stdout)
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from analysis.devices import DEVICES
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Ratio
+from analysis.result import Bound, Measured, Predicted, Profile, Ratio
 from kernels.registry import BY_NAME, LADDER, REFERENCES
 from toolkit import console, profile
 from toolkit.console import TerminalProgress, print_devices, print_profile, print_variants
@@ -82,6 +82,11 @@ def row(shown: str, label: str) -> str:
     return found[0]
 
 
+def ladder_lines(shown: str) -> list[str]:
+    """The lines of the ladder's table that hold something: an empty one, titles, grades, rows."""
+    return re.split(r"^32 × 32 × 32 on", shown, flags=re.MULTILINE)[1].splitlines()[1:16]
+
+
 def test_without_a_gpu_nothing_measured_is_shown(screen: Screen, theory: Profile) -> None:
     print_profile(theory, None)
     assert "not run" in row(screen.text, "tiled")
@@ -139,6 +144,73 @@ def test_a_simulation_shows_verdicts_and_what_the_lanes_do(
     titles, grades = re.findall(r"^.*(?:FFMA|simulated  ).*$", screen.text, re.MULTILINE)[-2:]
     assert grades.index("simulated") >= titles.index("FFMA") - len("simulated")
     assert "%" in row(screen.text, "vectorized")
+
+
+def with_predictions(given: Profile) -> Profile:
+    """Every rung predicted to take 1.5, 3, 4.5 ... ms, by shared memory for the most part."""
+
+    def predicted(time_s: float) -> Predicted:
+        return Predicted(
+            time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0,
+            flop_per_s=Gemm(m=32, n=32, k=32).flop / time_s, l2="flushed",
+            limiter="shared memory", limiter_share=0.917, next_limiter="issue", next_share=0.4,
+            bounds=(Bound(name="issue", time_s=time_s / 2, basis=""),), gap=(), constants="",
+            basis="", is_fitted=False,
+        )  # fmt: skip
+
+    return replace(
+        given,
+        records=tuple(
+            replace(record, predicted=predicted(1.5e-3 * (n + 1)))
+            for n, record in enumerate(given.records)
+        ),
+    )
+
+
+def test_predicted_times_stand_beside_the_result(screen: Screen, theory: Profile) -> None:
+    screen.open(100)
+    print_profile(with_predictions(theory), None)
+    shown = row(screen.text, "naive-uncoalesced")
+    # 2 · 32³ / 3 ms
+    assert re.search(r"3\.000 ms +21\.8 MFLOP/s +shared memory 91\.7 % +not run", shown)
+    assert "ratio to" not in screen.text
+    titles = ladder_lines(screen.text)[1:3]
+    assert titles[0].split() == ["variant", "time", "rate", "limiter,", "share", "result"]
+    assert titles[1].split() == ["predicted"] * 3
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
+def test_predicted_times_fit_beside_recorded_ones(
+    screen: Screen, theory: Profile, width: int
+) -> None:
+    screen.open(width)
+    print_profile(with_predictions(theory), with_times(theory))
+    shown = row(screen.text, "naive-uncoalesced")
+    # 3 ms over 2 ms, the predicted one over the recorded
+    assert re.search(r"2\.000 ms +32\.8 MFLOP/s +25\.0 % +3\.000 ms .*1\.50×", shown)
+    assert ("shared memory" in shown) == (width >= 96)
+    table = ladder_lines(screen.text)
+    assert max(map(len, table)) <= width
+    assert "ratio to" in table[1]
+
+
+def test_why_each_rung_beats_the_one_before_is_on_the_terminal(
+    screen: Screen, simulated: Profile
+) -> None:
+    screen.open(100)
+    print_profile(with_predictions(simulated), None)
+    after = screen.text.partition("why each rung beats the one before")[2]
+    (shown,) = re.findall(r"^ vectorized .*$", after.partition("FLOP per byte")[0], re.MULTILINE)
+    # 1.5 ms before, 3 ms after; issue takes half of both
+    assert re.search(r"0\.500× +warp instructions .*: 750\.0 µs → 1\.500 ms", shown)
+
+
+def test_without_predictions_the_terminal_says_nothing_of_them(
+    screen: Screen, simulated: Profile
+) -> None:
+    print_profile(simulated, None)
+    assert "predicted" not in screen.text
+    assert "why each rung" not in screen.text
 
 
 def test_what_closed_forms_explain_is_not_on_the_terminal(

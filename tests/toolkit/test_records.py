@@ -6,13 +6,14 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.problem import Gemm
-from analysis.result import Check, Record, Resources
+from analysis.result import Bound, Check, GapStep, Predicted, Record, Resources
 from kernels import parse_selection
 from toolkit.records import (
     failed,
     planned,
     with_check,
     with_measurement,
+    with_prediction,
     with_resources,
 )
 from toolkit.sampling import Series
@@ -38,6 +39,31 @@ def resources(**changes: object) -> Resources:
         "static_shared_bytes": 8192, "local_bytes": 0,
     }  # fmt: skip
     return Resources(**fields | changes)  # type: ignore[arg-type]
+
+
+def predicted() -> Predicted:
+    return Predicted(
+        time_s=2e-6, cycles=1500.0, clock_hz=1.7e9, launch_s=1e-6, flop_per_s=2.6e11, l2="flushed",
+        limiter="issue", limiter_share=0.6, next_limiter="FP32", next_share=0.4,
+        bounds=(Bound(name="issue", time_s=1.2e-6, basis="a basis"),),
+        gap=(GapStep(name="nominal peak", time_s=2e-6, detail="all of it"),),
+        constants="of an RTX 3090", basis="all blocks", is_fitted=False,
+    )  # fmt: skip
+
+
+def test_a_prediction_is_kept_and_the_lack_of_one_is_noted() -> None:
+    record = plan("tiled")
+    assert with_prediction(record, predicted()).trusted_prediction == predicted()
+    without = with_prediction(record, "it was not simulated")
+    assert without.predicted is None
+    assert without.notes == (*record.notes, "not predicted: it was not simulated")
+
+
+def test_the_predicted_time_of_a_wrong_result_is_not_trusted() -> None:
+    record = with_prediction(plan("tiled"), predicted())
+    assert with_check(record, check(passed=False)).trusted_prediction is None
+    assert failed(record, "no resources").trusted_prediction is None
+    assert with_check(record, check()).trusted_prediction == predicted()
 
 
 def measured(record: Record, series: Series) -> Record:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
-from analysis.result import SCHEMA_VERSION, Interval, Profile
+from analysis.result import SCHEMA_VERSION, Bound, GapStep, Interval, Predicted, Profile
 from toolkit.store import check_writable, load, save, write_atomically
 
 
@@ -78,6 +78,44 @@ def test_every_field_comes_back_equal(path: Path) -> None:
 def test_absent_fields_come_back_absent(path: Path) -> None:
     record = replace(PROFILE.records[0], theory=None, measured=None, check=None, rung=None)
     profile = replace(PROFILE, records=(record,))
+    save(profile, path)
+    assert load(path) == profile
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_schema_has_no_prediction(version: int, path: Path) -> None:
+    content = document(PROFILE, path)
+    content["schema_version"] = version
+    del content["records"][0]["predicted"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    (record,) = PROFILE.records
+    assert load(path) == replace(
+        PROFILE, schema_version=version, records=(replace(record, predicted=None),)
+    )
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+STEPS = st.lists(st.builds(GapStep, name=st.text(), time_s=FINITE, detail=st.text()), max_size=4)
+BOUNDS = st.lists(st.builds(Bound, name=st.text(), time_s=FINITE, basis=st.text()), max_size=4)
+PREDICTIONS = st.builds(
+    Predicted,
+    time_s=FINITE,
+    cycles=FINITE,
+    clock_hz=FINITE,
+    launch_s=FINITE,
+    flop_per_s=FINITE,
+    limiter_share=FINITE,
+    next_share=FINITE,
+    bounds=BOUNDS.map(tuple),
+    gap=STEPS.map(tuple),
+)
+
+
+@given(PREDICTIONS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_prediction_comes_back_equal(path: Path, predicted: Predicted) -> None:
+    (record,) = PROFILE.records
+    profile = replace(PROFILE, records=(replace(record, predicted=predicted),))
     save(profile, path)
     assert load(path) == profile
 
@@ -143,7 +181,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
         ("[]", "it is no profile of this toolkit (it has no schema_version)"),
         ("1e999", "it is no profile of this toolkit"),
         ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
-        ('{"schema_version": 3}', "it was written by a newer version (schema 3, this one reads 2)"),
+        ('{"schema_version": 4}', "it was written by a newer version (schema 4, this one reads 3)"),
         ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
         ('{"schema_version": true}', "schema_version: it is True"),
         ('{"schema_version": 1.0}', "schema_version: it is 1.0"),
@@ -176,6 +214,20 @@ def test_a_file_that_is_no_profile_is_refused(
         (("records", 0, "shape", "m"), 1.0, "should be a valid integer, found 1.0"),
         (("records", 0, "shape", "m"), "7", "should be a valid integer, found '7'"),
         (("records", 0, "status"), "fine", "should be 'ok', 'skipped' or 'failed', found 'fine'"),
+        (("records", 0, "predicted", "time_s"), "fast", "should be a valid number, found 'fast'"),
+        (("records", 0, "predicted", "l2"), "cold", "should be 'flushed' or 'warm', found 'cold'"),
+        (("records", 0, "predicted", "gap"), None, "should be a valid array, found None"),
+        (("records", 0, "predicted", "gap", 0, "time_s"), [], "should be a valid number, found []"),
+        (
+            ("records", 0, "predicted", "bounds", 0, "name"),
+            7,
+            "should be a valid string, found 7",
+        ),
+        (
+            ("records", 0, "predicted", "is_fitted"),
+            1,
+            "should be a valid boolean, found 1",
+        ),
         (("records",), {}, "should be a valid array, found {}"),
         (("records", 0), [1], "should be an object, found [1]"),
         (("device", "name"), 3090, "should be a valid string, found 3090"),

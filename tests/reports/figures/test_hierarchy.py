@@ -120,3 +120,12 @@ def test_without_traffic_the_figure_says_so(in_theory: Profile) -> None:
     figure = hierarchy.figure(in_theory, Gemm(m=1, n=1, k=1))
     assert not figure.data
     assert "--counters" in figure.layout.annotations[0].text
+
+
+def test_a_predicted_time_gives_the_predicted_rate(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    drawn = trace(hierarchy.figure(build.foreseen(in_counters), build.SHAPE), "tiled, DRAM")
+    assert drawn.y[0] == pytest.approx(2 * 4096**3 / (0.0516459 * 1.1))
+    assert drawn.marker.symbol == ("triangle-up-open-dot", "triangle-up")
+    assert "2.42 TFLOP/s (predicted)" in drawn.hovertext[0]

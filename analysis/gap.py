@@ -1,0 +1,69 @@
+"""The gap, explained: the steps from nominal peak to the time that a launch really took.
+
+A prediction brings the steps down to its own time (`Predicted.gap`). What is left between that and
+a measurement has two parts: the clock that the GPU held, and a remainder that nothing explains.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+from analysis.result import GapStep, GpuState, Measured, Predicted
+
+CLOCK_STEP, REMAINDER_STEP = "clock actually held", "remainder"
+
+
+def are_comparable(predicted: Predicted, measured: Measured) -> bool:
+    """Whether both are times of one thing: between CUDA events, from one state of L2."""
+    return measured.clock == "CUDA events" and measured.l2 == predicted.l2
+
+
+def over_measured(predicted: Predicted | None, measured: Measured | None) -> float | None:
+    """The predicted time over the measured one, None where they are not comparable."""
+    if predicted is None or measured is None or not measured.median_s:
+        return None
+    comparable = are_comparable(predicted, measured)
+    return predicted.time_s / measured.median_s if comparable else None
+
+
+def held_clock_hz(measured: Measured) -> float | None:
+    """The SM clock during a measurement: the mean of those before and after, as far as known."""
+    states: tuple[GpuState | None, ...] = (measured.before, measured.after)
+    clocks = [state.sm_clock_hz for state in states if state and state.sm_clock_hz]
+    return sum(clocks) / len(clocks) if clocks else None
+
+
+def steps_to_measured(predicted: Predicted, measured: Measured) -> tuple[GapStep, ...]:
+    """The steps from the predicted time to the measured median: they sum to the difference.
+
+    The clock's step takes all of a launch but its constant cost for cycles of the SM; what DRAM
+    alone limits does not get slower with them, and then stands in the remainder with the other
+    sign. There is no such step where the clock is not known.
+    """
+    steps = tuple(_clock_step(predicted, measured))
+    rest = fsum([measured.median_s, -predicted.time_s, *(-step.time_s for step in steps)])
+    return (
+        *steps,
+        GapStep(
+            name=REMAINDER_STEP,
+            time_s=rest,
+            detail="what the model does not explain: the median measured, less all steps above",
+        ),
+    )
+
+
+def _clock_step(predicted: Predicted, measured: Measured) -> list[GapStep]:
+    held_hz = held_clock_hz(measured)
+    if held_hz is None or not predicted.clock_hz:
+        return []
+    share = predicted.clock_hz / held_hz - 1
+    return [
+        GapStep(
+            name=CLOCK_STEP,
+            time_s=(predicted.time_s - predicted.launch_s) * share,
+            detail=(
+                f"{held_hz / 1e6:.0f} MHz before and after the samples, on average; the "
+                f"prediction is for {predicted.clock_hz / 1e6:.0f} MHz"
+            ),
+        )
+    ]

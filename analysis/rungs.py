@@ -1,0 +1,322 @@
+"""Why one rung beats another: what changed between two records, and which change counts most.
+
+A rung differs from the one before in many counts at once. They are weighed by the time that each
+resource alone would need for them: its simple bound, from the prediction where both records have
+one, else from counts over nominal rates. The reason is the bound that saved the most, each saving
+weighed by how near the bound was to the highest one: a resource far from limiting gives nothing
+back. Where the rung is slower, it is the bound that rose the most, weighed in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from analysis.devices import Device
+from analysis.hierarchy import MOVEMENTS, moved_bytes
+from analysis.metrics import WARP_INSTRUCTIONS, ffma_share
+from analysis.result import Record
+from analysis.roofline import LevelName, roofline
+from analysis.statistics import NEGLIGIBLE_CHANGE
+
+Quantity = Literal[
+    "time",
+    "L1 sectors",
+    "shared wavefronts",
+    "L2 bytes",
+    "DRAM bytes",
+    "warp instructions",
+    "FFMA share",
+    "registers per thread",
+    "occupancy",
+    "busy SMs",
+]
+
+# One warp instruction per cycle of each of an SM's four schedulers, sm_70 to sm_120
+# (CUDA C++ Programming Guide, section "Compute Capabilities", "Architecture").
+ISSUED_PER_CLOCK_PER_SM = 4
+
+# What a resource's bound counts, None for what no rung of one product changes: the names are those
+# of `analysis.result.Bound`.
+QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
+    {
+        "issue": "warp instructions",
+        "FP32": None,
+        "shared memory": "shared wavefronts",
+        "L1": "L1 sectors",
+        "L2": "L2 bytes",
+        "DRAM": "DRAM bytes",
+        "latency": "occupancy",
+    }
+)
+_OF_LEVEL: Mapping[LevelName, str] = MappingProxyType(
+    {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
+)
+_SHARED_BY_ALL = ("L2", "DRAM")  # each SM has the other resources for itself
+
+Basis = Literal["predicted bounds", "measured counts", "simulated counts"]
+End = Literal["before", "after"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """A number of the rung before and of the one after it."""
+
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before, None where before is 0."""
+        return self.after / self.before if self.before else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One quantity of both rungs: by prediction and by measurement, as far as both rungs have it.
+
+    Predicted are the model's times, the simulator's counts and what the compiler's resources
+    allow; measured are times of a clock and the hardware's counts.
+    """
+
+    quantity: Quantity
+    predicted: Ends | None
+    measured: Ends | None
+
+    @property
+    def best(self) -> Ends | None:
+        """The measured numbers or, where there are none, the predicted ones."""
+        return self.measured or self.predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """The time that one resource alone needs, in both rungs, and the quantity that it is for."""
+
+    resource: str
+    quantity: Quantity | None
+    bound_s: Ends
+
+    @property
+    def is_of_each_sm(self) -> bool:
+        """Whether an SM without a block leaves a part of it unused."""
+        return self.resource not in _SHARED_BY_ALL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """From one rung to the next.
+
+    `speedup` is the time before over the time after, by both grades. `reason` is the resource that
+    explains the direction that the time took, `price` the one that went the other way the most;
+    None where no resource did. `basis` says where the weights are from.
+    """
+
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+    weights: tuple[Weight, ...]
+    reason: Weight | None
+    price: Weight | None
+    basis: Basis | None
+
+    def change(self, quantity: Quantity) -> Change | None:
+        return next((one for one in self.changes if one.quantity == quantity), None)
+
+    @property
+    def predicted_speedup(self) -> float | None:
+        return _speedup(self.change("time"), "predicted")
+
+    @property
+    def measured_speedup(self) -> float | None:
+        return _speedup(self.change("time"), "measured")
+
+    @property
+    def speedup(self) -> float | None:
+        """Measured or, where nothing was, predicted."""
+        return self.measured_speedup or self.predicted_speedup
+
+
+def _speedup(time: Change | None, grade: Literal["predicted", "measured"]) -> float | None:
+    ends: Ends | None = getattr(time, grade) if time else None
+    return ends.before / ends.after if ends and ends.after else None
+
+
+def step(before: Record, after: Record, device: Device) -> Step:
+    """What changed from one record to another, both on `device`, and the largest reason."""
+    weights, basis = _weights(before, after, device)
+    changes = tuple(_changes(before, after))
+    times = next((one for one in changes if one.quantity == "time"), None)
+    speedup = _speedup(times, "measured") or _speedup(times, "predicted")
+    is_faster = speedup >= 1 if speedup else _top(weights, "before") >= _top(weights, "after")
+    saving, cost = _largest(weights, "before", "after"), _largest(weights, "after", "before")
+    return Step(
+        before=before.label,
+        after=after.label,
+        changes=changes,
+        weights=weights,
+        reason=saving if is_faster else cost,
+        price=cost if is_faster else saving,
+        basis=basis if weights else None,
+    )
+
+
+def _top(weights: tuple[Weight, ...], end: End) -> float:
+    return max((getattr(one.bound_s, end) for one in weights), default=0.0)
+
+
+def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
+    """Of the bounds that are higher at one end than at the other, the one that matters most."""
+
+    def difference(one: Weight) -> float:
+        return float(getattr(one.bound_s, high) - getattr(one.bound_s, low))
+
+    def mattering(one: Weight) -> float:
+        return difference(one) * float(getattr(one.bound_s, high))
+
+    changed = [
+        one
+        for one in weights
+        if difference(one) > NEGLIGIBLE_CHANGE * max(one.bound_s.before, one.bound_s.after)
+    ]
+    return max(changed, key=mattering, default=None)
+
+
+# What changed.
+
+
+def _changes(before: Record, after: Record) -> Iterator[Change]:
+    simulated = _counts(before, "simulated"), _counts(after, "simulated")
+    counted = _counts(before, "counted"), _counts(after, "counted")
+    resources = _resources(before), _resources(after)
+    for quantity in _QUANTITIES:
+        if quantity == "time":
+            ends = _predicted_times(before, after), _measured_times(before, after)
+        else:
+            ends = (
+                _ends(quantity, *simulated) or _ends(quantity, *resources),
+                _ends(quantity, *counted),
+            )
+        if any(ends):
+            yield Change(quantity=quantity, predicted=ends[0], measured=ends[1])
+
+
+_QUANTITIES: tuple[Quantity, ...] = (
+    "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
+    "FFMA share", "registers per thread", "occupancy", "busy SMs",
+)  # fmt: skip
+
+_Counts = Mapping[Quantity, float]
+
+
+def _ends(quantity: Quantity, before: _Counts, after: _Counts) -> Ends | None:
+    if quantity not in before or quantity not in after:
+        return None
+    return Ends(before=before[quantity], after=after[quantity])
+
+
+def _predicted_times(before: Record, after: Record) -> Ends | None:
+    ours, theirs = before.trusted_prediction, after.trusted_prediction
+    if ours is None or theirs is None or ours.l2 != theirs.l2:
+        return None
+    return Ends(before=ours.time_s, after=theirs.time_s)
+
+
+def _measured_times(before: Record, after: Record) -> Ends | None:
+    ours, theirs = before.trusted, after.trusted
+    if ours is None or theirs is None or (ours.clock, ours.l2) != (theirs.clock, theirs.l2):
+        return None
+    return Ends(before=ours.median_s, after=theirs.median_s)
+
+
+def _counts(record: Record, grade: Literal["simulated", "counted"]) -> dict[Quantity, float]:
+    source = record.simulated if grade == "simulated" else record.counted
+    if source is None or record.status == "failed":
+        return {}
+    counters = source.counters
+    moved = moved_bytes(counters)
+    found: dict[Quantity, float] = {}
+    for level, quantity in _LEVEL_QUANTITIES.items():
+        if level in moved:
+            unit_bytes = 1 if "bytes" in quantity else MOVEMENTS[level].bytes_per_count
+            found[quantity] = moved[level] / unit_bytes
+    if WARP_INSTRUCTIONS in counters:
+        found["warp instructions"] = counters[WARP_INSTRUCTIONS]
+    share = ffma_share(counters)
+    if share is not None:
+        found["FFMA share"] = share
+    return found
+
+
+_LEVEL_QUANTITIES: Mapping[LevelName, Quantity] = MappingProxyType(
+    {level: quantity for level, name in _OF_LEVEL.items() if (quantity := QUANTITY_OF[name])}
+)
+
+
+def _resources(record: Record) -> dict[Quantity, float]:
+    found: dict[Quantity, float] = {}
+    if record.resources:
+        found["registers per thread"] = record.resources.registers_per_thread
+    if record.occupancy:
+        found["occupancy"] = record.occupancy.fraction
+    if record.theory:
+        found["busy SMs"] = record.theory.busy_sms
+    return found
+
+
+# Which change counts most.
+
+
+def _weights(
+    before: Record, after: Record, device: Device
+) -> tuple[tuple[Weight, ...], Basis | None]:
+    ours, theirs = before.trusted_prediction, after.trusted_prediction
+    if ours and theirs:
+        bounds = [{one.name: one.time_s for one in of.bounds} for of in (ours, theirs)]
+        return _weighed(*bounds), "predicted bounds"
+    counted = _bounds(before, "counted", device), _bounds(after, "counted", device)
+    if all(counted):
+        return _weighed(*counted), "measured counts"
+    simulated = _bounds(before, "simulated", device), _bounds(after, "simulated", device)
+    return _weighed(*simulated), "simulated counts" if all(simulated) else None
+
+
+def _weighed(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[Weight, ...]:
+    """The resources of both sides; one whose bound only one side has is 0 on the other."""
+    if not before or not after:
+        return ()
+    return tuple(
+        Weight(
+            resource=name,
+            quantity=QUANTITY_OF[name],
+            bound_s=Ends(before=before.get(name, 0.0), after=after.get(name, 0.0)),
+        )
+        for name in dict.fromkeys([*before, *after])
+        if name in QUANTITY_OF
+    )
+
+
+def _bounds(
+    record: Record, grade: Literal["simulated", "counted"], device: Device
+) -> dict[str, float]:
+    """The least time of every resource at its nominal rate, or at a reached one for want of it.
+
+    Each SM has its own of some resources: of those only the SMs count that get a block.
+    """
+    source = record.simulated if grade == "simulated" else record.counted
+    if source is None or record.status == "failed":
+        return {}
+    busy = record.theory.busy_sms / device.sm_count if record.theory else 1.0
+    found: dict[str, float] = {}
+    if WARP_INSTRUCTIONS in source.counters:
+        per_s = busy * device.sm_count * device.boost_clock_hz * ISSUED_PER_CLOCK_PER_SM
+        found["issue"] = source.counters[WARP_INSTRUCTIONS] / per_s
+    moved = moved_bytes(source.counters)
+    for level in roofline(device).levels:
+        rate = level.bytes_per_s or level.measured_bytes_per_s
+        if rate and level.name in moved:
+            share = 1.0 if _OF_LEVEL[level.name] in _SHARED_BY_ALL else busy
+            found[_OF_LEVEL[level.name]] = moved[level.name] / (share * rate)
+    return found

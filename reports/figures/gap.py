@@ -1,0 +1,149 @@
+"""The gap, explained: from nominal peak to the time that a launch takes, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import GapStep, Profile
+from reports import ladder, style, text
+from reports.ladder import Timing
+from reports.prediction import gap_steps, signed_seconds
+
+TITLE = "The gap, explained"
+READING = (
+    "Choose a variant above the plot. From the time at nominal peak downwards, each bar is the "
+    "time that one cause adds (orange) or takes away (green); grey bars are totals: what is "
+    "predicted and, where it was measured, what the clock showed. The steps add up to the last "
+    "total. The remainder is what the model does not explain."
+)
+
+LABEL_ROOM = 1.4  # of the longest bar: less cuts labels off at 400 px, more wastes a wide page
+ADDS, TAKES, TOTAL = "#d55e00", "#009e73", style.SWATCH
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """A waterfall per variant, one at a time: the fastest predicted first shown."""
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    found = [one for one in ladder.timings(profile, shape, recorded) if one.predicted.gap]
+    if not found:
+        return style.empty(title, "No time was predicted at this shape.")
+    first = min(range(len(found)), key=lambda place: found[place].predicted.time_s)
+    rows = [list(_rows(one)) for one in found]
+    most = max(map(len, rows))
+    return go.Figure(
+        data=[
+            _waterfall(one, own, is_shown=one is found[first])
+            for one, own in zip(found, rows, strict=True)
+        ],
+        layout=style.layout(
+            title,
+            height=130 + 34 * most,
+            showlegend=False,
+            xaxis=style.axis("time, s", tickformat="~s", range=_span(rows[first])),
+            yaxis=_axis(rows[first]),
+            updatemenus=style.menu(
+                first,
+                [
+                    (
+                        one.record.label,
+                        {"visible": [other is one for other in found]},
+                        {"xaxis.range": _span(own)}
+                        | {f"yaxis.{key}": value for key, value in _ticks(own).items()},
+                    )
+                    for one, own in zip(found, rows, strict=True)
+                ],
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """One bar: a step, or a total of all steps before it."""
+
+    name: str
+    time_s: float
+    about: str
+    is_total: bool
+
+    @property
+    def text(self) -> str:
+        return text.seconds(self.time_s) if self.is_total else signed_seconds(self.time_s)
+
+
+def _rows(one: Timing) -> Iterator[_Row]:
+    predicted = one.predicted
+    for number, step in enumerate(predicted.gap):
+        yield _step(step, is_total=number == 0)  # the first is the time at nominal peak
+    about = "the sum of the steps above"
+    yield _Row(name="predicted", time_s=predicted.time_s, about=about, is_total=True)
+    if one.measured:
+        for step in gap_steps(one)[len(predicted.gap) :]:
+            yield _step(step, is_total=False)
+        name, time_s = one.grade.partition(" ")[0], one.measured.median_s
+        yield _Row(name=name, time_s=time_s, about=one.grade, is_total=True)
+
+
+def _step(step: GapStep, *, is_total: bool) -> _Row:
+    return _Row(name=step.name, time_s=step.time_s, about=step.detail, is_total=is_total)
+
+
+def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str, object]:
+    reached = _reached(rows)
+    return {
+        "type": "waterfall",
+        "orientation": "h",
+        "measure": ["absolute" if row.is_total else "relative" for row in rows],
+        "x": [row.time_s for row in rows],
+        "y": list(range(len(rows))),
+        "base": 0,
+        "name": style.plain(one.record.label),
+        "visible": is_shown,
+        "text": [row.text for row in rows],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": {"color": style.INK},
+        "increasing": {"marker": {"color": ADDS}},
+        "decreasing": {"marker": {"color": TAKES}},
+        "totals": {"marker": {"color": TOTAL}},
+        "connector": {"line": {"color": style.GRID, "width": 1}},
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(
+                f"{one.record.label}: {row.name}",
+                row.text,
+                *style.broken(row.about),
+                f"reaches {text.seconds(end)}",
+            )
+            for row, end in zip(rows, reached, strict=True)
+        ],
+    }
+
+
+def _reached(rows: Sequence[_Row]) -> list[float]:
+    """The time after each bar; totals but the first add nothing."""
+    adds = (0.0 if row.is_total and number else row.time_s for number, row in enumerate(rows))
+    return list(accumulate(adds))
+
+
+def _span(rows: Sequence[_Row]) -> list[float]:
+    """From 0, or below it, to where the longest bar's label has room on a telephone too."""
+    ends = [0.0, *_reached(rows), *(row.time_s for row in rows if row.is_total)]
+    return [min(ends), min(ends) + LABEL_ROOM * (max(ends) - min(ends))]
+
+
+def _ticks(rows: Sequence[_Row]) -> dict[str, object]:
+    return {
+        "tickvals": list(range(len(rows))),
+        "ticktext": ["<br>".join(map(style.plain, style.lines(row.name))) for row in rows],
+        "range": [len(rows) - 0.5, -0.5],
+    }
+
+
+def _axis(rows: Sequence[_Row]) -> dict[str, object]:
+    return style.axis("", tickmode="array", showgrid=False, **_ticks(rows)) | {"ticks": ""}

@@ -1,0 +1,229 @@
+"""Predicted times: against measured ones where there are any, else under the simple bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import Profile
+from reports import ladder, style, text
+from reports.ladder import Timing
+from reports.prediction import limits
+
+TITLE = "Predicted time"
+BAND = 0.12  # the aim of the model, drawn so that a reader sees which variants miss it
+
+OF_PARITY = (
+    "Each point is one variant: its predicted time upwards, the measured one to the right, so "
+    f"that on the line both are equal. The band is ±{100 * BAND:.0f} %."
+)
+OF_RATES = (
+    "Nothing comparable was measured: bars are predicted rates, and each mark is the rate that one "
+    "resource alone would allow. The leftmost mark is the longest bound; the space between it and "
+    "the end of the bar is what no single resource explains. Marks beyond the FP32 peak are on the "
+    "logarithmic scale."
+)
+
+# Okabe and Ito's, and a symbol each; names are those of `analysis.result.Bound`
+_MARKS = {
+    "issue": style.Look(colour="#d55e00", symbol="triangle-up-open"),
+    "FP32": style.Look(colour="#0072b2", symbol="circle-open"),
+    "shared memory": style.Look(colour="#cc79a7", symbol="square-open"),
+    "L1": style.Look(colour="#e69f00", symbol="diamond-open"),
+    "L2": style.Look(colour="#009e73", symbol="triangle-down-open"),
+    "DRAM": style.Look(colour="#56b4e9", symbol="star-open"),
+}
+_OTHER = style.Look(colour=style.INK, symbol="x-open")
+
+
+def reading(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> str:
+    """How to read the figure: it is one of two."""
+    found = ladder.timings(profile, shape, recorded)
+    return OF_PARITY if any(one.ratio for one in found) else OF_RATES
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Predicted against measured times, log-log; bars of predicted rates where there are none."""
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    found = ladder.timings(profile, shape, recorded)
+    if not found:
+        return style.empty(title, "No time was predicted at this shape.")
+    compared = [one for one in found if one.ratio]
+    return _parity(profile, title, compared) if compared else _rates(profile, title, found)
+
+
+# Against measured times.
+
+
+def _parity(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
+    times = [t for one in found for t in (one.predicted.time_s, _measured(one))]
+    ends = [min(times) / 1.5, max(times) * 1.5]
+    looks = style.looks(profile)
+    keys = {_fill(one): style.plain(one.grade) for one in found}
+    return go.Figure(
+        data=[
+            *_band(ends),
+            *(_point(one, looks[one.record.label]) for one in found),
+            *(style.key(name, "circle" + style.FILLS[fill]) for fill, name in keys.items()),
+        ],
+        layout=style.layout(
+            title,
+            height=560,
+            xaxis=_time_axis(f"time, {' or '.join(keys)}"),
+            yaxis=_time_axis("time, predicted"),
+        ),
+    )
+
+
+def _time_axis(title: str) -> dict[str, object]:
+    # "D2": ticks at 1, 2 and 5; "~s" writes them with prefixes
+    return style.axis(f"{title}, s", type="log", dtick="D2", tickformat="~s")
+
+
+def _measured(one: Timing) -> float:
+    return one.measured.median_s if one.measured else one.predicted.time_s
+
+
+def _fill(one: Timing) -> str:
+    return "measured" if one.grade == "measured" else "recorded"
+
+
+def _band(ends: list[float]) -> Iterator[dict[str, object]]:
+    """The diagonal, and the band around it as one filled shape."""
+    upper, lower = [e * (1 + BAND) for e in ends], [e * (1 - BAND) for e in ends]
+    yield {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [*ends, *reversed(ends)],
+        "y": [*upper, *reversed(lower)],
+        "fill": "toself",
+        "fillcolor": style.GRID,
+        "line": {"width": 0},
+        "name": f"±{100 * BAND:.0f} %",
+        "hoverinfo": "skip",
+    }
+    yield {
+        "type": "scatter",
+        "mode": "lines",
+        "x": ends,
+        "y": ends,
+        "name": "equal",
+        "line": {"color": style.INK, "width": 1.5},
+        "hoverinfo": "skip",
+    }
+
+
+def _point(one: Timing, look: style.Look) -> dict[str, object]:
+    fill = _fill(one)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [_measured(one)],
+        "y": [one.predicted.time_s],
+        "name": style.plain(one.record.label),
+        "marker": {
+            "color": look.colour,
+            "size": 12,
+            "symbol": look.symbol + style.FILLS[fill],
+            "line": {"color": style.INK if fill == "recorded" else look.colour, "width": 1},
+        },
+        "hoverinfo": "text",
+        "hovertext": [_about(one)],
+    }
+
+
+def _about(one: Timing) -> str:
+    return style.hover(
+        one.record.label,
+        f"{text.seconds(one.predicted.time_s)} (predicted)",
+        f"{text.seconds(one.measured.median_s)} ({one.grade})" if one.measured else "",
+        f"{text.ratio(one.ratio)} ({text.change(one.ratio - 1)})" if one.ratio else "",
+        limits(one.predicted),
+    )
+
+
+# Under the simple bounds.
+
+
+def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
+    records = tuple(one.record for one in found)
+    looks = style.looks(profile)
+    names = dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds)
+    # the marks of resources that are far from limiting would squeeze the bars
+    most = max(one.predicted.flop_per_s for one in found)
+    end = 1.05 * max(profile.device.fp32_flop_per_s, most)
+    linear = style.scale("linear") | {"xaxis.autorange": False, "xaxis.range": [0, end]}
+    return go.Figure(
+        data=[
+            {
+                "type": "bar",
+                "orientation": "h",
+                "x": [one.predicted.flop_per_s for one in found],
+                "y": list(range(len(found))),
+                "name": "predicted",
+                "marker": {
+                    "color": [looks[record.label].colour for record in records],
+                    "line": {"color": style.INK, "width": 0.5},
+                },
+                "showlegend": False,  # its swatch would have one variant's colour
+                "hoverinfo": "text",
+                "hovertext": [_about_rate(one) for one in found],
+            },
+            style.key("predicted", "square"),
+            *(_marks(name, found) for name in names),
+        ],
+        layout=style.layout(
+            title,
+            height=190 + style.ROW_PX * len(found),
+            bargap=0.35,
+            xaxis=style.rate_axis(range=linear["xaxis.range"]),
+            yaxis=style.rows_axis(records),
+            updatemenus=style.buttons(
+                ("linear", {}, linear), ("logarithmic", {}, style.scale("log"))
+            ),
+        ),
+    )
+
+
+def _about_rate(one: Timing) -> str:
+    return style.hover(
+        one.record.label,
+        f"{text.flop_per_s(one.predicted.flop_per_s)} (predicted)",
+        text.seconds(one.predicted.time_s),
+        limits(one.predicted),
+    )
+
+
+def _marks(name: str, found: Sequence[Timing]) -> dict[str, object]:
+    look = _MARKS.get(name, _OTHER)
+    points = [
+        (row, one, bound)
+        for row, one in enumerate(found)
+        for bound in one.predicted.bounds
+        if bound.name == name and bound.time_s > 0
+    ]
+    rates = [one.record.shape.flop / bound.time_s for _, one, bound in points]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": rates,
+        "y": [row for row, _, _ in points],
+        "name": style.plain(f"{name} alone"),
+        "marker": {
+            "symbol": look.symbol,
+            "size": 11,
+            "color": look.colour,
+            "line": {"color": look.colour, "width": 2},
+        },
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(
+                f"{one.record.label}: {name} alone",
+                f"{text.flop_per_s(rate)}, {text.seconds(bound.time_s)} (predicted)",
+                bound.basis,
+            )
+            for (_, one, bound), rate in zip(points, rates, strict=True)
+        ],
+    }

@@ -1,0 +1,232 @@
+"""Predicted times in words and as tables: how far from what was measured, and what bounds each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import fmean
+
+from analysis.gap import steps_to_measured
+from analysis.problem import Gemm
+from analysis.result import Bound, GapStep, Predicted, Profile
+from analysis.rungs import Step
+from reports import ladder, rungs, text
+from reports.ladder import Timing
+from reports.table import Cell, Table, plain_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """The chapter of one shape: its sentences, the bounds, the gaps, and the steps of the ladder.
+
+    `bases` say what was simulated for whom, and whose constants were used.
+    """
+
+    verdict: str
+    bases: tuple[str, ...]
+    bounds: Table
+    every_bound: Table
+    gaps: Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Why each rung beats the one before: a sentence per step, and all that changed."""
+
+    sentences: tuple[str, ...]
+    everything: Table
+
+
+def prediction(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> Prediction | None:
+    """The chapter for one shape, None where nothing was predicted."""
+    found = ladder.timings(profile, shape, recorded)
+    if not found:
+        return None
+    return Prediction(
+        verdict=verdict(found),
+        bases=tuple(_bases(found)),
+        bounds=bounds_table(found),
+        every_bound=_every_bound(found),
+        gaps=gaps_table(found),
+    )
+
+
+def rung_steps(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Steps | None:
+    """From rung to rung, None where no step has a time and counts that could say why."""
+    steps = told_steps(profile, shape, recorded)
+    if not steps:
+        return None
+    grade = ladder.grade_of_times(profile, shape)
+    return Steps(
+        sentences=tuple(rungs.sentence(one, grade=grade) for one in steps),
+        everything=rungs.table(steps, grade=grade),
+    )
+
+
+def told_steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Step, ...]:
+    """The steps of the ladder of which there is more to say than a time."""
+    return tuple(one for one in ladder.steps(profile, shape, recorded) if one.basis)
+
+
+# In words.
+
+
+def verdict(found: Sequence[Timing]) -> str:
+    """How many times were predicted, and how far they are from what was measured."""
+    compared = [one for one in found if one.ratio]
+    if not compared:
+        what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
+        return f"{what} predicted, none was measured comparably: how far off is not known here."
+    errors = {one.record.label: one.ratio - 1 for one in compared if one.ratio}
+    worst = max(errors, key=lambda label: abs(errors[label]))
+    # of factors: half and twice the time are errors of one size
+    typical = exp(fmean(abs(log(one.ratio)) for one in compared if one.ratio)) - 1
+    grades = " or ".join(dict.fromkeys(one.grade for one in compared))
+    if len(compared) == 1:
+        return f"{worst} is predicted within {text.percent(abs(errors[worst]))} ({grades})."
+    return (
+        f"{len(compared)} predicted times stand beside measured ones ({grades}): they are "
+        f"{text.percent(typical)} off on average, and {text.change(errors[worst])} at worst, "
+        f"of {worst}."
+    )
+
+
+def _bases(found: Sequence[Timing]) -> Iterator[str]:
+    """What each prediction rests on; those of one basis share a sentence."""
+    by_basis: dict[tuple[str, str, bool, str], list[str]] = {}
+    for one in found:
+        p = one.predicted
+        by_basis.setdefault((p.basis, p.constants, p.is_fitted, p.l2), []).append(one.record.label)
+    for (basis, constants, is_fitted, l2), labels in by_basis.items():
+        fitted = "fitted on such a device" if is_fitted else "not fitted on such a device"
+        yield (
+            f"{text.listing(labels)}: {basis}; constants of {constants}, {fitted}; "
+            f"L2 {l2} at the start."
+        )
+
+
+def limits(predicted: Predicted) -> str:
+    """'limited by shared memory (busy 71.0 % of the time), then issue (64.2 %)'"""
+    return (
+        f"limited by {predicted.limiter} ({_busy(predicted.limiter_share)}), then "
+        f"{predicted.next_limiter} ({text.percent(predicted.next_share)})"
+    )
+
+
+# As tables.
+
+
+def bounds_table(found: Sequence[Timing]) -> Table:
+    """One row per variant: the time of each simple bound, the limiter, the next one behind it."""
+    names = _bound_names(found)
+    rows = (
+        [
+            Cell(text=one.record.label),
+            Cell(text=text.seconds(one.predicted.time_s)),
+            *(_bound_cell(one.predicted, name) for name in names),
+            Cell(text=one.predicted.limiter, details=(_busy(one.predicted.limiter_share),)),
+            Cell(text=one.predicted.next_limiter, details=(_busy(one.predicted.next_share),)),
+        ]
+        for one in found
+    )
+    return plain_table(
+        [
+            ("variant", "", False),
+            ("time", "predicted", True),
+            *((name, "predicted", True) for name in names),
+            ("limiter", "predicted", False),
+            ("next", "predicted", False),
+        ],
+        rows,
+    )
+
+
+def _busy(share: float) -> str:
+    return f"busy {text.percent(share)} of the time"
+
+
+def _bound_names(found: Sequence[Timing]) -> list[str]:
+    return list(dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds))
+
+
+def _bound_cell(predicted: Predicted, name: str) -> Cell:
+    bound = next((one for one in predicted.bounds if one.name == name), None)
+    if bound is None:
+        return Cell(text=text.ABSENT)
+    has_share = predicted.time_s and bound.time_s
+    share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if has_share else ""
+    is_longest = bound == longest(predicted)
+    details = (share, *(("longest bound",) if is_longest else ()))
+    return Cell(text=text.seconds(bound.time_s), details=tuple(filter(None, details)))
+
+
+def longest(predicted: Predicted) -> Bound | None:
+    """The simple bound that allows the least rate."""
+    return max(predicted.bounds, key=lambda one: one.time_s, default=None)
+
+
+def _every_bound(found: Sequence[Timing]) -> Table:
+    """One row per variant and bound: how much of what at which rate."""
+    return plain_table(
+        (
+            ("variant", "", False),
+            ("bound", "predicted", False),
+            ("time", "predicted", True),
+            ("basis", "", False),
+        ),
+        (
+            (
+                Cell(text=one.record.label),
+                Cell(text=bound.name),
+                Cell(text=text.seconds(bound.time_s)),
+                Cell(text=bound.basis),
+            )
+            for one in found
+            for bound in sorted(one.predicted.bounds, key=lambda b: -b.time_s)
+        ),
+    )
+
+
+def gap_steps(one: Timing) -> tuple[GapStep, ...]:
+    """The steps from nominal peak to the predicted time and, where there is one, the measured."""
+    further = steps_to_measured(one.predicted, one.measured) if one.measured else ()
+    return (*one.predicted.gap, *further)
+
+
+def gaps_table(found: Sequence[Timing]) -> Table:
+    """One row per variant and step, with the time reached after it."""
+    return plain_table(
+        (
+            ("variant", "", False),
+            ("step", "", False),
+            ("adds", "", True),
+            ("reaches", "", True),
+            ("share of the end", "", True),
+            ("why", "", False),
+        ),
+        (row for one in found for row in _gap_rows(one)),
+    )
+
+
+def _gap_rows(one: Timing) -> Iterator[tuple[Cell, ...]]:
+    steps = gap_steps(one)
+    end = sum(step.time_s for step in steps)
+    reached = 0.0
+    for step in steps:
+        reached += step.time_s
+        yield (
+            Cell(text=one.record.label),
+            Cell(text=step.name),
+            Cell(text=signed_seconds(step.time_s)),
+            Cell(text=text.seconds(reached)),
+            Cell(text=text.change(step.time_s / end if end else None)),
+            Cell(text=step.detail),
+        )
+
+
+def signed_seconds(time_s: float) -> str:
+    """A time that is added or taken away: '+12.30 µs', '−1.200 µs'."""
+    return f"{'−' if time_s < 0 else '+'}{text.seconds(abs(time_s))}"

@@ -1,0 +1,205 @@
+"""Why each rung beats the one before, in sentences and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from analysis.rungs import Change, Ends, Quantity, Step, Weight
+from reports import text
+from reports.table import Cell, Table, plain_table
+
+_UNITS: dict[Quantity, Callable[[float], str]] = {
+    "time": text.seconds,
+    "L2 bytes": lambda value: text.size(round(value)),
+    "DRAM bytes": lambda value: text.size(round(value)),
+    "FFMA share": text.percent,
+    "occupancy": text.percent,
+}
+_AS_RATIO: tuple[Quantity, ...] = (
+    "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
+)  # fmt: skip
+_TITLES: dict[Quantity, str] = {"occupancy": "occupancy (theoretical)"}
+
+
+def sentence(step: Step, *, grade: str = "measured") -> str:
+    """How much faster a rung is than the one before, and the largest reason with its numbers.
+
+    `grade` is what a measured time is called.
+    """
+    return " ".join([_speed(step, grade), *_why(step)])
+
+
+def _speed(step: Step, grade: str) -> str:
+    told = [
+        f"{text.ratio(speedup)} ({name})"
+        for name, speedup in (
+            ("predicted", step.predicted_speedup),
+            (grade, step.measured_speedup),
+        )
+        if speedup
+    ]
+    gains = [one for one in (step.predicted_speedup, step.measured_speedup) if one]
+    at_odds = min(gains) < 1 < max(gains)
+    doubt = ": the two do not agree on which is faster" if at_odds else ""
+    return f"{step.after} is {text.listing(told)} as fast as {step.before}{doubt}."
+
+
+def _why(step: Step) -> Iterator[str]:
+    if step.basis is None:
+        yield "No counts of both rungs say why."
+        return
+    if step.reason is None:
+        yield f"No resource explains it, by {step.basis}."
+        return
+    yield (
+        f"The largest reason is {step.reason.resource}: {_moved(step, step.reason)} "
+        f"(by {step.basis})."
+    )
+    if step.price:
+        yield f"Against it, {_alone(step.price)}{_on_sms(step, step.price)}."
+
+
+def reason(step: Step) -> str:
+    """The largest reason in few words: 'L1 sectors 19.8× fewer: 79.1 → 4.00 µs'."""
+    if step.reason is None:
+        return text.ABSENT
+    change = step.change(step.reason.quantity) if step.reason.quantity else None
+    what = _short(change) if change else ""
+    before, after = _times(step.reason.bound_s)
+    return f"{what or step.reason.resource}{_on_sms(step, step.reason)}: {before} → {after}"
+
+
+def _short(change: Change) -> str:
+    ends = change.best
+    if ends is None or not ends.ratio or ends.ratio == 1:
+        return ""
+    return f"{change.quantity} {_factor(ends)}"
+
+
+def _moved(step: Step, weight: Weight) -> str:
+    """What became less or more of a resource, and the time that it alone needs for that."""
+    change = step.change(weight.quantity) if weight.quantity else None
+    ends = change.best if change else None
+    alone = _alone(weight) + _on_sms(step, weight)
+    if change is None or ends is None or ends.before == ends.after:
+        return alone
+    is_same_way = (ends.after < ends.before) == (weight.bound_s.after < weight.bound_s.before)
+    agrees = is_same_way != (change.quantity == "occupancy")  # more of it is less waiting
+    return f"{_went(change.quantity, ends)}, {'and' if agrees else 'but'} {alone}"
+
+
+def _went(quantity: Quantity, ends: Ends) -> str:
+    verb = "fall" if ends.after < ends.before else "rise"
+    verb += "s" if quantity == "occupancy" else ""
+    before, after = (_unit(quantity)(end) for end in (ends.before, ends.after))
+    times = f", {_factor(ends)}" if ends.before and ends.after and quantity in _AS_RATIO else ""
+    return f"{quantity} {verb} from {before} to {after}{times}"
+
+
+def _factor(ends: Ends) -> str:
+    """How many times less or more."""
+    low, high = sorted((ends.before, ends.after))
+    return f"{text.ratio(high / low)} {'fewer' if ends.after < ends.before else 'more'}"
+
+
+def _alone(weight: Weight) -> str:
+    before, after = _times(weight.bound_s)
+    verb = "falls" if weight.bound_s.after < weight.bound_s.before else "rises"
+    return f"the time that {weight.resource} alone needs {verb} from {before} to {after}"
+
+
+def _on_sms(step: Step, weight: Weight) -> str:
+    """That fewer or more SMs share the work, where they do."""
+    busy = step.change("busy SMs")
+    ends = busy.predicted if busy and weight.is_of_each_sm else None
+    if ends is None or ends.before == ends.after:
+        return ""
+    return f" on {text.count(ends.after)} SMs instead of {text.count(ends.before)}"
+
+
+def _times(ends: Ends) -> tuple[str, str]:
+    return text.seconds(ends.before), text.seconds(ends.after)
+
+
+def _unit(quantity: Quantity) -> Callable[[float], str]:
+    return _UNITS.get(quantity, text.count)
+
+
+def table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
+    """One row per step: what every quantity of the rung is to that of the one before."""
+    shown = list(dict.fromkeys(change.quantity for one in steps for change in one.changes))
+    rows = (
+        [
+            Cell(text=one.after, details=(f"over {one.before}",)),
+            *(_cell(one.change(quantity), grade) for quantity in shown),
+            Cell(text=reason(one)),
+        ]
+        for one in steps
+    )
+    titles = [(_TITLES.get(quantity, quantity), "", True) for quantity in shown]
+    return plain_table([("variant", "", False), *titles, ("largest reason", "", False)], rows)
+
+
+def _cell(change: Change | None, grade: str) -> Cell:
+    """Predicted first, then measured; a ratio, or both numbers where a ratio says little."""
+    if change is None:
+        return Cell(text=text.ABSENT)
+    told = [
+        (name, ends)
+        for name, ends in (("predicted", change.predicted), (grade, change.measured))
+        if ends
+    ]
+    if change.quantity not in _AS_RATIO:
+        return Cell(text=_from_to(change.quantity, told[0][1]))
+    details = [f"{_from_to(change.quantity, ends)} ({name})" for name, ends in told]
+    ratios = " / ".join(_ratio(ends) for _, ends in told)
+    return Cell(text=ratios, details=tuple(details))
+
+
+def _ratio(ends: Ends) -> str:
+    if ends.ratio is None:
+        return "new" if ends.after else "none"
+    return text.ratio(ends.ratio)
+
+
+def _from_to(quantity: Quantity, ends: Ends) -> str:
+    before, after = (_unit(quantity)(end) for end in (ends.before, ends.after))
+    return before if before == after else f"{before} → {after}"
+
+
+def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
+    """The same for a terminal: the gain in time by each grade, and the largest reason."""
+    has_predicted = any(one.predicted_speedup for one in steps)
+    has_measured = any(one.measured_speedup for one in steps)
+    kinds = [
+        (name, speedup)
+        for name, speedup, is_known in (
+            ("predicted", _predicted, has_predicted),
+            (grade, _measured, has_measured),
+        )
+        if is_known
+    ]
+    rows = (
+        [
+            Cell(text=one.after, details=(f"over {one.before}",)),
+            *(Cell(text=text.ratio(speedup(one))) for _, speedup in kinds),
+            Cell(text=reason(one)),
+        ]
+        for one in steps
+    )
+    return plain_table(
+        [
+            ("variant", "", False),
+            *(("as fast", name, True) for name, _ in kinds),
+            ("largest reason, and the time of it alone", "", False),
+        ],
+        rows,
+    )
+
+
+def _predicted(step: Step) -> float | None:
+    return step.predicted_speedup
+
+
+def _measured(step: Step) -> float | None:
+    return step.measured_speedup

@@ -1,0 +1,204 @@
+"""From rung to rung: what changed, and which change counts most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.devices import find_device
+from analysis.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.problem import Gemm
+from analysis.result import (
+    Bound,
+    Counted,
+    Measured,
+    Occupancy,
+    Predicted,
+    Record,
+    Resources,
+    Simulated,
+)
+from analysis.rungs import QUANTITY_OF, Ends, step
+
+DEVICE = find_device("rtx-3090")
+SHAPE = Gemm(m=64, n=64, k=64)
+LOADS, STORES = (f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
+READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+
+
+def record(label: str, **more: Any) -> Record:
+    values: dict[str, Any] = {
+        "variant": label, "label": label, "title": label, "idea": "", "rung": 1, "parameters": {},
+        "shape": SHAPE, "executed_shape": SHAPE,
+    }  # fmt: skip
+    return Record(**(values | more))
+
+
+def simulated(**counts: int) -> Simulated:
+    names = {
+        "instructions": WARP_INSTRUCTIONS, "loads": LOADS, "wavefronts": SHARED_WAVEFRONTS[0],
+        "threads": THREAD_INSTRUCTIONS, "ffma": FFMA, "read": READ,
+    }  # fmt: skip
+    counters = {STORES: 0, SHARED_WAVEFRONTS[1]: 0, WRITTEN: 0}
+    counters |= {names[name]: count for name, count in counts.items()}
+    return Simulated(
+        architecture="sm_86", compiler="NVRTC", counters=counters, accesses=(), lines=(),
+        basis="all", blocks_executed=1,
+    )  # fmt: skip
+
+
+def predicted(time_s: float, **bounds: float) -> Predicted:
+    return Predicted(
+        time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0, flop_per_s=1.0, l2="flushed",
+        limiter="x", limiter_share=1.0, next_limiter="y", next_share=0.0,
+        bounds=tuple(
+            Bound(name=name.replace("_", " "), time_s=seconds, basis="")
+            for name, seconds in bounds.items()
+        ),
+        gap=(), constants="", basis="", is_fitted=False,
+    )  # fmt: skip
+
+
+def measured(median_s: float, l2: Any = "flushed") -> Measured:
+    return Measured(
+        clock="CUDA events", l2=l2, samples_s=(median_s,), median_s=median_s, interval_s=None,
+        flop_per_s=1.0, stopped_by="precision",
+    )  # fmt: skip
+
+
+def test_every_quantity_of_both_rungs_is_there() -> None:
+    resources = Resources(
+        architecture="sm_86", compiler="NVRTC", registers_per_thread=32, static_shared_bytes=0,
+        local_bytes=0,
+    )  # fmt: skip
+    occupied = Occupancy(
+        blocks_per_sm=1, warps_per_sm=48, max_warps_per_sm=48, limiters=("threads",)
+    )
+    before = record(
+        "a",
+        simulated=simulated(instructions=400, loads=64, wavefronts=0, threads=100, ffma=10),
+        resources=resources,
+        occupancy=occupied,
+        predicted=predicted(2.0),
+        measured=measured(3.0),
+        counted=Counted(counters={READ: 100, WRITTEN: 20}, kernels=(), caches="warm", source="n"),
+    )
+    after = record(
+        "b",
+        simulated=simulated(instructions=100, loads=16, wavefronts=7, threads=100, ffma=40),
+        resources=replace(resources, registers_per_thread=64),
+        occupancy=replace(occupied, warps_per_sm=24),
+        predicted=predicted(1.0),
+        measured=measured(2.0),
+        counted=Counted(counters={READ: 50, WRITTEN: 10}, kernels=(), caches="warm", source="n"),
+    )
+    found = {one.quantity: one for one in step(before, after, DEVICE).changes}
+    assert list(found) == [
+        "time", "L1 sectors", "shared wavefronts", "DRAM bytes", "warp instructions", "FFMA share",
+        "registers per thread", "occupancy",
+    ]  # fmt: skip
+    assert found["time"].predicted == Ends(before=2.0, after=1.0)
+    assert found["time"].measured == Ends(before=3.0, after=2.0)
+    assert found["L1 sectors"].predicted == Ends(before=64, after=16)
+    assert found["shared wavefronts"].predicted == Ends(before=0, after=7)
+    assert found["shared wavefronts"].predicted.ratio is None
+    assert found["DRAM bytes"].predicted is None  # bytes read were not simulated
+    assert found["DRAM bytes"].measured == Ends(before=120, after=60)
+    assert found["FFMA share"].predicted == Ends(before=0.1, after=0.4)
+    assert found["registers per thread"].predicted == Ends(before=32, after=64)
+    assert found["occupancy"].predicted == Ends(before=1.0, after=0.5)
+
+
+def test_speeds_are_of_each_grade_and_measured_before_predicted() -> None:
+    before = record("a", predicted=predicted(2.0), measured=measured(3.0))
+    after = record("b", predicted=predicted(1.0), measured=measured(2.0))
+    found = step(before, after, DEVICE)
+    assert (found.predicted_speedup, found.measured_speedup) == (2.0, 1.5)
+    assert found.speedup == 1.5
+    warm = step(before, replace(after, measured=measured(2.0, "warm")), DEVICE)
+    assert (warm.measured_speedup, warm.speedup) == (None, 2.0)
+
+
+def test_the_reason_stood_in_the_way_and_not_only_fell() -> None:
+    before = record("a", predicted=predicted(1.0, shared_memory=0.9, DRAM=0.2, L1=0.1))
+    after = record("b", predicted=predicted(0.8, shared_memory=0.75, DRAM=0.01, L1=0.3))
+    found = step(before, after, DEVICE)
+    # 0.15 s · 0.9 of shared memory against 0.19 s · 0.2 of DRAM
+    assert found.reason is not None
+    assert (found.reason.resource, found.reason.quantity) == ("shared memory", "shared wavefronts")
+    assert found.price is not None
+    assert found.price.resource == "L1"
+    assert found.basis == "predicted bounds"
+
+
+def test_a_slower_rung_has_the_bound_that_rose_for_a_reason() -> None:
+    before = record("a", measured=measured(1.0), predicted=predicted(2.0, issue=0.4, L1=0.9))
+    after = record("b", measured=measured(1.5), predicted=predicted(1.0, issue=0.9, L1=0.1))
+    found = step(before, after, DEVICE)  # measured decides
+    assert found.reason is not None
+    assert found.reason.resource == "issue"
+    assert found.price is not None
+    assert found.price.resource == "L1"
+
+
+def test_bounds_that_barely_move_are_no_reason() -> None:
+    before = record("a", predicted=predicted(1.0, issue=0.5, L1=0.1))
+    after = record("b", predicted=predicted(0.9, issue=0.49, L1=0.1))  # 2% less
+    found = step(before, after, DEVICE)
+    assert (found.reason, found.price) == (None, None)
+
+
+def test_without_predictions_counts_over_nominal_rates_weigh() -> None:
+    before = record("a", simulated=simulated(instructions=4_000, loads=10**6, wavefronts=0))
+    after = record("b", simulated=simulated(instructions=4_000, loads=10**5, wavefronts=10**4))
+    found = step(before, after, DEVICE)
+    assert found.basis == "simulated counts"
+    weights = {one.resource: one.bound_s for one in found.weights}
+    # 32 B a sector, 128 B per clock of each of 82 SMs at 1.695 GHz
+    assert weights["L1"].before == pytest.approx(10**6 * 32 / (128 * 82 * 1.695e9))
+    assert weights["issue"].before == pytest.approx(4_000 / (4 * 82 * 1.695e9))
+    assert found.reason is not None
+    assert found.reason.resource == "L1"
+
+
+def test_hardware_counts_weigh_before_simulated_ones() -> None:
+    counters = {LOADS: 4, STORES: 0}
+    counted = Counted(counters=counters, kernels=(), caches="flushed", source="ncu")
+    before = record("a", simulated=simulated(loads=10**6), counted=counted)
+    after = record("b", simulated=simulated(loads=10**5), counted=counted)
+    assert step(before, after, DEVICE).basis == "measured counts"
+    assert step(before, replace(after, counted=None), DEVICE).basis == "simulated counts"
+
+
+def test_nothing_known_is_no_reason() -> None:
+    found = step(record("a"), record("b"), DEVICE)
+    assert (found.changes, found.weights, found.basis, found.speedup) == ((), (), None, None)
+
+
+def test_a_failed_rung_has_no_numbers() -> None:
+    made = record("a", simulated=simulated(loads=4), predicted=predicted(1.0, L1=1.0))
+    found = step(made, replace(made, status="failed"), DEVICE)
+    assert (found.changes, found.basis) == ((), None)
+
+
+SECONDS = st.floats(0.0, 1.0)
+BOUNDS = st.dictionaries(st.sampled_from(sorted(QUANTITY_OF)), SECONDS)
+
+
+@given(BOUNDS, BOUNDS, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
+def test_a_reason_always_goes_the_way_of_the_time(
+    before: dict[str, float], after: dict[str, float], first_s: float, second_s: float
+) -> None:
+    found = step(
+        record("a", predicted=predicted(first_s, **before)),
+        record("b", predicted=predicted(second_s, **after)),
+        DEVICE,
+    )
+    for one, sign in ((found.reason, 1), (found.price, -1)):
+        if one:
+            saved_s = one.bound_s.before - one.bound_s.after
+            assert sign * saved_s * (1 if second_s <= first_s else -1) > 0

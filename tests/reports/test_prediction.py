@@ -1,0 +1,196 @@
+"""The chapter on predicted times: words and tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysis.result import Bound, GapStep, Predicted, Profile
+from reports import ladder
+from reports.figures import gap, hierarchy, predicted
+from reports.headline import answer
+from reports.prediction import (
+    bounds_table,
+    gaps_table,
+    limits,
+    prediction,
+    rung_steps,
+    signed_seconds,
+    verdict,
+)
+from reports.rungs import compact_table
+from reports.table import ladder_table
+
+
+def test_a_profile_without_predictions_has_no_chapter(
+    build: SimpleNamespace, in_simulation: Profile
+) -> None:
+    assert prediction(in_simulation, build.SHAPE) is None
+    assert rung_steps(in_simulation, build.SHAPE) is None
+
+
+def test_unmeasured_predictions_are_said_to_be_unchecked(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    found = ladder.timings(in_prediction, build.SHAPE)
+    assert verdict(found) == (
+        "6 times are predicted, none was measured comparably: how far off is not known here."
+    )
+    assert verdict(found[:1]).startswith("1 time is predicted, none")
+
+
+def test_the_verdict_says_how_far_off_they_are(build: SimpleNamespace, on_gpu: Profile) -> None:
+    made = build.foreseen(on_gpu)
+    tiled = next(record for record in made.records if record.label == "tiled")
+    off = build.predicted(tiled, 0.0516459 * 0.8)
+    made = build.change(made, "tiled", predicted=off.predicted)
+    # five are 10% above, one 1.25× below: (1.1⁵ · 1.25)^(1/6) - 1 = 12.4%
+    assert verdict(ladder.timings(made, build.SHAPE)) == (
+        "6 predicted times stand beside measured ones (measured): they are 12.4 % off on average, "
+        "and −20.0 % at worst, of tiled."
+    )
+
+
+def test_one_comparable_time_is_told_alone(build: SimpleNamespace, on_gpu: Profile) -> None:
+    made = build.foreseen(on_gpu)
+    (tiled,) = (o for o in ladder.timings(made, build.SHAPE) if o.record.label == "tiled")
+    assert verdict([tiled]) == "tiled is predicted within 10.0 % (measured)."
+
+
+def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    found = ladder.timings(in_prediction, build.SHAPE, on_gpu)
+    assert {one.grade for one in found} == {"recorded 2026-02-03 on NVIDIA GeForce RTX 3090"}
+    assert [one.ratio for one in found] == pytest.approx([1.1] * 6)
+    warm = tuple(
+        replace(r, measured=replace(r.measured, l2="warm")) if r.measured else r
+        for r in on_gpu.records
+    )
+    found = ladder.timings(in_prediction, build.SHAPE, replace(on_gpu, records=warm))
+    assert {(one.measured, one.ratio) for one in found} == {(None, None)}
+
+
+def test_a_wrong_result_has_no_predicted_time(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    wrong = replace(build.passed(), passed=False)
+    made = build.change(in_prediction, "tiled", check=wrong)
+    assert "tiled" not in [o.record.label for o in ladder.timings(made, build.SHAPE)]
+
+
+def test_bounds_stand_beside_the_limiter_and_the_next_one(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    found = bounds_table(ladder.timings(in_prediction, build.SHAPE))
+    assert [column.title for column in found.columns] == [
+        "variant", "time", "issue", "shared memory", "L1", "limiter", "next",
+    ]  # fmt: skip
+    assert {column.grade for column in found.columns[1:]} == {"predicted"}
+    tiled = next(row for row in found.rows if row[0].text == "tiled")
+    assert tiled[1].text == "56.81 ms"  # 51.6459 ms + 10%
+    assert tiled[3].text == "34.09 ms"  # 3/5 of it
+    assert tiled[3].details == ("60.0 % of it", "longest bound")
+    assert tiled[4].details == ("10.0 % of it",)
+    assert (tiled[5].text, tiled[5].details) == ("shared memory", ("busy 60.0 % of the time",))
+    assert (tiled[6].text, tiled[6].details) == ("issue", ("busy 50.0 % of the time",))
+
+
+def test_steps_reach_the_predicted_and_then_the_measured_time(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    found = ladder.timings(build.foreseen(on_gpu), build.SHAPE)
+    rows = [row for row in gaps_table(found).rows if row[0].text == "tiled"]
+    assert [(row[1].text, row[2].text, row[3].text) for row in rows] == [
+        ("nominal peak", "+14.20 ms", "14.20 ms"),  # 56.81 ms / 4
+        ("shared memory", "+56.81 ms", "71.01 ms"),
+        ("overlap", "−14.20 ms", "56.81 ms"),
+        # (56.81 ms - 2 µs) · (1.695 / 1.6575 - 1)
+        ("clock actually held", "+1.285 ms", "58.10 ms"),
+        ("remainder", "−6.450 ms", "51.65 ms"),
+    ]
+    assert [rows[0][4].text, rows[-1][4].text] == ["+27.5 %", "−12.5 %"]  # of 51.65 ms
+
+
+def test_predictions_of_one_basis_share_a_sentence(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    chapter = prediction(in_prediction, build.SHAPE)
+    assert chapter is not None
+    assert chapter.bases == (
+        "naive-uncoalesced, naive-coalesced, tiled, coarsened-1d, coarsened-2d and vectorized: all "
+        "blocks of one SM; constants of an RTX 3090, not fitted on such a device; L2 flushed at "
+        "the start.",
+    )
+
+
+TIMES = st.floats(0.0, 1e4)
+NAMES = st.sampled_from(["issue", "shared memory", "latency", "tensor cores", "<b>", ""])
+PREDICTIONS = st.builds(
+    Predicted,
+    time_s=st.floats(1e-9, 1e4),
+    cycles=TIMES,
+    clock_hz=st.floats(1e6, 1e10),
+    launch_s=TIMES,
+    flop_per_s=st.floats(1.0, 1e18),
+    l2=st.sampled_from(["flushed", "warm"]),
+    limiter=NAMES,
+    limiter_share=st.floats(0.0, 1.0),
+    next_limiter=NAMES,
+    next_share=st.floats(0.0, 1.0),
+    bounds=st.lists(st.builds(Bound, name=NAMES, time_s=TIMES, basis=NAMES), max_size=5).map(tuple),
+    gap=st.lists(
+        st.builds(GapStep, name=NAMES, time_s=st.floats(-1e4, 1e4), detail=NAMES), max_size=5
+    ).map(tuple),
+    constants=NAMES,
+    basis=NAMES,
+    is_fitted=st.booleans(),
+)
+
+
+@given(predictions=st.lists(st.none() | PREDICTIONS, min_size=7, max_size=7), data=st.data())
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+def test_any_prediction_can_be_told_and_drawn(
+    build: SimpleNamespace,
+    in_simulation: Profile,
+    on_gpu: Profile,
+    predictions: list[Predicted | None],
+    data: st.DataObject,
+) -> None:
+    of_rungs = dict(zip([record.label for record in on_gpu.records], predictions, strict=False))
+    base = data.draw(st.sampled_from([in_simulation, on_gpu]))
+    recorded = data.draw(st.sampled_from([None, on_gpu]))
+    records = tuple(replace(r, predicted=of_rungs.get(r.label)) for r in base.records)
+    made = replace(base, records=records)
+    for show in (answer, prediction, rung_steps, ladder_table):
+        show(made, build.SHAPE, recorded=recorded)
+    for draw in (gap, predicted, hierarchy):
+        drawn = draw.figure(made, build.SHAPE, recorded=recorded).to_json()
+        assert not re.search(r"NaN|Infinity", drawn)
+    compact_table(ladder.steps(made, build.SHAPE, recorded))
+
+
+def test_limits_are_words(in_prediction: Profile) -> None:
+    foreseen = in_prediction.records[1].predicted
+    assert foreseen is not None
+    assert limits(foreseen) == (
+        "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %)"
+    )
+    assert signed_seconds(-1.2e-6) == "−1.200 µs"
+    assert signed_seconds(0.0) == "+0 s"
+
+
+def test_a_measured_run_with_counters_has_steps_without_predictions(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    steps = rung_steps(in_counters, build.SHAPE)
+    assert steps is not None
+    assert all("(measured)" in one and "predicted" not in one for one in steps.sentences)
+    assert all("by measured counts" in one for one in steps.sentences)

@@ -1,0 +1,131 @@
+"""Why each rung beats the one before, in words and as tables."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.result import Profile
+from analysis.rungs import Change, Ends, Quantity, Step, Weight
+from reports import ladder
+from reports.rungs import compact_table, reason, sentence, table
+
+
+def weight(resource: str, quantity: Quantity | None, before_s: float, after_s: float) -> Weight:
+    return Weight(
+        resource=resource, quantity=quantity, bound_s=Ends(before=before_s, after=after_s)
+    )
+
+
+def change(quantity: Quantity, before: float, after: float) -> Change:
+    return Change(quantity=quantity, predicted=Ends(before=before, after=after), measured=None)
+
+
+def step(*changes: Change, **more: object) -> Step:
+    values: dict[str, object] = {
+        "before": "old", "after": "new", "changes": changes, "weights": (), "reason": None,
+        "price": None, "basis": "predicted bounds",
+    }  # fmt: skip
+    return Step(**(values | more))  # type: ignore[arg-type]
+
+
+FASTER = Change(
+    quantity="time", predicted=Ends(before=3e-3, after=2e-3), measured=Ends(before=4e-3, after=2e-3)
+)
+L1 = weight("L1", "L1 sectors", 40e-6, 10e-6)
+SECTORS = change("L1 sectors", 80_000, 20_000)
+
+
+def test_a_sentence_names_the_gain_the_reason_and_the_price() -> None:
+    price = weight("shared memory", "shared wavefronts", 0.0, 12e-6)
+    assert sentence(step(FASTER, SECTORS, reason=L1, price=price), grade="recorded") == (
+        "new is 1.50× (predicted) and 2.00× (recorded) as fast as old. The largest reason is L1: "
+        "L1 sectors fall from 80,000 to 20,000, 4.00× fewer, and the time that L1 alone needs "
+        "falls from 40.00 µs to 10.00 µs (by predicted bounds). Against it, the time that shared "
+        "memory alone needs rises from 0 s to 12.00 µs."
+    )
+
+
+def test_fewer_busy_sms_are_named_where_less_work_takes_longer() -> None:
+    slower = change("time", 1e-3, 1.25e-3)
+    busy = change("busy SMs", 132, 64)
+    of_shared = weight("shared memory", "shared wavefronts", 76e-6, 87e-6)
+    wavefronts = change("shared wavefronts", 20_000, 11_000)
+    said = sentence(step(slower, wavefronts, busy, reason=of_shared))
+    assert "new is 0.800× (predicted) as fast as old." in said
+    assert (
+        "shared wavefronts fall from 20,000 to 11,000, 1.82× fewer, but the time that shared "
+        "memory alone needs rises from 76.00 µs to 87.00 µs on 64 SMs instead of 132"
+    ) in said
+    # DRAM is there for all SMs
+    of_dram = weight("DRAM", "DRAM bytes", 1e-6, 2e-6)
+    assert "SMs" not in sentence(step(slower, busy, reason=of_dram))
+
+
+def test_higher_occupancy_and_a_shorter_wait_agree() -> None:
+    latency = weight("latency", "occupancy", 4e-6, 2e-6)
+    said = sentence(step(FASTER, change("occupancy", 0.25, 0.5), reason=latency))
+    assert "occupancy rises from 25.0 % to 50.0 %, and the time that latency alone" in said
+
+
+def test_grades_that_disagree_are_said_to() -> None:
+    at_odds = Change(
+        quantity="time", predicted=Ends(before=2, after=1), measured=Ends(before=1, after=2)
+    )
+    assert "as fast as old: the two do not agree on which is faster." in sentence(step(at_odds))
+
+
+def test_no_reason_is_said_to_be_none() -> None:
+    assert sentence(step(FASTER)).endswith("No resource explains it, by predicted bounds.")
+    assert sentence(step(FASTER, basis=None)).endswith("No counts of both rungs say why.")
+    assert reason(step(FASTER)) == "–"
+
+
+def test_a_reason_is_short_on_a_terminal() -> None:
+    assert reason(step(SECTORS, reason=L1)) == "L1 sectors 4.00× fewer: 40.00 µs → 10.00 µs"
+    assert reason(step(change("L1 sectors", 0, 7), reason=L1)) == "L1: 40.00 µs → 10.00 µs"
+    fp32 = weight("FP32", None, 4e-6, 8e-6)
+    assert reason(step(change("busy SMs", 132, 64), reason=fp32)) == (
+        "FP32 on 64 SMs instead of 132: 4.000 µs → 8.000 µs"
+    )
+
+
+@pytest.mark.parametrize(("before", "after", "shown"), [(0, 7, "new"), (0, 0, "none")])
+def test_a_quantity_that_was_not_there_has_no_ratio(
+    before: float, after: float, shown: str
+) -> None:
+    (row,) = table([step(change("shared wavefronts", before, after))]).rows
+    assert row[1].text == shown
+
+
+def test_the_table_has_both_grades_and_every_quantity(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    steps = ladder.steps(in_prediction, build.SHAPE, on_gpu)
+    found = table(steps, grade="recorded")
+    titles = [column.title for column in found.columns]
+    assert titles[:3] == ["variant", "time", "L1 sectors"]
+    assert titles[-1] == "largest reason"
+    assert "occupancy (theoretical)" in titles
+    tiled = next(row for row in found.rows if row[0].text == "tiled")
+    assert tiled[0].details == ("over naive-coalesced",)
+    # 51.6459 ms after 68.5564 ms; predictions are 10% above both
+    assert tiled[1].text == "0.753× / 0.753×"
+    assert tiled[1].details == (
+        "75.41 ms → 56.81 ms (predicted)",
+        "68.56 ms → 51.65 ms (recorded)",
+    )
+
+
+def test_the_compact_table_has_the_gain_by_each_grade(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    alone = compact_table(ladder.steps(in_prediction, build.SHAPE))
+    assert [column.grade for column in alone.columns] == ["", "predicted", ""]
+    both = compact_table(ladder.steps(in_prediction, build.SHAPE, on_gpu), grade="recorded")
+    assert [column.grade for column in both.columns] == ["", "predicted", "recorded", ""]
+    assert [row[0].text for row in both.rows] == [
+        "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "vectorized",
+    ]  # fmt: skip
+    assert both.rows[0][2].text == "6.70×"  # 459.418 ms / 68.5564 ms
