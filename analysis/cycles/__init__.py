@@ -118,6 +118,8 @@ class Machine:
     block_start: int = 300
     backlog: int = 64
     fill_clocks_x16: int = 4
+    in_order: int = 256
+    policy: int = 0
     greedy: int = 1
     l2_bytes_per_clock: float = 64.0
     write_bytes_per_clock: float = 32.0

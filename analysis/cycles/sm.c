@@ -56,6 +56,8 @@ typedef struct {
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start;
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
+    u32 in_order;         /* loads of global memory that L1 returns in order, at most so many at a time */
+    u32 policy;           /* among warps that can go on: 0 the oldest, 1 the youngest, 2 the next, 3 the one that waited longest */
     u32 greedy;           /* whether a scheduler stays with a warp that can go on */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* of the bytes read from L2 that come from DRAM */
@@ -85,12 +87,12 @@ typedef struct {
     u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
     u32 block;            /* slot of the block; */
     u8 alive, at_barrier, blocked_on;
-    u64 age;
+    u64 age, issued_at;
 } Warp;
 
-typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used; } Block;
+typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used, has_barriers, decided, waits; } Block;
 
-typedef struct { u32 warp; const Step *step; const u64 *line; u32 left; u8 tags_done; } Request;
+typedef struct { u32 warp; const Step *step; const u64 *line; u32 left; } Request;
 
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
@@ -128,6 +130,8 @@ typedef struct {
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
     double fill_due;
+    double *returned;     /* when the last loads were back, in a ring */
+    u64 loads;
     u64 lsu_free, now;
     u32 turn;
     u64 ages;
@@ -233,10 +237,12 @@ static double fetch(Sm *s, double now) {
 }
 
 /* Lines of a load: when all of it is here. Each line's sectors arrive together. */
-static double load_lines(Sm *s, const Step *step, const u64 *line, u64 space) {
+static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u64 space,
+                         double now) {
     const Machine *m = s->m;
-    const double now = (double)s->now;
     double here = now + m->l1_latency;
+    Block *b = &s->blocks[block];
+    if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < step->lines; k++) {
         const u32 wanted = line[k] & 15;
         Line *entry = line_of(s, line[k] >> 4 | space);
@@ -247,9 +253,13 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u64 space) {
                 if (missing >> n & 1) at = fetch(s, now);
             s->r->l1_misses += (u32)__builtin_popcount(missing);
             s->fill_due += __builtin_popcount(missing) * m->fill_clocks_x16 / 16.0;
-            s->dram_due += m->waiting_share;
-            if (s->dram_due >= 1) {
-                s->dram_due -= 1;
+            if (!b->decided) { /* what a block misses between two barriers waits for DRAM together */
+                b->decided = 1;
+                s->dram_due += m->waiting_share;
+                b->waits = s->dram_due >= 1;
+                s->dram_due -= b->waits;
+            }
+            if (b->waits) {
                 const double later = s->dram_free > now ? s->dram_free : now;
                 at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
             }
@@ -265,8 +275,22 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u64 space) {
     return here;
 }
 
-static void store_lines(Sm *s, const Step *step, const u64 *line) {
-    const double now = (double)s->now;
+/* When a load is back that may not overtake those before it. */
+static double in_turn(Sm *s, double at) {
+    if (!s->m->in_order) return at;
+    const double before = s->loads ? s->returned[(s->loads - 1) % s->m->in_order] : 0;
+    if (at < before) at = before;
+    s->returned[s->loads++ % s->m->in_order] = at;
+    return at;
+}
+
+/* Whether as many loads are on their way as can be. */
+static int is_full(const Sm *s) {
+    const u32 most = s->m->in_order;
+    return most && s->loads >= most && s->returned[s->loads % most] > (double)s->now;
+}
+
+static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
     u32 sectors = 0;
     for (u32 k = 0; k < step->lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
     if (s->write_free < now) s->write_free = now;
@@ -292,32 +316,31 @@ static void release_read(Sm *s, u32 warp, const Instruction *i, double at) {
 }
 
 /* The last wavefront of a request has passed. */
-static void served(Sm *s, const Request *q) {
+static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
     Warp *w = &s->warps[q->warp];
     const Instruction *i = &s->code[q->step->pc];
-    const double now = (double)s->now + 1;
     const int off = q->step->flags & STEP_OFF;
     switch (i->kind) {
     case KIND_SHARED_LOAD:
         release(s, q->warp, i, now + m->shared_latency, off ? 0 : i->registers, LOST_SHARED);
         break;
     case KIND_LOAD: {
-        const double at = load_lines(s, q->step, q->line, w->space);
+        const double at = in_turn(s, load_lines(s, q->step, q->line, w->block, w->space, now));
         release(s, q->warp, i, at, off ? 0 : i->registers, LOST_GLOBAL);
         break;
     }
     case KIND_COPY: {
-        const double at = load_lines(s, q->step, q->line, w->space);
+        const double at = in_turn(s, load_lines(s, q->step, q->line, w->block, w->space, now));
         if (at > w->async_done) w->async_done = at;
         release(s, q->warp, i, at, 0, LOST_GLOBAL);
         break;
     }
     case KIND_STORE:
-        store_lines(s, q->step, q->line);
+        store_lines(s, q->step, q->line, now);
         break;
     case KIND_ATOMIC:
-        if (q->step->lines) store_lines(s, q->step, q->line);
+        if (q->step->lines) store_lines(s, q->step, q->line, now);
         release(s, q->warp, i, now + (q->step->lines ? m->atomic_latency : m->shared_atomic_latency),
                 off ? 0 : i->registers, LOST_GLOBAL);
         break;
@@ -327,43 +350,40 @@ static void served(Sm *s, const Request *q) {
     release_read(s, q->warp, i, now + 2);
 }
 
-/* One clock of the load/store unit: one wavefront, or one group of tags. */
+/* The load/store unit takes its next request, when it is free: all wavefronts of it in a row. */
 static void serve(Sm *s) {
-    if (s->fill_due >= 1) { /* what arrives is written first */
-        s->fill_due -= 1;
-        s->r->lsu_busy++;
-        return;
-    }
+    if (s->lsu_free > s->now) return;
     const double now = (double)s->now;
     Scheduler *best = NULL;
-    for (u32 k = 0; k < SCHEDULERS; k++) {
+    for (u32 k = 0; k < SCHEDULERS && !best; k++) {
         Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
         if (!x->queued || x->served + s->m->queue_gap > s->now) continue;
         const Request *q = &x->queue[x->head];
         const u8 kind = s->code[q->step->pc].kind;
         if (q->step->lines && !(q->step->flags & STEP_OFF)) {
-            if ((kind == KIND_STORE || kind == KIND_ATOMIC) && s->write_free > now + s->m->backlog)
-                continue;
-            if ((kind == KIND_LOAD || kind == KIND_COPY) && s->l2_free > now + s->m->backlog) continue;
+            const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
+            if ((stores ? s->write_free : s->l2_free) > now + s->m->backlog) continue;
+            if (!stores && is_full(s)) continue;
         }
         best = x;
-        s->turn = (u32)(x - s->scheduler + 1) % SCHEDULERS;
-        break;
     }
     if (!best) return;
-    Request *q = &best->queue[best->head];
+    const Request q = best->queue[best->head];
+    s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
     best->served = s->now;
-    if (q->left) {
-        q->left--;
-        s->r->lsu_busy++;
-        if (!q->step->lines) s->r->shared_busy++;
-    }
-    if (q->left) return;
-    const Request done = *q;
     best->head = (best->head + 1) % MOST_QUEUED;
     best->queued--;
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
-    served(s, &done);
+    u32 clocks = q.left;
+    if (s->fill_due >= 1) { /* what has arrived is written in between */
+        const u32 fill = (u32)s->fill_due;
+        s->fill_due -= fill;
+        clocks += fill;
+    }
+    s->lsu_free = s->now + clocks;
+    s->r->lsu_busy += clocks;
+    if (!q.step->lines) s->r->shared_busy += q.left;
+    served(s, &q, (double)s->lsu_free);
 }
 
 /* Blocks come and go. */
@@ -392,6 +412,8 @@ static void open_barrier(Sm *s, Block *b) {
     u64 at = s->now + s->m->barrier_latency;
     if (b->opens_after + s->m->barrier_latency > at) at = b->opens_after + s->m->barrier_latency;
     b->waiting = 0;
+    b->has_barriers = 1;
+    b->decided = 0;
     for (u32 k = 0; k < b->warps; k++) {
         Warp *w = &s->warps[b->first + k];
         if (!w->at_barrier) continue;
@@ -481,6 +503,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Instruction *i = &s->code[step->pc];
     const u32 late = bank_clocks(s, x, warp, i);
     x->last = warp;
+    w->issued_at = s->now;
     x->free = s->now + 1 + late;
     x->why = LOST_BANK;
     s->r->lost[LOST_BANK] += late;
@@ -536,7 +559,11 @@ static void schedule(Sm *s, Scheduler *x) {
         for (u32 k = 0; k < x->count; k++) {
             Warp *w = &s->warps[x->warps[k]];
             if (can_issue(s, x, w, &again, &why)) {
-                if (w->age < oldest) { oldest = w->age; chosen = x->warps[k]; }
+                u64 rank = w->age;
+                if (s->m->policy == 1) rank = ~0ull - 1 - w->age;
+                if (s->m->policy == 2) rank = (k + x->count - (x->last < 0 ? 0 : (u32)(x->last / SCHEDULERS) + 1)) % x->count;
+                if (s->m->policy == 3) rank = w->issued_at;
+                if (rank < oldest) { oldest = rank; chosen = x->warps[k]; }
             } else if (why != LOST_EMPTY && !any) {
                 first_why = why;
                 any = 1;
@@ -570,9 +597,11 @@ static u64 next_time(const Sm *s) {
         const Scheduler *x = &s->scheduler[k];
         const u64 at = x->sleep > x->free ? x->sleep : x->free;
         if (at < next) next = at;
-        if (x->queued) return s->now + 1;
+        if (x->queued) {
+            const u64 free = s->lsu_free > s->now ? s->lsu_free : s->now + 1;
+            if (free < next) next = free;
+        }
     }
-    if (s->fill_due >= 1) return s->now + 1;
     if (s->events) {
         const double at = s->heap[0].at;
         const u64 whole = (u64)at + (at > (double)(u64)at);
@@ -631,7 +660,8 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
     s.cache = malloc(machine->l1_lines * sizeof *s.cache);
     s.bucket = malloc(s.buckets * sizeof *s.bucket);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.failed = !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.returned = calloc(machine->in_order + 1, sizeof *s.returned);
+    s.failed = !s.returned || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
     if (!s.failed) {
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         for (u32 k = 0; k < SCHEDULERS; k++) {
@@ -644,7 +674,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
         }
         run(&s);
     }
-    free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
+    free(s.returned); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
     return s.failed;
 }
 
