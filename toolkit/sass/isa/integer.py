@@ -502,7 +502,11 @@ def plop3(i: Instruction, to: Lowering) -> None:
 
 
 def is_sign(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.suffix == ("SIGN",) and not operand.negate
+    return (
+        isinstance(operand, Register | Constant)
+        and operand.suffix == ("SIGN",)
+        and not operand.negate
+    )
 
 
 @on_words("P2R", modifiers=" ".join(BYTES))
