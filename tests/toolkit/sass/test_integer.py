@@ -265,6 +265,9 @@ SUMS_64: dict[str, Reference] = {
     "VIADD.S32.ISAT R4, R2, -R3": lambda x: {
         "R4": clamped(signed(x.a) - signed(x.b), -(1 << 31), (1 << 31) - 1)
     },
+    "VIADD.S32.ISAT R4, -R2, R3": lambda x: {
+        "R4": clamped(signed(x.b) - signed(x.a), -(1 << 31), (1 << 31) - 1)
+    },
     "VIADD.S16x2.ISAT R4, R2, R3": lambda x: {
         "R4": joined(
             (
@@ -990,7 +993,7 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "IADD.64 R4, R2.H0, R6",
         "UIADD3.64 UR6, UPT, UPT, UR8, UR10, UR12",
         "VIADD.16x2.ISAT R4, R2, R3",
-        "VIADD.S32.ISAT R4, -R2, R3",
+        "VIADD.S32.ISAT R4, -R2, -R3",
         "VIADD.U8x4 R4, -R2, -R3",
         "IMAD.WIDE R6, R2, R3, 0x4",
         "IMAD.HI R4, P0, R2, R3, R8",

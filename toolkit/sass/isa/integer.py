@@ -211,6 +211,8 @@ def saturated_sum(i: Instruction, to: Lowering, d: Operand, a: Operand, b: Opera
     if not kinds:
         return
     bits, signed = TYPES[kinds[0]]
+    if is_negative(a):
+        a, b = b, a
     second, negation = addend(to, b, 1)
     to.emit(
         "ADD_SATURATED",
