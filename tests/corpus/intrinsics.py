@@ -58,7 +58,7 @@ def on_a_gpu() -> str:
 # What NVRTC 13.0.88 gets wrong, so that its machine code computes something else on any processor:
 # - the upper half of __vsubus2, max(a - b, 0) << 16, is taken for a number without a sign bit:
 #   for __vabsdiffu2(__vsubus2(a, b), c) on sm_89 the PTX masks bit 31 away;
-# - on sm_100 and later, where only the lower half of __vadd2, __vsub2 or __vneg2 is used,
+# - on sm_90 and later, where only the lower half of a sum such as __vadd2 or __vnegss2 is used,
 #   VIADD.16x2 has 0x0 for a constant: (short)__vadd2(a, 0x12345678), or the one of ~a + 1.
 # Turned by a number of bits that is known at run time (none), every bit is used, and unknown.
 HIDDEN = """
@@ -68,6 +68,7 @@ __device__ unsigned hidden(unsigned x) { return __funnelshift_l(x, x, nothing); 
 #define __vadd2(a, b) hidden(__vadd2(a, b))
 #define __vsub2(a, b) hidden(__vsub2(a, b))
 #define __vneg2(a) hidden(__vneg2(a))
+#define __vnegss2(a) hidden(__vnegss2(a))
 """
 
 HELPERS = """
