@@ -1,8 +1,9 @@
 """Random programs in what C and CUDA C++ have in common, with one meaning in both.
 
 Every operation is defined for all operands: integers wrap (they are computed without a sign),
-shifts and divisors are kept in range, numbers are clamped before they become integers. Loops,
-switches, breaks and returns depend on data, so that the lanes of a warp come apart.
+shifts and divisors are kept in range, numbers are clamped before they become integers or do so
+through an intrinsic. Nothing depends on the sign or the digits of a NaN. Loops, switches, breaks
+and returns depend on data, so that the lanes of a warp come apart.
 
     python tests/corpus/random_programs.py 7     # the program of seed 7, on stdout
 """
@@ -14,27 +15,32 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import intrinsics
+
 BITS = {"int": 32, "unsigned": 32, "long long": 64, "unsigned long long": 64, "short": 16}
 REAL = {"float": "f", "double": ""}
 TYPES = (*BITS, *REAL)
+NUMBERS = (0, 1, 2, 31, 255, 65_535, 123_456_789, 0x5410, 0xBB99, 0x80FF7F01, 0x3C00BC01)
+EXACT_OF_ONE = ("sqrt", "fabs", "floor", "ceil", "trunc", "rint", "round")
+EXACT_OF_TWO = ("fmod", "remainder", "nextafter")
 DEPTH = 3  # of statements in each other, and of expressions
 
 COMMON = """
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define MOST(a, b) ((a) > (b) ? (a) : (b))
-#define WHOLE(x) ((long long)((x) > -1e9 && (x) < 1e9 ? (x) : 17.0))
 #define HIGH(x) (unsigned)((unsigned long long)(x) >> 32)
 #define MIX(x) (total = total * 16777619u ^ (unsigned)(x) ^ HIGH(x))
+FUNCTION long long whole(double x) { return (long long)(x > -1e9 && x < 1e9 ? x : 17.0); }
 """
-ON_THE_HOST = f"""{COMMON}
-#include <math.h>
-#include <string.h>
-#define FUNCTION static unsigned
+ON_THE_HOST = f"""#define FUNCTION static
+{COMMON}{intrinsics.on_the_host()}
 static long long bits_of(double x) {{ long long b; memcpy(&b, &x, 8); return x != x ? 1 : b; }}
+static float float_of(unsigned b) {{ float x; memcpy(&x, &b, 4); return x; }}
 """
-ON_A_GPU = f"""{COMMON}
-#define FUNCTION __device__ unsigned
+ON_A_GPU = f"""#define FUNCTION __device__
+{COMMON}{intrinsics.on_a_gpu()}
 __device__ long long bits_of(double x) {{ return x != x ? 1 : __double_as_longlong(x); }}
+__device__ float float_of(unsigned b) {{ return __uint_as_float(b); }}
 """
 RUN_ON_THE_HOST = """
 void run(unsigned *out, const int *in, int n) {
@@ -60,7 +66,7 @@ def on_a_gpu(seed: int) -> str:
 def program(seed: int) -> str:
     """`unsigned program(int t, const int *in)`: thread t of 64, each with a number."""
     writer = Writer(random=random.Random(seed))
-    head = "FUNCTION program(int t, const int *in) {"
+    head = "FUNCTION unsigned program(int t, const int *in) {"
     begin = "    unsigned total = in[t]; int array[8] = {in[0], in[1], t, 3, 2, 1, 7, in[t]};"
     body = [line for _ in range(6) for line in writer.statement(DEPTH, in_loop=False)]
     end = [
@@ -160,6 +166,8 @@ class Writer:
             return self.converted(self.value(other, depth - 1), other, kind)
         if self.random.random() < 0.1:
             return f"(({self.condition()}) ? {self.leaf(kind)} : {self.value(kind, depth - 1)})"
+        if self.random.random() < 0.3:
+            return self.call(kind, depth)
         a, b = (self.value(kind, depth - 1) for _ in range(2))
         return self.sum_of_reals(kind, a, b) if kind in REAL else self.sum_of(kind, a, b)
 
@@ -188,22 +196,32 @@ class Writer:
             (
                 *(f"({a} {op} {b})" for op in "+-*/"),
                 f"({a} / {self.random.choice((0.1, 3.0, -7.5))}{suffix})",
-                f"sqrt{suffix}({a})",
-                f"fabs{suffix}({a})",
+                *(f"{name}{suffix}({a})" for name in EXACT_OF_ONE),
+                *(f"{name}{suffix}({a}, {b})" for name in EXACT_OF_TWO),
             )
         )
+
+    def call(self, kind: str, depth: int) -> str:
+        """Of an intrinsic whose result is of that kind, or becomes it."""
+        known = intrinsics.INTRINSICS
+        own = [i for i in known if i.result == kind] if self.random.random() < 0.5 else []
+        intrinsic = self.random.choice(own or known)
+        given = ", ".join(self.value(argument, depth - 1) for argument in intrinsic.arguments)
+        return self.converted(f"{intrinsic.name}({given})", intrinsic.result, kind)
 
     def leaf(self, kind: str) -> str:
         name, found = self.random.choice([*self.variables, ("total", "unsigned"), ("t", "int")])
         if self.random.random() < 0.7:
             return self.converted(name, found, kind)
+        if kind == "float" and self.random.random() < 0.3:
+            return f"float_of({self.leaf('unsigned')})"
         if kind in REAL:
             return f"{self.random.choice((0.5, 1.0, -2.25, 1e3, 0.1))}{REAL[kind]}"
-        return f"(({kind}){self.random.choice((0, 1, 2, 31, 255, 65_535, 123_456_789))})"
+        return f"(({kind}){self.random.choice(NUMBERS)}u)"
 
     def converted(self, text: str, found: str, kind: str) -> str:
         if found in REAL and kind not in REAL:
-            return f"(({kind})WHOLE((double){text}))"
+            return f"(({kind})whole((double){text}))"
         return text if found == kind else f"(({kind}){text})"
 
     def as_integer(self, name: str, kind: str) -> str:

@@ -184,6 +184,13 @@ def test_integers_of_constants_and_uniform_registers() -> None:
     assert [after.r[6, 0], after.ur[5, 0], after.r[7, 0]] == single(7, 7, -3)
 
 
+def test_a_number_in_place_of_64_bits_is_their_upper_word() -> None:
+    # what ptxas makes of cvt.rn.f32.u64 from 5 << 32, and from -1 << 32
+    text = "I2F.U64 R4, 0x5; I2F.S64 R5, -0x1; I2F.U64 R6, 0xffffffff"
+    after = probe(text, State(), architecture=90)
+    assert [after.r[k, 0] for k in (4, 5, 6)] == single(5 << 32, -1 << 32, 0xFFFFFFFF << 32)
+
+
 # Between formats.
 
 

@@ -265,6 +265,9 @@ SUMS_64: dict[str, Reference] = {
     "VIADD.S32.ISAT R4, R2, -R3": lambda x: {
         "R4": clamped(signed(x.a) - signed(x.b), -(1 << 31), (1 << 31) - 1)
     },
+    "VIADD.S32.ISAT R4, -R2, R3": lambda x: {
+        "R4": clamped(signed(x.b) - signed(x.a), -(1 << 31), (1 << 31) - 1)
+    },
     "VIADD.S16x2.ISAT R4, R2, R3": lambda x: {
         "R4": joined(
             (
@@ -731,6 +734,14 @@ def test_signs_take_part_as_predicates() -> None:
         "PLOP3.LUT P0, PT, R2.SIGN, !P3, R5.SIGN, 0x1b, 0x0",
         lambda x: {"P0": looked_up(0x1B, x.a >> 31, not x.p[3], x.c >> 31, bits=1)},
     )
+    state = random_state(np.random.default_rng(5))
+    after = probe(
+        "PLOP3.LUT P0, PT, R2.SIGN, c[0x2][0x4].SIGN, ~c[0x2][0x8].SIGN, 0x80, 0x0",
+        state,
+        architecture=89,
+        constants={(2, 4): 1 << 31, (2, 8): (1 << 31) - 1},  # as they are read, both are negative
+    )
+    assert after.p[0] == sum(1 << lane for lane in range(32) if state.r[2, lane] >> 31)
 
 
 def test_predicates_take_part_from_both_files() -> None:
@@ -982,7 +993,7 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         "IADD.64 R4, R2.H0, R6",
         "UIADD3.64 UR6, UPT, UPT, UR8, UR10, UR12",
         "VIADD.16x2.ISAT R4, R2, R3",
-        "VIADD.S32.ISAT R4, -R2, R3",
+        "VIADD.S32.ISAT R4, -R2, -R3",
         "VIADD.U8x4 R4, -R2, -R3",
         "IMAD.WIDE R6, R2, R3, 0x4",
         "IMAD.HI R4, P0, R2, R3, R8",

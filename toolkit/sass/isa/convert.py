@@ -5,7 +5,7 @@ Operands are named in SASS order: `d` is written, `a`, `b` are read.
 
 from __future__ import annotations
 
-from toolkit.sass.instruction import RZ, Constant, Instruction, Operand, Register
+from toolkit.sass.instruction import RZ, Constant, Immediate, Instruction, Operand, Register
 from toolkit.sass.isa.floating import BF16, FTZ, ROUNDINGS, SOURCE_HALF, half_operand
 from toolkit.sass.isa.half import RELU
 from toolkit.sass.isa.integer import choice, flag
@@ -135,6 +135,8 @@ def i2f(i: Instruction, to: Lowering) -> None:
 def integer_operand(to: Lowering, operand: Operand, integer: int) -> tuple[Source, int]:
     """An integer of 8 to 64 bits, which may begin inside a register, and its Ins.aux."""
     bits = integer & ~IS_SIGNED
+    if bits == 64 and isinstance(operand, Immediate):  # its upper word; the lower one is zero
+        return Source(to.words(0, operand.integer & 0xFFFFFFFF)), integer
     if bits == 64:
         return to.u64(operand), integer
     suffix = operand.suffix if isinstance(operand, Register | Constant) else ()

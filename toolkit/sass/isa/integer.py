@@ -211,6 +211,8 @@ def saturated_sum(i: Instruction, to: Lowering, d: Operand, a: Operand, b: Opera
     if not kinds:
         return
     bits, signed = TYPES[kinds[0]]
+    if is_negative(a):
+        a, b = b, a
     second, negation = addend(to, b, 1)
     to.emit(
         "ADD_SATURATED",
@@ -502,7 +504,11 @@ def plop3(i: Instruction, to: Lowering) -> None:
 
 
 def is_sign(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.suffix == ("SIGN",) and not operand.negate
+    return (
+        isinstance(operand, Register | Constant)
+        and operand.suffix == ("SIGN",)
+        and not operand.negate
+    )
 
 
 @on_words("P2R", modifiers=" ".join(BYTES))
