@@ -68,6 +68,7 @@ INSTRUCTION = np.dtype(
         ("argument", "u1"),
         ("latency", "u2"),
         ("pipe_clocks", "u2"),
+        ("free_clocks", "u2"),
     ]
 )
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
@@ -118,9 +119,9 @@ class Machine:
     block_start: int = 300
     backlog: int = 64
     fill_clocks_x16: int = 4
-    in_order: int = 256
-    policy: int = 0
-    greedy: int = 1
+    fma_halves: int = 2
+    free_memory: int = 0
+    free_conflicts: int = 0
     l2_bytes_per_clock: float = 64.0
     write_bytes_per_clock: float = 32.0
     dram_bytes_per_clock: float = 16.0

@@ -36,6 +36,7 @@ typedef struct {
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left */
     u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
     u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
+    u16 free_clocks;   /* of the load/store unit without bank conflicts; 0: as recorded */
 } Instruction;
 
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
@@ -56,9 +57,9 @@ typedef struct {
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start;
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
-    u32 in_order;         /* loads of global memory that L1 returns in order, at most so many at a time */
-    u32 policy;           /* among warps that can go on: 0 the oldest, 1 the youngest, 2 the next, 3 the one that waited longest */
-    u32 greedy;           /* whether a scheduler stays with a warp that can go on */
+    u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
+    u32 free_memory;      /* what if requests took no clock of the load/store unit */
+    u32 free_conflicts;   /* what if there were no bank conflicts */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* of the bytes read from L2 that come from DRAM */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
@@ -87,7 +88,7 @@ typedef struct {
     u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
     u32 block;            /* slot of the block; */
     u8 alive, at_barrier, blocked_on;
-    u64 age, issued_at;
+    u64 age;
 } Warp;
 
 typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used, has_barriers, decided, waits; } Block;
@@ -130,8 +131,6 @@ typedef struct {
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
     double fill_due;
-    double *returned;     /* when the last loads were back, in a ring */
-    u64 loads;
     u64 lsu_free, now;
     u32 turn;
     u64 ages;
@@ -275,21 +274,6 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u6
     return here;
 }
 
-/* When a load is back that may not overtake those before it. */
-static double in_turn(Sm *s, double at) {
-    if (!s->m->in_order) return at;
-    const double before = s->loads ? s->returned[(s->loads - 1) % s->m->in_order] : 0;
-    if (at < before) at = before;
-    s->returned[s->loads++ % s->m->in_order] = at;
-    return at;
-}
-
-/* Whether as many loads are on their way as can be. */
-static int is_full(const Sm *s) {
-    const u32 most = s->m->in_order;
-    return most && s->loads >= most && s->returned[s->loads % most] > (double)s->now;
-}
-
 static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
     u32 sectors = 0;
     for (u32 k = 0; k < step->lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
@@ -326,12 +310,12 @@ static void served(Sm *s, const Request *q, double now) {
         release(s, q->warp, i, now + m->shared_latency, off ? 0 : i->registers, LOST_SHARED);
         break;
     case KIND_LOAD: {
-        const double at = in_turn(s, load_lines(s, q->step, q->line, w->block, w->space, now));
+        const double at = load_lines(s, q->step, q->line, w->block, w->space, now);
         release(s, q->warp, i, at, off ? 0 : i->registers, LOST_GLOBAL);
         break;
     }
     case KIND_COPY: {
-        const double at = in_turn(s, load_lines(s, q->step, q->line, w->block, w->space, now));
+        const double at = load_lines(s, q->step, q->line, w->block, w->space, now);
         if (at > w->async_done) w->async_done = at;
         release(s, q->warp, i, at, 0, LOST_GLOBAL);
         break;
@@ -363,7 +347,6 @@ static void serve(Sm *s) {
         if (q->step->lines && !(q->step->flags & STEP_OFF)) {
             const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
             if ((stores ? s->write_free : s->l2_free) > now + s->m->backlog) continue;
-            if (!stores && is_full(s)) continue;
         }
         best = x;
     }
@@ -478,7 +461,8 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (i->unit == UNIT_LSU && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
     u64 free = x->unit_free[i->unit];
     if (i->unit == UNIT_FMA) {
-        free = x->unit_free[UNIT_FMA_HEAVY] < x->lite_free ? x->unit_free[UNIT_FMA_HEAVY] : x->lite_free;
+        free = x->unit_free[UNIT_FMA_HEAVY];
+        if (s->m->fma_halves == 2 && x->lite_free < free) free = x->lite_free;
     }
     if (free > s->now) {
         if (free < *again) *again = free;
@@ -491,7 +475,8 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
 static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
     u64 *free = &x->unit_free[i->unit];
     if (i->unit == UNIT_FMA) /* the half that took work longer ago */
-        free = x->lite_free <= s->now ? &x->lite_free : &x->unit_free[UNIT_FMA_HEAVY];
+        free = s->m->fma_halves == 2 && x->lite_free <= s->now ? &x->lite_free
+                                                               : &x->unit_free[UNIT_FMA_HEAVY];
     *free = s->now + i->pipe_clocks;
     s->r->unit_busy[i->unit] += i->pipe_clocks;
 }
@@ -503,7 +488,6 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Instruction *i = &s->code[step->pc];
     const u32 late = bank_clocks(s, x, warp, i);
     x->last = warp;
-    w->issued_at = s->now;
     x->free = s->now + 1 + late;
     x->why = LOST_BANK;
     s->r->lost[LOST_BANK] += late;
@@ -521,6 +505,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         u32 clocks = step->clocks, tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
         if (tags > clocks) clocks = tags;
         if (!clocks && !(step->flags & STEP_OFF)) clocks = 1;
+        if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
+        if (m->free_memory) clocks = 0;
         x->queue[(x->head + x->queued++) % MOST_QUEUED] =
             (Request){.warp = warp, .step = step, .line = line, .left = clocks};
     } else if (i->kind == KIND_COPY_GROUP) {
@@ -552,18 +538,14 @@ static void schedule(Sm *s, Scheduler *x) {
     u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
     int any = 0;
     i64 chosen = -1;
-    if (s->m->greedy && x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
+    if (x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
         chosen = x->last;
     } else {
         u64 oldest = ~0ull;
         for (u32 k = 0; k < x->count; k++) {
             Warp *w = &s->warps[x->warps[k]];
             if (can_issue(s, x, w, &again, &why)) {
-                u64 rank = w->age;
-                if (s->m->policy == 1) rank = ~0ull - 1 - w->age;
-                if (s->m->policy == 2) rank = (k + x->count - (x->last < 0 ? 0 : (u32)(x->last / SCHEDULERS) + 1)) % x->count;
-                if (s->m->policy == 3) rank = w->issued_at;
-                if (rank < oldest) { oldest = rank; chosen = x->warps[k]; }
+                if (w->age < oldest) { oldest = w->age; chosen = x->warps[k]; }
             } else if (why != LOST_EMPTY && !any) {
                 first_why = why;
                 any = 1;
@@ -660,8 +642,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
     s.cache = malloc(machine->l1_lines * sizeof *s.cache);
     s.bucket = malloc(s.buckets * sizeof *s.bucket);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.returned = calloc(machine->in_order + 1, sizeof *s.returned);
-    s.failed = !s.returned || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.failed = !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
     if (!s.failed) {
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         for (u32 k = 0; k < SCHEDULERS; k++) {
@@ -674,7 +655,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
         }
         run(&s);
     }
-    free(s.returned); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
+    free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
     return s.failed;
 }
 

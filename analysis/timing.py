@@ -1,0 +1,386 @@
+"""The time of a launch, predicted from its machine code, and what limits it.
+
+A few blocks of the launch, executed by the simulator, are replayed on a model of one SM
+(`analysis.cycles`). What an SM does in all follows along two lines that the replay supports: over
+blocks (as many more as are resident at a time, again and again) and over K, for matrix products.
+Traffic below L1 is that of `analysis.traffic`. docs/timing.md has the model, docs/validation.md
+its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.cycles import SCHEDULERS, Machine, Ran, Streams, Unit, run
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.result import Bound, GapStep, Predicted
+from analysis.sm_constants import SmConstants, constants_for
+
+LINE_BYTES = 128
+FEWEST_L1_LINES = 64
+# Of reads that several SMs make at about the same time, the first waits for DRAM, and of the
+# others those that come before it is served. SMs keep in step where their waits are what they
+# spend their time on: below the first share of the time nobody waits but the first one, from the
+# second on everybody does. Fitted on the ladder on an H200.
+COUPLED_FROM, COUPLED_AT = 0.08, 0.12
+WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
+AMPLE = 1e9  # bytes per clock: no limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A launch, as the model takes it.
+
+    `code` is the machine code (`analysis.cycles.INSTRUCTION`); `samples` maps values of K to what
+    some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
+    extrapolated along K. Bytes are of the whole launch, `free_clocks` per instruction what its
+    shared accesses would take without bank conflicts.
+    """
+
+    code: NDArray[Any]
+    samples: Mapping[int, Streams]
+    k: int
+    blocks: int
+    blocks_per_sm: int
+    shared_bytes_per_block: int
+    flop: int
+    l2_read_bytes: float
+    l2_write_bytes: float
+    dram_read_bytes: float
+    dram_write_bytes: float
+
+    def __post_init__(self) -> None:
+        if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
+            raise InputError("a prediction needs a launch that fits on the device, and its streams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Totals:
+    """What one SM does, clocks and all: sums that grow along straight lines."""
+
+    clocks: float
+    issued: float
+    multiply_adds: float  # clocks of the units for them, over all schedulers
+    load_store: float
+    shared: float
+
+    @classmethod
+    def of(cls, ran: Ran) -> _Totals:
+        return cls(
+            clocks=ran.clocks,
+            issued=ran.issued,
+            multiply_adds=ran.unit_busy[Unit.FMA] + ran.unit_busy[Unit.FMA_HEAVY],
+            load_store=ran.load_store_busy,
+            shared=ran.shared_busy,
+        )
+
+    def line_to(self, other: _Totals, steps: float) -> _Totals:
+        """The point `steps` times as far from this one as `other` is."""
+        mine, others = vars(self), vars(other)
+        return _Totals(**{name: mine[name] + steps * (others[name] - mine[name]) for name in mine})
+
+
+def predict(work: Work, device: Device) -> Predicted:
+    """The time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
+
+    L2 is empty at the start. Raises InputError where the model has no constants for the device's
+    architecture, UnavailableError without its native code.
+    """
+    constants = constants_for(device.sm_arch)
+    if constants is None:
+        raise InputError(f"no prediction: the model has no constants for {device.sm_arch}")
+    return _Prediction(work, device, constants).predicted()
+
+
+class _Prediction:
+    """One launch on one device: runs of the model, and what is read from them."""
+
+    def __init__(self, work: Work, device: Device, constants: SmConstants) -> None:
+        self.work, self.device, self.constants = work, device, constants
+        self.clock_hz = device.boost_clock_hz
+        self.busy_sms = min(work.blocks, device.sm_count)
+        self.blocks_of_sm = ceil(work.blocks / device.sm_count)
+        self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
+        self.code = _timed(work.code, constants)
+        self.machine = self._machine()
+
+    def predicted(self) -> Predicted:
+        seconds = self.total.clocks / self.clock_hz
+        time_s = seconds + self.constants.launch_s
+        bounds = self._bounds()
+        ranked = sorted(bounds, key=lambda bound: -bound.time_s)
+        shares = [min(1.0, bound.time_s / seconds) for bound in ranked]
+        return Predicted(
+            time_s=time_s,
+            cycles=self.total.clocks,
+            clock_hz=self.clock_hz,
+            launch_s=self.constants.launch_s,
+            flop_per_s=self.work.flop / time_s,
+            l2="flushed",
+            limiter=ranked[0].name,
+            limiter_share=shares[0],
+            next_limiter=ranked[1].name,
+            next_share=shares[1],
+            bounds=bounds,
+            gap=self._gap(time_s),
+            constants=self._named(),
+            basis=self._basis(),
+            is_fitted=self.constants.is_fitted,
+        )
+
+    # Runs of the model.
+
+    def _machine(self) -> Machine:
+        c, work = self.constants, self.work
+        shared = work.blocks_per_sm * (
+            work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
+        )
+        dram_bytes_per_s = self.device.dram_bytes_per_s * c.dram_efficiency
+        share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        crowd = self.device.sm_count / self.busy_sms
+        return Machine(
+            slots=self.resident,
+            bank_count=c.bank_count,
+            bank_depth=c.bank_depth,
+            write_free=c.write_free,
+            queue=c.queue,
+            queue_gap=c.queue_gap,
+            tags_per_clock=c.tags_per_clock,
+            l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
+            shared_latency=c.shared_latency,
+            l1_latency=c.l1_latency,
+            l2_latency=c.l2_latency,
+            dram_latency=c.dram_latency,
+            atomic_latency=c.atomic_latency,
+            shared_atomic_latency=c.shared_atomic_latency,
+            barrier_latency=c.barrier_latency,
+            barrier_per_warp=c.barrier_per_warp,
+            branch_clocks=c.branch_clocks,
+            block_start=c.block_start,
+            backlog=c.backlog,
+            fma_halves=c.fma_halves,
+            l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
+            write_bytes_per_clock=c.write_bytes_per_clock,
+            dram_bytes_per_clock=dram_bytes_per_s / self.clock_hz / self.busy_sms,
+            dram_share=share,
+            waiting_share=share,
+        )
+
+    @cached_property
+    def _numbers_of_blocks(self) -> tuple[int, ...]:
+        """How many blocks to run: all of an SM's, or two numbers that a round lies between."""
+        fewest = self.resident + self.blocks_of_sm % self.resident
+        if self.blocks_of_sm <= fewest + self.resident:
+            return (self.blocks_of_sm,)
+        return (fewest, fewest + self.resident)
+
+    @cached_property
+    def _points(self) -> list[tuple[int, int]]:
+        return [(k, blocks) for k in sorted(self.work.samples) for blocks in self._numbers_of_blocks]
+
+    def _ran(self, machine: Machine, k: int, blocks: int) -> Ran:
+        streams = self.work.samples[k]
+        jobs = [number % streams.blocks for number in range(blocks)]
+        return run(self.code, streams, jobs, machine)
+
+    @cached_property
+    def _runs(self) -> dict[str, Ran]:
+        """All runs of the model, two at a time: at each point, and variations at the last one."""
+        k, blocks = self._points[-1]
+        jobs: dict[str, Callable[[], Ran]] = {
+            f"{point}": lambda point=point: self._ran(self.machine, *point)  # type: ignore[misc]
+            for point in self._points
+        }
+        for name, machine in self._variations().items():
+            jobs[name] = lambda machine=machine: self._ran(machine, k, blocks)  # type: ignore[misc]
+        for k in sorted(self.work.samples):
+            jobs[f"alone at {k}"] = lambda k=k: self._alone(k)  # type: ignore[misc]
+        with ThreadPoolExecutor(2) as pool:
+            futures = {name: pool.submit(job) for name, job in jobs.items()}
+            return {name: future.result() for name, future in futures.items()}
+
+    def _variations(self) -> dict[str, Machine]:
+        issue = replace(
+            self.machine,
+            bank_count=0,
+            write_free=255,
+            queue_gap=0,
+            free_memory=1,
+            **dict.fromkeys(
+                ("shared_latency", "l1_latency", "l2_latency", "dram_latency", "block_start"),
+                WORK_LEFT_OUT,
+            ),
+            **dict.fromkeys(
+                ("atomic_latency", "shared_atomic_latency", "barrier_latency"), WORK_LEFT_OUT
+            ),
+            barrier_per_warp=0,
+            backlog=1 << 30,
+            l2_bytes_per_clock=AMPLE,
+            write_bytes_per_clock=AMPLE,
+            dram_bytes_per_clock=AMPLE,
+            dram_share=0.0,
+            waiting_share=0.0,
+        )
+        ports = replace(
+            issue, bank_count=self.machine.bank_count, write_free=self.machine.write_free
+        )
+        wavefronts = replace(ports, free_memory=0, queue_gap=self.machine.queue_gap)
+        return {
+            "issue": issue,
+            "ports": ports,
+            "no conflicts": replace(wavefronts, free_conflicts=1),
+            "wavefronts": wavefronts,
+            "in step": replace(self.machine, waiting_share=1.0),
+        }
+
+    def _alone(self, k: int) -> Ran:
+        """One warp with an SM to itself: nothing but its own latencies."""
+        streams = self.work.samples[k]
+        first = streams.first_warp[0]
+        ends = np.append(streams.first_step, np.uint64(len(streams.steps)))
+        one = Streams(
+            steps=streams.steps[: int(ends[first + 1])],
+            lines=streams.lines,
+            first_step=streams.first_step[:1],
+            first_line=streams.first_line[:1],
+            first_warp=np.array([0, 1]),
+        )
+        return run(self.code, one, [0], replace(self.machine, slots=1))
+
+    # What follows from them.
+
+    @cached_property
+    def total(self) -> _Totals:
+        """Of the SM with the most blocks."""
+        found = self._along_k(
+            [
+                self._over_blocks([_Totals.of(self._runs[f"{k, n}"]) for n in self._numbers_of_blocks])
+                for k in sorted(self.work.samples)
+            ]
+        )
+        return replace(found, clocks=found.clocks * (1 + self._coupling * self._waits))
+
+    @cached_property
+    def _waits(self) -> float:
+        """How much longer everything takes where every request waits for DRAM."""
+        usual = self._runs[f"{self._points[-1]}"].clocks
+        return self._runs["in step"].clocks / usual - 1
+
+    @property
+    def _coupling(self) -> float:
+        if self.machine.dram_share == 0:
+            return 0.0
+        if self.work.blocks <= self.device.sm_count:
+            return 1.0
+        share = self._waits / (1 + self._waits)
+        return float(np.clip((share - COUPLED_FROM) / (COUPLED_AT - COUPLED_FROM), 0, 1))
+
+    def _over_blocks(self, found: Sequence[_Totals]) -> _Totals:
+        if len(found) == 1:
+            return found[0]
+        fewer, more = self._numbers_of_blocks
+        return found[0].line_to(found[1], (self.blocks_of_sm - fewer) / (more - fewer))
+
+    def _along_k(self, found: Sequence[_Totals]) -> _Totals:
+        if len(found) == 1:
+            return found[0]
+        low, high = sorted(self.work.samples)
+        return found[0].line_to(found[1], (self.work.k - low) / (high - low))
+
+    def _bounds(self) -> tuple[Bound, ...]:
+        total, c, work = self.total, self.constants, self.work
+        halves = SCHEDULERS * c.fma_halves
+        l1 = total.load_store - total.shared
+        l2_bytes = work.l2_read_bytes + work.l2_write_bytes
+        l2_rate = self.machine.l2_bytes_per_clock * self.busy_sms
+        dram_bytes = work.dram_read_bytes + work.dram_write_bytes
+        dram_rate = self.device.dram_bytes_per_s * c.dram_efficiency
+        rounds = self.blocks_of_sm / self.resident
+        alone = [_Totals.of(self._runs[f"alone at {k}"]) for k in sorted(work.samples)]
+        waiting = self._along_k(alone).clocks
+        per_sm = "the SM with the most blocks"
+        return (
+            self._bound("issue", total.issued / SCHEDULERS, f"{total.issued:,.0f} warp "
+                        f"instructions of {per_sm}, {SCHEDULERS} per clock"),
+            self._bound("FP32", total.multiply_adds / halves, f"{total.multiply_adds:,.0f} clocks "
+                        f"of multiply-add units of {per_sm}, over {halves} of them"),
+            self._bound("shared memory", total.shared, f"{total.shared:,.0f} wavefronts of {per_sm}, "
+                        "1 per clock"),
+            self._bound("L1", l1, f"{l1:,.0f} clocks of L1's data and tags on {per_sm}"),
+            Bound(name="L2", time_s=l2_bytes / l2_rate / self.clock_hz,
+                  basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock"),
+            Bound(name="DRAM", time_s=dram_bytes / dram_rate,
+                  basis=f"{dram_bytes:,.0f} bytes at {dram_rate / 1e9:,.0f} GB/s"),
+            self._bound("latency", waiting * rounds, f"one warp by itself takes {waiting:,.0f} "
+                        f"clocks, and {rounds:.1f} follow one another where {self.resident} blocks "
+                        "are resident"),
+        )
+
+    def _bound(self, name: str, clocks: float, basis: str) -> Bound:
+        return Bound(name=name, time_s=clocks / self.clock_hz, basis=basis)
+
+    def _gap(self, time_s: float) -> tuple[GapStep, ...]:
+        """From nominal peak to `time_s`, by leaving out ever less of what the model knows."""
+        peak_s = self.work.flop / self.device.fp32_flop_per_s
+        spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
+        steps = [
+            GapStep(name="nominal peak", time_s=peak_s, detail="the FLOP of the problem alone"),
+            GapStep(name="idle SMs and partial wave", time_s=peak_s * (spread - 1),
+                    detail=f"{self.work.blocks:,} blocks over {self.device.sm_count} SMs: "
+                    f"up to {self.blocks_of_sm:,} each"),
+        ]
+        usual = self._runs[f"{self._points[-1]}"].clocks
+        scale = (time_s - self.constants.launch_s) / (usual * (1 + self._coupling * self._waits))
+        before = peak_s * spread
+        for name, key, detail in (
+            ("other instructions", "issue", "issue slots that are not multiply-adds of the product, "
+             "and dependences of fixed latency"),
+            ("register ports", "ports", "conflicts of register banks, and slots that loads take to "
+             "write back"),
+            ("load/store wavefronts", "no conflicts", "shared memory and L1 at one wavefront per "
+             "clock, without bank conflicts"),
+            ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
+        ):  # fmt: skip
+            after = self._runs[key].clocks * scale
+            steps.append(GapStep(name=name, time_s=after - before, detail=detail))
+            before = after
+        rest = time_s - self.constants.launch_s - before
+        steps.append(GapStep(name="exposed latency", time_s=rest, detail="waiting for shared memory, "
+                             "L1, L2, DRAM and barriers, and their bandwidths below L1"))
+        steps.append(GapStep(name="launch", time_s=self.constants.launch_s, detail="what CUDA events "
+                             "show around an empty launch"))
+        return tuple(steps)
+
+    def _named(self) -> str:
+        c = self.constants
+        if c.taken_from is None:
+            return f"{c.architecture}, measured"
+        return f"{c.architecture}, mostly taken over from {c.taken_from}"
+
+    def _basis(self) -> str:
+        ks, numbers = sorted(self.work.samples), self._numbers_of_blocks
+        blocks = " and ".join(f"{n:,}" for n in numbers)
+        along = f" at K = {' and '.join(f'{k:,}' for k in ks)}" if len(ks) > 1 else ""
+        return (
+            f"{blocks} of the {self.blocks_of_sm:,} blocks of an SM replayed{along}, "
+            f"{self.resident} at a time, on a model of the SM"
+        )
+
+
+def _timed(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
+    """The machine code with the clocks that an architecture takes for it."""
+    timed = code.copy()
+    for unit, clocks in constants.units.items():
+        timed["pipe_clocks"][code["unit"] == unit] = clocks
+    for unit, clocks in constants.latencies.items():
+        timed["latency"][code["unit"] == unit] = clocks
+    return timed
