@@ -85,17 +85,35 @@ SKIPPED = 24
 JUMPS = 32
 
 
-def _branches(name: str, kind: str, condition: str) -> Probe:
-    """Jumps over some additions: all warps take them, or half of the lanes of each."""
-    work = "\n".join("fma.rn.f32 %0, %0, %0, %1;" for _ in range(SKIPPED))
-    jumps = "\n".join(f"@p {kind} L{i};\n{work}\nL{i}:" for i in range(JUMPS))
+_WORK = "\n".join("fma.rn.f32 %0, %0, %0, %1;" for _ in range(SKIPPED))
+
+
+def _taken() -> Probe:
+    """Jumps over some multiply-adds that all lanes take."""
+    jumps = "\n".join(f"@p bra.uni L{i};\n{_WORK}\nL{i}:" for i in range(JUMPS))
     return Probe(
-        name=name,
+        name="branch_taken",
         setup="float x = float(offsets[lane]); const unsigned z = offsets[64];",
-        body=f'asm volatile(R"({{.reg .pred p; setp.{condition};\n{jumps}\n}})" '
-        ': "+f"(x) : "f"(1.5f), "r"(z), "r"(lane));',
+        body=f'asm volatile(R"({{.reg .pred p; setp.eq.u32 p, %2, 0;\n{jumps}\n}})" '
+        ': "+f"(x) : "f"(1.5f), "r"(z));',
         keep="kept ^= __float_as_uint(x);",
         opcode="BRA",
+        count=JUMPS,
+    )
+
+
+def _divergent() -> Probe:
+    """Some multiply-adds of half the lanes, others each time: they part and meet again."""
+    parts = (
+        f'if (lane & {1 << i % 5}) asm volatile(R"({_WORK})" : "+f"(x) : "f"(1.5f));'
+        for i in range(JUMPS)
+    )
+    return Probe(
+        name="branch_divergent",
+        setup="float x = float(offsets[lane]);",
+        body="\n".join(parts),
+        keep="kept ^= __float_as_uint(x);",
+        opcode="BSYNC",
         count=JUMPS,
     )
 
@@ -163,8 +181,8 @@ BESIDE = {
     pair: interleaved(f"pair_{'_'.join(pair)}", [OPS[x] for x in pair], chains=CHAINS, count=COUNT)
     for pair in PAIRS
 }
-JUMP = _branches("branch_taken", "bra.uni", "eq.u32 p, %2, 0")
-SPLIT = _branches("branch_divergent", "bra", "lt.u32 p, %3, 16")
+JUMP = _taken()
+SPLIT = _divergent()
 EMPTY = Probe(
     name="loop_alone",
     setup="unsigned x = lane, a = offsets[lane];",
@@ -190,7 +208,12 @@ def _rate(bench: Bench, probe: Probe) -> Measured:
 
 def _chain(bench: Bench, probe: Probe) -> Measured:
     bench.place()
-    return bench.cycles(probe, warps=1).scaled(1 / probe.count)
+    more = {
+        str(per): bench.cycles(probe, warps=per * SCHEDULERS, repeats=3).value / (per * probe.count)
+        for per in (2, 4)
+    }
+    found = bench.cycles(probe, warps=1).scaled(1 / probe.count)
+    return found.with_detail(cycles_per_instruction_by_warps_per_scheduler=more)
 
 
 def _benchmarks() -> Iterator[Benchmark]:
@@ -205,7 +228,7 @@ def _benchmarks() -> Iterator[Benchmark]:
         yield Benchmark(
             name=f"{name}_latency_cycles",
             unit="cycles",
-            how=f"one warp, one chain of {probe.count} a round",
+            how=f"one warp, one chain of {probe.count} a round (more warps: detail)",
             measure=partial(_chain, probe=probe),
         )
     for pair, probe in BESIDE.items():

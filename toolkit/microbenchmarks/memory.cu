@@ -11,11 +11,12 @@ extern "C" __global__ void link(char* memory, unsigned lines, int step)
     }
 }
 
-// Cycles of a load of each of some lines, one after the other, from L2.
+// Cycles of a load of each of some lines, one after the other, from L2; each block begins elsewhere.
 extern "C" __global__ void line_latencies(int* cycles, const char* memory, int lines, int pitch)
 {
     __shared__ volatile unsigned kept;
-    for (int i = 0; i < lines; ++i) {
+    for (int n = 0; n < lines; ++n) {
+        const int i = (n + blockIdx.x * 7) % lines;
         const char* line = memory + size_t(i) * pitch;
         unsigned value;
         asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(line) : "memory");
