@@ -31,7 +31,7 @@ from toolkit.microbenchmarks import (
     shared,
 )
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.microbenchmarks.record import Benchmark, Constant, document
+from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
 from toolkit.store import write_atomically
 
 MODULES = (issue, registers, shared, barriers, global_memory, atomics, launch)
@@ -88,14 +88,20 @@ def _measured(bench: Bench, benchmark: Benchmark, broken: str | None) -> Constan
     if broken is None:
         try:
             measured = benchmark.measure(bench)
+            document({}, [_constant(benchmark, measured, None)])  # numbers that JSON has
         except Exception as error:  # whatever it is, the others go on
+            measured = None
             broken = f"{type(error).__name__}: {first_line(error)}"
+    return _constant(benchmark, measured, broken)
+
+
+def _constant(benchmark: Benchmark, measured: Measured | None, error: str | None) -> Constant:
     return Constant(
         name=benchmark.name,
         unit=benchmark.unit,
         how=benchmark.how,
         measured=measured,
-        error=broken,
+        error=error,
     )
 
 

@@ -20,6 +20,7 @@ from toolkit.microbenchmarks.words import (
     mov,
     opcode,
     replaced,
+    spread,
     with_field,
 )
 
@@ -177,10 +178,18 @@ def _probes(kind: Callable[[str], Probe]) -> Iterator[tuple[str, Probe]]:
 
 RATES = dict(_probes(_throughput))
 CHAINED = {name: probe for name, probe in _probes(_latency) if name not in NO_CHAIN}
-BESIDE = {
-    pair: interleaved(f"pair_{'_'.join(pair)}", [OPS[x] for x in pair], chains=CHAINS, count=COUNT)
-    for pair in PAIRS
-}
+
+
+def _pair(first: str, second: str) -> Probe:
+    """The two in turn."""
+    ops = [OPS[first], OPS[second]]
+    probe = interleaved(f"pair_{first}_{second}", ops, chains=CHAINS, count=COUNT)
+    if second != "mufu_ex2":
+        return probe
+    return replace(probe, patch=lambda words: spread(words, MUFU, FFMA))
+
+
+BESIDE = {pair: _pair(*pair) for pair in PAIRS}
 JUMP = _taken()
 SPLIT = _divergent()
 EMPTY = Probe(

@@ -12,19 +12,17 @@ extern "C" __global__ void link(char* memory, unsigned lines, int step)
 }
 
 // Cycles of a load of each of some lines, one after the other, from L2; each block begins elsewhere.
-extern "C" __global__ void line_latencies(int* cycles, const char* memory, int lines, int pitch)
+extern "C" __global__ void line_latencies(long long* cycles, const char* memory, int lines, int pitch)
 {
     __shared__ volatile unsigned kept;
     for (int n = 0; n < lines; ++n) {
         const int i = (n + blockIdx.x * 7) % lines;
         const char* line = memory + size_t(i) * pitch;
         unsigned value;
-        asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(line) : "memory");
-        kept = value;
-        const int start = clock();
+        const long long start = clock64();
         asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(line) : "memory");
         kept = value;  // waits for the load
-        const int stop = clock();
+        const long long stop = clock64();
         cycles[blockIdx.x * lines + i] = stop - start;
     }
 }
@@ -32,6 +30,7 @@ extern "C" __global__ void line_latencies(int* cycles, const char* memory, int l
 extern "C" __global__ void read_all(float* out, const float4* in, size_t pieces)
 {
     float sum = 0.0f;
+#pragma unroll 4
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < pieces; i += gridDim.x * size_t(blockDim.x)) {
         const float4 v = in[i];
         sum += v.x + v.y + v.z + v.w;
@@ -41,12 +40,14 @@ extern "C" __global__ void read_all(float* out, const float4* in, size_t pieces)
 
 extern "C" __global__ void write_all(float4* out, float value, size_t pieces)
 {
+#pragma unroll 4
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < pieces; i += gridDim.x * size_t(blockDim.x))
         out[i] = make_float4(value, value, value, value);
 }
 
 extern "C" __global__ void copy_all(float4* out, const float4* in, size_t pieces)
 {
+#pragma unroll 4
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < pieces; i += gridDim.x * size_t(blockDim.x))
         out[i] = in[i];
 }

@@ -8,6 +8,7 @@ from functools import partial
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.words import FFMA, LDS, spread
 
 UNROLLED = 32
 CHAINS = 4
@@ -80,6 +81,7 @@ def _beside_ffma(width: int, ffmas: int) -> Probe:
         keep=_KEEP + " ".join(f"kept ^= __float_as_uint(x{i});" for i in range(8)),
         opcode=_SASS[width],
         count=8,
+        patch=lambda words: spread(words, LDS, FFMA),
     )
 
 
@@ -126,8 +128,11 @@ def _offsets(width: int, pattern: str) -> list[int]:
 
 
 def _latency(bench: Bench, width: int) -> Measured:
+    bench.place([0] * 32)
+    uniform = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
     bench.place(_offsets(width, "stride_1"))
-    return bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
+    found = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
+    return found.with_detail(one_address=uniform.value)
 
 
 def _rate(

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 
 WORD_BYTES = 16
 OPCODE_BITS = 12  # with the form of the operands, without the predicate
-FFMA, MUFU = 0x223, 0x308
+FFMA, MUFU, LDS = 0x223, 0x308, 0x984
 ALWAYS = 7 << 12  # @PT
 RZ = 255
 DESTINATION, FIRST, SECOND, THIRD = 16, 24, 32, 64  # where the registers' numbers begin
@@ -61,6 +61,24 @@ def replaced(words: Sequence[int], code: int, new: Callable[[int, int], int]) ->
     """The words, those of an opcode replaced by `new(their number, the word)`."""
     number = count()
     return [new(next(number), word) if opcode(word) == code else word for word in words]
+
+
+def spread(words: Sequence[int], scarce: int, plenty: int) -> list[int]:
+    """The words, those of one opcode evenly among those of another, which are independent of them.
+
+    Each kind keeps its own order, and all others their places: a compiler moves what takes long
+    to the front.
+    """
+    places = [i for i, word in enumerate(words) if opcode(word) in (scarce, plenty)]
+    few = [words[i] for i in places if opcode(words[i]) == scarce]
+    many = [words[i] for i in places if opcode(words[i]) == plenty]
+    result, taken = list(words), 0
+    for position, place in enumerate(places):
+        wanted = -(-(position + 1) * len(few) // len(places))
+        source = few if taken < wanted else many
+        result[place] = source[taken if source is few else position - taken]
+        taken += source is few
+    return result
 
 
 def written(words: Sequence[int], code: int) -> list[int]:
