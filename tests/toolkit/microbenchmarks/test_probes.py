@@ -116,3 +116,11 @@ def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
         text.split()[0][:4] for _, text in code if re.match(r"CS2R \w+,SR_CLOCK|LDG|STS", text)
     ]
     assert kinds[:4] == ["CS2R", "LDG.", "STS", "CS2R"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
+    code = sass(global_memory, arch)
+    for (_, _, flight), probe in global_memory.STREAMS.items():
+        kinds = "".join("L" if "LDG" in text else " " for text in loop_of(code[probe.name]))
+        assert kinds.split() == ["L" * flight] * global_memory.GROUPS, probe.name
