@@ -1,0 +1,34 @@
+"""The launches that are timed: their kernels do, on the simulator, what their references say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.simulator import simulate
+
+sys.path.append(str(Path(__file__).parent))
+from timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_a_timed_kernel_does_what_its_reference_says(case: Case) -> None:
+    arguments = case.make(rng())
+    execution = simulate(
+        case.source,
+        case.kernel,
+        grid=case.grid,
+        block=case.block,
+        dynamic_shared_bytes=case.dynamic_shared_bytes,
+        arguments=arguments,
+        options=OPTIONS,
+    )
+    case.check(execution.outputs, arguments)
+
+
+def test_launches_have_names_of_their_own() -> None:
+    names = [case.name for case in LAUNCHES]
+    assert len(names) == len(set(names))
+    assert len({case.kernel for case in LAUNCHES}) >= 30

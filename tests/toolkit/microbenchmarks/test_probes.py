@@ -1,0 +1,126 @@
+"""Every probe compiles for every architecture, and its loop holds what it claims to measure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from types import ModuleType
+
+import pytest
+
+from toolkit.compile import compile_cubin
+from toolkit.microbenchmarks import atomics, barriers, global_memory, issue, registers, shared
+from toolkit.microbenchmarks.__main__ import MODULES
+from toolkit.microbenchmarks.probe import Probe, loop_of
+from toolkit.microbenchmarks.registers import BANKS, PATTERNS
+from toolkit.microbenchmarks.words import rewritten
+from toolkit.sass.disassemble import disassemble
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
+WITH_PROBES = (issue, registers, shared, barriers, global_memory, atomics)
+
+Code = dict[str, list[tuple[int, str]]]
+
+
+def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:
+    """A module's probes; of the 36 that differ in registers alone, a few on older architectures."""
+    return module.PROBES[::6] if module is registers and arch != "sm_90" else module.PROBES
+
+
+def sass(module: ModuleType, arch: str) -> Code:
+    """(address, text) of the instructions of a module's probes, rewritten, by kernel."""
+    probes = chosen(module, arch)
+    source = "\n".join(probe.source for probe in probes)
+    first = probes[0].name
+    cubin = compile_cubin(source, name="probes.cu", kernel=first, arch=arch, options=())
+    image = rewritten(cubin.image, {p.name: p.patch for p in probes if p.patch})
+    return _functions(image)
+
+
+def _functions(image: bytes) -> Code:
+    _, functions = json.loads(disassemble(image))
+    return {
+        function["function-name"]: [
+            (16 * i, _text(instruction))
+            for i, instruction in enumerate(function["sass-instructions"])
+        ]
+        for function in functions
+    }
+
+
+def _text(instruction: dict[str, str]) -> str:
+    parts = ("predicate", "opcode", "operands")
+    return " ".join(instruction[part] for part in parts if instruction.get(part))
+
+
+def count(pattern: str, loop: Sequence[str]) -> int:
+    return sum(re.search(pattern, text) is not None for text in loop)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("module", WITH_PROBES, ids=lambda m: m.__name__.rpartition(".")[2])
+def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
+    code = sass(module, arch)
+    found = {p.name: count(p.opcode, loop_of(code[p.name])) for p in chosen(module, arch)}
+    assert {
+        p.name: (found[p.name], p.count) for p in chosen(module, arch) if found[p.name] < p.count
+    } == {}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_rewritten_operands_are_those_of_the_pattern(arch: str) -> None:
+    code = sass(registers, arch)
+    for name, probe in BANKS.items():
+        if probe.name not in code:
+            continue
+        ffmas = [text for text in loop_of(code[probe.name]) if text.startswith("FFMA")]
+        pattern = PATTERNS[name]
+        for text, wanted in zip(ffmas, list(pattern) * len(ffmas), strict=False):
+            assert [_bank(operand) for operand in text.split()[1].split(",")] == [
+                _wanted(operand) for operand in wanted.split()
+            ], (name, text)
+
+
+def _bank(operand: str) -> str:
+    register, _, reuse = operand.partition(".")
+    bank = "z" if register == "RZ" else "eo"[int(register.removeprefix("R")) % 2]
+    return bank + ("!" if reuse else "")
+
+
+def _wanted(operand: str) -> str:
+    return operand[0] + ("!" if operand.endswith("!") else "")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_what_is_scarce_is_spread(arch: str) -> None:
+    """A load after every 8 FFMAs, though the compiler puts loads first."""
+    loop = loop_of(sass(shared, arch)["lds_128_beside_8_ffma"])
+    kinds = "".join("L" if "LDS" in text else "F" for text in loop if text[:3] in ("LDS", "FFM"))
+    assert kinds == "LFFFFFFFF" * 8
+
+
+def test_names_of_constants_are_unique_and_say_their_unit() -> None:
+    names = [benchmark.name for module in MODULES for benchmark in module.BENCHMARKS]
+    assert len(names) == len(set(names))
+    assert [n for n in names if not n.endswith(("_cycles", "_s", "_bytes", "_cycle"))] == []
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
+    """A compiler merges loads of one address: what is timed must be there."""
+    source = global_memory.SOURCE
+    cubin = compile_cubin(source, name="memory.cu", kernel="line_latencies", arch=arch, options=())
+    code = _functions(cubin.image)["line_latencies"]
+    kinds = [
+        text.split()[0][:4] for _, text in code if re.match(r"CS2R \w+,SR_CLOCK|LDG|STS", text)
+    ]
+    assert kinds[:4] == ["CS2R", "LDG.", "STS", "CS2R"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
+    code = sass(global_memory, arch)
+    for (_, _, flight), probe in global_memory.STREAMS.items():
+        kinds = "".join("L" if "LDG" in text else " " for text in loop_of(code[probe.name]))
+        assert kinds.split() == ["L" * flight] * global_memory.GROUPS, probe.name

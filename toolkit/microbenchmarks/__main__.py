@@ -1,0 +1,153 @@
+"""Measure the constants of the GPU that is here.
+
+    python -m toolkit.microbenchmarks --output constants.json
+
+Takes about two minutes; the file is written anew after every constant. A benchmark that fails is
+recorded with its error, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from analysis.errors import ToolkitError, first_line
+from toolkit.environment import GpuMonitor
+from toolkit.gpu import Gpu
+from toolkit.microbenchmarks import (
+    atomics,
+    barriers,
+    global_memory,
+    issue,
+    launch,
+    registers,
+    shared,
+)
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
+from toolkit.store import write_atomically
+
+MODULES = (issue, registers, shared, barriers, global_memory, atomics, launch)
+FILE_COLUMNS = 160  # of a table that goes to a file: no terminal tells
+LIMIT_S = 170.0  # after that, what is left is recorded as not measured
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, default=Path("constants.json"), metavar="FILE")
+    parser.add_argument("--only", default="", metavar="TEXT", help="names that contain this")
+    parser.add_argument("--limit-s", type=float, default=LIMIT_S, metavar="SECONDS")
+    chosen = parser.parse_args()
+    try:
+        with Gpu() as gpu:
+            constants = _measure_all(gpu, chosen.output, chosen.only, chosen.limit_s)
+    except ToolkitError as error:
+        sys.exit(f"error: {error}")
+    _show(constants)
+    print(chosen.output)
+
+
+def _measure_all(gpu: Gpu, output: Path, only: str, limit_s: float) -> list[Constant]:
+    bench = Bench(gpu)
+    about = _about(bench)
+    constants: list[Constant] = []
+    started = time.monotonic()
+    for module in MODULES:
+        chosen = [benchmark for benchmark in module.BENCHMARKS if only in benchmark.name]
+        broken = None
+        if chosen and module.PROBES:
+            try:
+                bench.add(module.PROBES)
+            except Exception as error:  # each part stands alone
+                broken = f"{type(error).__name__}: {first_line(error)}"
+        for benchmark in chosen:
+            if time.monotonic() - started > limit_s:
+                broken = f"not measured: {limit_s:.0f} s are over"
+            elif not gpu.alive:
+                broken = broken or "not measured: the CUDA context is lost"
+            constants.append(_measured(bench, benchmark, broken))
+            about["seconds"] = round(time.monotonic() - started, 1)
+            about["compiler"] = bench.compiler
+            write_atomically(output, document(about, constants).encode())
+    about["clock_hz_after"] = _clock(bench)
+    write_atomically(output, document(about, constants).encode())
+    return constants
+
+
+def _measured(bench: Bench, benchmark: Benchmark, broken: str | None) -> Constant:
+    measured = None
+    if broken is None:
+        try:
+            measured = benchmark.measure(bench)
+            document({}, [_constant(benchmark, measured, None)])  # numbers that JSON has
+        except Exception as error:  # whatever it is, the others go on
+            measured = None
+            broken = f"{type(error).__name__}: {first_line(error)}"
+    return _constant(benchmark, measured, broken)
+
+
+def _constant(benchmark: Benchmark, measured: Measured | None, error: str | None) -> Constant:
+    return Constant(
+        name=benchmark.name,
+        unit=benchmark.unit,
+        how=benchmark.how,
+        measured=measured,
+        error=error,
+    )
+
+
+def _about(bench: Bench) -> dict[str, Any]:
+    device = bench.device
+    with GpuMonitor(bench.gpu.pci_bus_id) as monitor:
+        clock = _clock(bench)  # busy, so that the clock is up when NVML is asked
+        state = monitor.state()
+        driver = monitor.driver_version
+    return {
+        "schema_version": 1,
+        "device": device.key,
+        "name": device.name,
+        "architecture": device.sm_arch,
+        "sm_count": device.sm_count,
+        "driver": driver,
+        "compiler": bench.compiler,
+        "measured_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "clock_hz": clock,
+        "nvml_sm_clock_hz": state.sm_clock_hz,
+        "nvml_memory_clock_hz": state.memory_clock_hz,
+        "boost_clock_hz": device.boost_clock_hz,
+    }
+
+
+def _clock(bench: Bench) -> float | None:
+    try:
+        return bench.clock_hz()
+    except Exception:  # known to be absent is better than no constants at all
+        return None
+
+
+def _show(constants: list[Constant]) -> None:
+    table = Table(box=None)
+    for name in ("constant", "value", "low", "high", "unit"):
+        table.add_column(name, no_wrap=name == "constant")
+    for constant in constants:
+        found = constant.measured
+        if found is None:
+            table.add_row(constant.name, "–", "", "", constant.error)
+        else:
+            numbers = (f"{number:.5g}" for number in (found.value, found.low, found.high))
+            table.add_row(constant.name, *numbers, constant.unit)
+    width = None if sys.stdout.isatty() else FILE_COLUMNS
+    Console(width=width, highlight=False, emoji=False, markup=False).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Probes on a GPU: compiled, rewritten, launched, and timed by the SMs' own clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import UnavailableError
+from analysis.geometry import Geometry
+from toolkit.compile import compile_cubin, compiler_version
+from toolkit.gpu import Gpu, Kernel, nvcc_version
+from toolkit.microbenchmarks.probe import Probe
+from toolkit.microbenchmarks.record import Measured
+from toolkit.microbenchmarks.words import rewritten
+
+LANES = 32
+OFFSETS = 2048  # ints that a probe may read; those that are not given are zero
+MOST_WARPS = 1 << 16
+REPEATS = 7  # odd: the median is one of them
+FEW, MANY = 8, 40  # rounds: the difference between the two has no start and no end
+HOLD_SOURCE = """
+extern "C" __global__ void spin(long long* out, long long nanoseconds)
+{
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    const long long before = clock64();
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - start < nanoseconds);
+    out[0] = clock64() - before;
+    out[1] = now - start;
+}
+"""
+Shared = TypeVar("Shared")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """What the warps of one launch noted: (block, warp), in cycles of their own SM."""
+
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+
+    @property
+    def spans(self) -> NDArray[np.int64]:
+        """Cycles of each block, from its first warp's start to its last one's end."""
+        spans: NDArray[np.int64] = self.stop.max(axis=1) - self.start.min(axis=1)
+        return spans
+
+
+class Bench:
+    """One GPU with the buffers that probes share."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.device = gpu.device
+        self._images: dict[str, bytes] = {}
+        self._kernels: dict[str, Kernel] = {}
+        self._clocks = gpu.allocate(16 * MOST_WARPS)
+        self._sink = gpu.allocate(4 << 16)
+        self._offsets = gpu.upload(np.zeros(OFFSETS, np.int32))
+        self._shared: dict[Any, Any] = {}
+        self.compiler = ""
+
+    def shared(self, kind: Callable[[Bench], Shared]) -> Shared:
+        """What several benchmarks share, made by the first that asks for it."""
+        if kind not in self._shared:
+            self._shared[kind] = kind(self)
+        found: Shared = self._shared[kind]
+        return found
+
+    def add(self, probes: Sequence[Probe]) -> None:
+        """Compile probes, all together."""
+        source = "\n".join(probe.source for probe in probes)
+        image, self.compiler = self.compiled(source, probes[0].name)
+        patches = {probe.name: probe.patch for probe in probes if probe.patch is not None}
+        image = rewritten(image, patches)
+        self._images |= {probe.name: image for probe in probes}
+
+    def compiled(self, source: str, kernel: str) -> tuple[bytes, str]:
+        """Machine code by NVRTC, or by nvcc where that is not installed, and which it was."""
+        try:
+            arch = self.device.sm_arch
+            cubin = compile_cubin(source, name="probes.cu", kernel=kernel, arch=arch, options=())
+            return cubin.image, compiler_version()
+        except UnavailableError:
+            loaded = self.gpu.load(source, kernel, name="probes.cu", options=())
+            return loaded.cubin.image, nvcc_version()
+
+    def kernel(self, source: str, name: str) -> Kernel:
+        """A kernel that is no probe."""
+        if name not in self._kernels:
+            image, self.compiler = self.compiled(source, name)
+            self._kernels[name] = self.gpu.load_image(image, name)
+        return self._kernels[name]
+
+    def clocks(
+        self,
+        probe: Probe,
+        *,
+        warps: int,
+        rounds: int,
+        blocks: int = 1,
+        idle: int = 0,
+        memory: Any = 0,
+        dynamic_shared_bytes: int = 0,
+    ) -> Clocks:
+        """One launch; the offsets are those of the last `place`."""
+        if probe.name not in self._kernels:
+            image = self._images[probe.name]
+            self._kernels[probe.name] = self.gpu.load_image(image, probe.name)
+        geometry = Geometry(
+            grid=(blocks, 1, 1),
+            block=(LANES * warps, 1, 1),
+            dynamic_shared_bytes=dynamic_shared_bytes,
+        )
+        launch = self._kernels[probe.name].prepared(
+            geometry,
+            [self._clocks, self._sink, self._offsets, memory, np.int32(rounds), np.int32(idle)],
+        )
+        noted = np.empty((blocks, warps, 2), np.int64)
+        with self.gpu.launch_errors(probe.name):
+            launch()
+            self.gpu.synchronize()
+        self.gpu.download(self._clocks, into=noted)
+        busy = [warp for warp in range(warps) if not warp & idle]
+        return Clocks(start=noted[:, busy, 0], stop=noted[:, busy, 1])
+
+    def place(self, offsets: Sequence[int] | NDArray[np.integer[Any]] = ()) -> None:
+        """What probes read as `offsets`: those given, then zeros."""
+        padded = np.zeros(OFFSETS, np.int32)
+        padded[: len(offsets)] = offsets
+        self._offsets = self.gpu.upload(padded)
+
+    def cycles(
+        self,
+        probe: Probe,
+        *,
+        warps: int,
+        blocks: int = 1,
+        few: int = FEW,
+        many: int = MANY,
+        repeats: int = REPEATS,
+        **how: Any,
+    ) -> Measured:
+        """Cycles per round: of a block between `few` and `many` rounds; the median over blocks."""
+        samples = []
+        for repeat in range(repeats + 1):
+            short = self.clocks(probe, warps=warps, blocks=blocks, rounds=few, **how).spans
+            long = self.clocks(probe, warps=warps, blocks=blocks, rounds=many, **how).spans
+            if repeat:  # the first warms the instruction caches
+                samples.append(float(np.median(long) - np.median(short)) / (many - few))
+        return Measured.of(samples)
+
+    def seconds(
+        self, launch: Callable[[], None], *, repeats: int = REPEATS, flush_l2: bool = False
+    ) -> Measured:
+        """The time of a launch between two events."""
+        return Measured.of([self.gpu.time(launch, flush_l2=flush_l2) for _ in range(repeats)])
+
+    def clock_hz(self, milliseconds: float = 20.0) -> float:
+        """The SM clock that is held while one SM is busy."""
+        spin = self.kernel(HOLD_SOURCE, "spin")
+        out = self.gpu.allocate(16)
+        once = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
+        with self.gpu.launch_errors("clock"):
+            spin.prepared(once, [out, np.int64(1e6 * milliseconds)])()
+            self.gpu.synchronize()
+        noted = np.empty(2, np.int64)
+        self.gpu.download(out, into=noted)
+        return float(noted[0] / (noted[1] * 1e-9))

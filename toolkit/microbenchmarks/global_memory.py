@@ -1,0 +1,536 @@
+"""Global memory: latencies and rates of L1, L2 and DRAM, loads in flight, and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from analysis.geometry import Geometry
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Benchmark, Measured
+
+KIB, MIB = 1 << 10, 1 << 20
+LINE_BYTES = 128
+STEPS = 32  # of a chase, per round
+LOADS = 16
+GROUPS = 4  # of a stream, per round
+STORES = 8
+# Loads in flight together, by their bytes: of 8 wide ones, some come behind the first sums.
+FLIGHTS = {4: (1, 2, 4, 8), 16: (1, 2, 4)}
+REGION, MASK = 64, 65  # places among the offsets
+L2_REGION_BYTES = 8 * MIB  # every L2 holds it, twice where it has two partitions
+_CACHES = {"ca": "", "cg": ".cg"}  # a plain load is cached in L1; .ca would be a stronger one
+_WIDTHS = {4: "u32", 8: "v2.u32", 16: "v4.u32"}
+_SIZES = {4: "", 8: r"\.64", 16: r"\.128"}
+
+
+def _targets(width: int, index: int, first: str) -> str:
+    names = [f"{first}{index}_{k}" for k in range(width // 4)]
+    return ", ".join(f'"=r"({name})' for name in names)
+
+
+def _vector(width: int) -> str:
+    numbers = [f"%{k}" for k in range(width // 4)]
+    return numbers[0] if width == 4 else f"{{{', '.join(numbers)}}}"
+
+
+def _declared(width: int, count: int) -> str:
+    return "unsigned " + ", ".join(f"v{i}_{k} = 0" for i in range(count) for k in range(width // 4))
+
+
+def _sum(width: int, count: int) -> str:
+    return " + ".join(f"v{i}_{k}" for i in range(count) for k in range(width // 4))
+
+
+def _chase(cache: str) -> Probe:
+    """Pointers, each where the one before points to; every block begins elsewhere."""
+    return Probe(
+        name=f"chase_{cache}",
+        setup="""
+    unsigned long long p = (unsigned long long)(
+        memory + (blockIdx.x * 977u * 128 & unsigned(offsets[65])));""",
+        body="\n".join(
+            [f'asm volatile("ld.global{_CACHES[cache]}.u64 %0, [%0];" : "+l"(p));'] * STEPS
+        ),
+        keep="kept ^= unsigned(p);",
+        opcode=r"LDG\.E\.64",
+        count=STEPS,
+    )
+
+
+def _hits(width: int) -> Probe:
+    """Loads of memory that is zero: the address never changes, and the compiler does not know."""
+    chains = 2
+
+    def load(i: int) -> str:
+        c = i % chains
+        return (
+            f'asm volatile("ld.global.{_WIDTHS[width]} {_vector(width)}, [%{width // 4}];" '
+            f': {_targets(width, c, "v")} : "l"(p{c})); p{c} += {_sum_of(width, c)};'
+        )
+
+    return Probe(
+        name=f"l1_{8 * width}",
+        setup=f"{_declared(width, chains)}; const int *p0 = (const int*)(memory + offsets[lane]), "
+        "*p1 = p0;",
+        body="\n".join(load(i) for i in range(LOADS)),
+        keep="kept ^= unsigned((unsigned long long)p0 ^ (unsigned long long)p1);",
+        opcode=rf"LDG\.E{_SIZES[width]}[. ]",
+        count=LOADS,
+    )
+
+
+def _sum_of(width: int, index: int) -> str:
+    total = " + ".join(f"v{index}_{k}" for k in range(width // 4))
+    return f"int({total})"
+
+
+def _stream(cache: str, width: int, flight: int) -> Probe:
+    """Groups of loads in flight together; the next group waits for all of them."""
+    loads = " ".join(
+        f'asm volatile("ld.global{_CACHES[cache]}.{_WIDTHS[width]} {_vector(width)}, [%{width // 4}'
+        f' + {32 * width * f}];" : {_targets(width, f, "v")} : "l"(memory + at));'
+        for f in range(flight)
+    )
+    group = f"{loads} at = (at + step + {_sum(width, flight)}) & mask;"
+    return Probe(
+        name=f"stream_{cache}_{8 * width}_{flight}",
+        setup=f"""
+    {_declared(width, flight)};
+    const unsigned mask = offsets[{MASK}], step = blockDim.x * {width * flight};
+    unsigned at = (blockIdx.x * unsigned(offsets[{REGION}]) & mask) + warp * {32 * width * flight}
+        + lane * {width};""",
+        body="\n".join([group] * GROUPS),
+        keep="kept ^= at;",
+        opcode=rf"LDG\.E{_SIZES[width]}[. ]",
+        count=GROUPS * flight,
+    )
+
+
+def _store(width: int, pitch: int, name: str) -> Probe:
+    """Stores of one line after the other; every warp has its own."""
+    values = {4: "%1", 8: "{%1, %2}", 16: "{%1, %2, %3, %4}"}[width]
+    body = "\n".join(
+        f'asm volatile("st.global.{_WIDTHS[width]} [%0 + {32 * pitch * i}], {values};" '
+        ':: "l"(p), "r"(s0), "r"(s1), "r"(s2), "r"(s3) : "memory");'
+        for i in range(STORES)
+    )
+    return Probe(
+        name=name,
+        setup=f"char* p = memory + size_t(blockIdx.x * (blockDim.x / 32) + warp) * "
+        f"{32 * pitch * STORES} + lane * {pitch}; "
+        "const unsigned s0 = offsets[lane], s1 = offsets[lane + 1], s2 = offsets[lane + 2], "
+        "s3 = offsets[lane + 3];",
+        body=body,
+        opcode=rf"STG\.E{_SIZES[width]}[. ]",
+        count=STORES,
+    )
+
+
+CHASES = {cache: _chase(cache) for cache in ("ca", "cg")}
+HITS = {width: _hits(width) for width in (4, 8, 16)}
+STREAMS = {
+    (cache, width, flight): _stream(cache, width, flight)
+    for cache in ("ca", "cg")
+    for width, flights in FLIGHTS.items()
+    for flight in flights
+}
+STORED = {
+    name: _store(width, pitch, name)
+    for name, width, pitch in (
+        ("stg_32", 4, 4),
+        ("stg_64", 8, 8),
+        ("stg_128", 16, 16),
+        ("stg_32_sectors", 4, 32),
+        ("stg_32_lines", 4, 128),
+    )
+}
+PROBES = (*CHASES.values(), *HITS.values(), *STREAMS.values(), *STORED.values())
+SOURCE = text("memory.cu")
+
+
+class Memory:
+    """The one large buffer that these benchmarks share, and what stands in it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bytes = min(1 << 30, 1 << (bench.gpu.free_bytes // 4).bit_length() - 1)
+        self.buffer = bench.gpu.allocate(self.bytes)
+        self._bench = bench
+
+    def zero(self, size: int | None = None) -> Any:
+        """The buffer, its first `size` bytes zero."""
+        from pycuda import driver
+
+        driver.memset_d32(self.buffer, 0, (size or self.bytes) // 4)
+        return self.buffer
+
+    def link(self, lines: int, step: int = -1) -> Any:
+        """The buffer, its first lines a ring."""
+        bench = self._bench
+        kernel = bench.kernel(SOURCE, "link")
+        geometry = Geometry(grid=(256, 1, 1), block=(256, 1, 1))
+        kernel.prepared(geometry, [self.buffer, np.uint32(lines), np.int32(step)])()
+        bench.gpu.synchronize()
+        return self.buffer
+
+    def flush_l2(self) -> None:
+        """Fill L2 with what lies behind the first half of the buffer."""
+        from pycuda import driver
+
+        words = min(2 * self._bench.device.l2_bytes, self.bytes // 2) // 4
+        driver.memset_d32(int(self.buffer) + self.bytes // 2, 0, words)
+
+
+def _memory(bench: Bench) -> Memory:
+    return bench.shared(Memory)
+
+
+def _place(bench: Bench, pattern: Sequence[int] = (), region: int = 0, mask: int = 0) -> None:
+    offsets = np.zeros(128, np.int64)
+    offsets[: len(pattern)] = pattern
+    offsets[REGION], offsets[MASK] = region, mask
+    bench.place(offsets)
+
+
+def _l1_latency(bench: Bench) -> Measured:
+    _place(bench)
+    memory = _memory(bench).link(1, 0)
+    return bench.cycles(CHASES["ca"], warps=1, memory=memory).scaled(1 / STEPS)
+
+
+def _l1_size(bench: Bench) -> Measured:
+    """The largest of some sizes that a second walk finds in L1 for the most part."""
+    _place(bench)
+    sizes = (32, 64, 96, 128, 160, 176, 184, 192, 200, 208, 216, 224, 232, 240, 248, 256, 288, 320)
+    latencies = {}
+    for size in sizes:
+        lines = size * KIB // LINE_BYTES
+        memory = _memory(bench).link(lines, 37)
+        found = bench.cycles(
+            CHASES["ca"],
+            warps=1,
+            memory=memory,
+            few=lines // STEPS,
+            many=3 * lines // STEPS,
+            repeats=3,
+        )
+        latencies[size] = found.scaled(1 / STEPS).value
+    middle = (latencies[sizes[0]] + latencies[sizes[-1]]) / 2
+    held = [size * KIB for size in sizes if latencies[size] < middle]
+    return Measured.of(
+        [max(held, default=0)],
+        cycles_by_kib={str(size): value for size, value in latencies.items()},
+    )
+
+
+def _l2_latency(bench: Bench) -> Measured:
+    """Of all SMs; the detail has each."""
+    lines = 4 * MIB // LINE_BYTES
+    _place(bench, mask=4 * MIB - LINE_BYTES)
+    memory = _memory(bench).link(lines)
+    blocks = bench.device.sm_count
+    per_sm = []
+    for _ in range(5):
+        short, long = (
+            bench.clocks(CHASES["cg"], warps=1, rounds=rounds, blocks=blocks, memory=memory).spans
+            for rounds in (16, 80)
+        )
+        per_sm.append((long - short) / (64 * STEPS))
+    middle = np.median(per_sm, axis=0)
+    alone = bench.cycles(CHASES["cg"], warps=1, memory=memory).scaled(1 / STEPS)
+    return Measured.of(
+        middle.tolist(), one_block_alone=alone.value, per_block=np.round(middle, 1).tolist()
+    )
+
+
+def _l2_lines(bench: Bench) -> Measured:
+    """One load at a time of single lines: near and far ones are two heaps."""
+    lines, pitch = 128, 4096 + LINE_BYTES
+    memory = _memory(bench).zero(lines * pitch)
+    blocks = bench.device.sm_count
+    kernel = bench.kernel(SOURCE, "line_latencies")
+    out = bench.gpu.allocate(8 * lines * blocks)
+    once = kernel.prepared(
+        Geometry(grid=(blocks, 1, 1), block=(1, 1, 1)),
+        [out, memory, np.int32(lines), np.int32(pitch)],
+    )
+    runs = np.empty((6, blocks, lines), np.int64)
+    for run in runs:
+        with bench.gpu.launch_errors("line_latencies"):
+            once()
+            bench.gpu.synchronize()
+        bench.gpu.download(out, into=run)
+    cycles = np.median(runs[1:], axis=0).astype(int)
+    heights, edges = np.histogram(cycles, bins=np.arange(100, 700, 10))
+    shares = {
+        str(int(edge)): int(height) for edge, height in zip(edges, heights, strict=False) if height
+    }
+    return Measured.of(
+        cycles.ravel().tolist(),
+        lines_by_cycles=shares,
+        first_block=cycles[0].tolist(),
+        second_block=cycles[1 % blocks].tolist(),
+        medians_of_blocks=np.median(cycles, axis=1).tolist(),
+    )
+
+
+def _dram_latency(bench: Bench, size: int) -> Measured:
+    memory = _memory(bench)
+    size = min(size, memory.bytes // 2)
+    _place(bench, mask=size - LINE_BYTES)
+    memory.link(size // LINE_BYTES)
+    samples = []
+    for _ in range(5):
+        spans = []
+        for rounds in (4, 36):
+            memory.flush_l2()
+            noted = bench.clocks(CHASES["cg"], warps=1, rounds=rounds, memory=memory.buffer)
+            spans.append(int(noted.spans[0]))
+        samples.append((spans[1] - spans[0]) / (32 * STEPS))
+    return Measured.of(samples, region_bytes=size)
+
+
+def _l1_rate(bench: Bench, width: int, rows: int) -> Measured:
+    lane = np.arange(32)
+    row, column = np.divmod(lane, 32 // rows)
+    pitch = LINE_BYTES if rows == 32 else 4 * KIB + LINE_BYTES
+    _place(bench, (row * pitch + column * width).tolist())
+    memory = _memory(bench).zero(MIB)
+    return bench.cycles(HITS[width], warps=32, memory=memory).scaled(1 / (32 * LOADS))
+
+
+def _stream_cycles(
+    bench: Bench,
+    *,
+    cache: str,
+    width: int,
+    flight: int,
+    warps: int,
+    blocks: int = 1,
+    repeats: int = 5,
+) -> Measured:
+    """Cycles per request and SM of a stream that finds everything in L2."""
+    _place(bench, region=64 * KIB, mask=L2_REGION_BYTES - 1)
+    memory = bench.shared(Memory).buffer
+    found = bench.cycles(
+        STREAMS[cache, width, flight], warps=warps, blocks=blocks, memory=memory, repeats=repeats
+    )
+    return found.scaled(1 / (warps * GROUPS * flight))
+
+
+def _inverse(measured: Measured, request_bytes: int) -> Measured:
+    """Cycles per request as bytes per cycle."""
+    return Measured(
+        value=request_bytes / measured.value,
+        low=request_bytes / measured.high,
+        high=request_bytes / measured.low,
+        repeats=measured.repeats,
+        detail=measured.detail,
+    )
+
+
+def _l2_bandwidth(bench: Bench, width: int, all_sms: bool) -> Measured:
+    _memory(bench).zero(2 * L2_REGION_BYTES)
+    sms = bench.device.sm_count
+    cycles = partial(_stream_cycles, bench, cache="cg", width=width, flight=4, warps=32)
+    found = cycles(blocks=sms if all_sms else 1)
+    result = _inverse(found, 32 * width)
+    if not all_sms or bench.device.max_threads_per_sm < 2048:
+        return result
+    two = cycles(blocks=2 * sms)  # of one of an SM's two blocks
+    return result.with_detail(with_64_warps=2 * 32 * width / two.value)
+
+
+def _missing(bench: Bench, width: int, all_sms: bool) -> Measured:
+    _memory(bench).zero(2 * L2_REGION_BYTES)
+    blocks = bench.device.sm_count if all_sms else 1
+    found = {
+        warps: _stream_cycles(
+            bench, cache="ca", width=width, flight=4, warps=warps, blocks=blocks, repeats=3
+        )
+        for warps in (1, 2, 4, 8, 16, 32)
+    }
+    return found[32].with_detail(cycles_by_warps={str(w): m.value for w, m in found.items()})
+
+
+def _in_flight(bench: Bench, width: int) -> Measured:
+    """The most bytes that an SM had under way: its greatest rate times the latency."""
+    _memory(bench).zero(2 * L2_REGION_BYTES)
+    rates: dict[str, dict[str, float]] = {}
+    for flight in FLIGHTS[width]:
+        found = {
+            str(warps): 32
+            * width
+            / _stream_cycles(
+                bench, cache="cg", width=width, flight=flight, warps=warps, repeats=3
+            ).value
+            for warps in (1, 2, 4, 8, 16, 32)
+        }
+        rates[str(flight)] = found
+    latency = 32 * width / rates["1"]["1"]
+    best = max(rate for found in rates.values() for rate in found.values())
+    return Measured.of(
+        [best * latency],
+        latency_cycles=latency,
+        bytes_per_cycle_by_loads_in_flight_and_warps=rates,
+    )
+
+
+def _in_flight_dram(bench: Bench, width: int) -> Measured:
+    """The same from DRAM: caches are flushed, and no line is read twice."""
+    memory = _memory(bench)
+    memory.zero()
+    _place(bench, region=64 * KIB, mask=memory.bytes // 2 - 1)
+    rates: dict[str, dict[str, float]] = {}
+    for flight in (1, 2, 4):
+        rates[str(flight)] = {}
+        for warps in (1, 4, 16, 32):
+            samples = []
+            for _ in range(3):
+                spans = []
+                for rounds in (4, 24):
+                    memory.flush_l2()
+                    noted = bench.clocks(
+                        STREAMS["cg", width, flight],
+                        warps=warps,
+                        rounds=rounds,
+                        memory=memory.buffer,
+                    )
+                    spans.append(int(noted.spans[0]))
+                requests = 20 * GROUPS * flight * warps
+                samples.append(32 * width * requests / (spans[1] - spans[0]))
+            rates[str(flight)][str(warps)] = float(np.median(samples))
+    best = max(rate for found in rates.values() for rate in found.values())
+    return Measured.of([best], bytes_per_cycle_by_loads_in_flight_and_warps=rates)
+
+
+def _store_rate(bench: Bench, name: str, all_sms: bool) -> Measured:
+    _place(bench)
+    blocks = bench.device.sm_count if all_sms else 1
+    warps = 8 if all_sms and name == "stg_32_lines" else 32  # L2 holds what is written
+    probe = STORED[name]
+    memory = _memory(bench).buffer
+    found = bench.cycles(probe, warps=warps, blocks=blocks, memory=memory, few=16, many=112)
+    result = found.scaled(1 / (warps * STORES)).with_detail(warps=warps)
+    if all_sms:
+        return result
+    by_warps = {
+        str(w): bench.cycles(probe, warps=w, memory=memory, repeats=3).value / (w * STORES)
+        for w in (1, 4, 8, 16)
+    }
+    return result.with_detail(cycles_by_warps=by_warps)
+
+
+def _dram_bandwidth(bench: Bench, kind: str) -> Measured:
+    memory = _memory(bench)
+    buffer, half = memory.zero(), memory.bytes // 2
+    pieces = np.uint64(half // 16)
+    blocks = 4 * bench.device.sm_count
+    kernel = bench.kernel(SOURCE, f"{kind}_all")
+    other = int(buffer) + half
+    arguments = {
+        "read": [other, buffer, pieces],
+        "write": [buffer, np.float32(1), pieces],
+        "copy": [other, buffer, pieces],
+    }[kind]
+    geometry = Geometry(grid=(blocks, 1, 1), block=(512, 1, 1))
+    seconds = bench.seconds(kernel.prepared(geometry, arguments))
+    moved = half * (2 if kind == "copy" else 1)
+    return Measured(
+        value=moved / seconds.value,
+        low=moved / seconds.high,
+        high=moved / seconds.low,
+        repeats=seconds.repeats,
+        detail={"bytes": moved, "seconds": seconds.value},
+    )
+
+
+def _benchmarks() -> Iterator[Benchmark]:
+    per_request = "cycles per warp request and SM"
+    yield Benchmark(
+        name="l1_hit_latency_cycles",
+        unit="cycles",
+        how="one warp, a pointer to itself, 64 bits",
+        measure=_l1_latency,
+    )
+    yield Benchmark(
+        name="l1_size_bytes",
+        unit="bytes",
+        how="rings of ever more lines, by the cycles of the second walk (detail)",
+        measure=_l1_size,
+    )
+    for width, rows in ((4, 1), (4, 2), (4, 4), (4, 8), (4, 32), (8, 1), (16, 1), (16, 4)):
+        yield Benchmark(
+            name=f"l1_{8 * width}_rows_{rows}_cycles",
+            unit=per_request,
+            how=f"32 warps, lanes in {rows} row{'s' if rows > 1 else ''} of neighbours, L1 hits",
+            measure=partial(_l1_rate, width=width, rows=rows),
+        )
+    yield Benchmark(
+        name="l2_hit_latency_cycles",
+        unit="cycles",
+        how="random ring in 4 MiB, one warp on every SM (each in detail), 64 bits",
+        measure=_l2_latency,
+    )
+    yield Benchmark(
+        name="l2_line_latency_cycles",
+        unit="cycles",
+        how="single lines on every SM, with a store to shared memory; low, high: all of them",
+        measure=_l2_lines,
+    )
+    for size in (128 * MIB, 512 * MIB):
+        yield Benchmark(
+            name=f"dram_{size // MIB}_mib_latency_cycles",
+            unit="cycles",
+            how="random ring, one warp, L2 flushed, each line once",
+            measure=partial(_dram_latency, size=size),
+        )
+    for width in (4, 16):
+        bits = 8 * width
+        for all_sms, name in ((False, "one_sm"), (True, "all_sms")):
+            yield Benchmark(
+                name=f"l2_read_{bits}_{name}_bytes_per_cycle",
+                unit="bytes per cycle and SM",
+                how="32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
+                measure=partial(_l2_bandwidth, width=width, all_sms=all_sms),
+            )
+            yield Benchmark(
+                name=f"l1_miss_{bits}_{name}_cycles",
+                unit=per_request,
+                how="a stream through 8 MiB, 4 loads in flight, 32 warps (others: detail)",
+                measure=partial(_missing, width=width, all_sms=all_sms),
+            )
+        yield Benchmark(
+            name=f"l2_{bits}_in_flight_bytes",
+            unit="bytes per SM",
+            how="greatest rate of one SM times its latency; rates by loads and warps in detail",
+            measure=partial(_in_flight, width=width),
+        )
+        yield Benchmark(
+            name=f"dram_{bits}_one_sm_bytes_per_cycle",
+            unit="bytes per cycle",
+            how="greatest rate of one SM from DRAM; by loads in flight and warps in detail",
+            measure=partial(_in_flight_dram, width=width),
+        )
+    for name in STORED:
+        for all_sms, where in ((False, "one_sm"), (True, "all_sms")):
+            yield Benchmark(
+                name=f"{name}_{where}_cycles",
+                unit=per_request,
+                how="stores to lines that L2 holds, each warp its own",
+                measure=partial(_store_rate, name=name, all_sms=all_sms),
+            )
+    for kind in ("read", "write", "copy"):
+        yield Benchmark(
+            name=f"dram_{kind}_bytes_per_s",
+            unit="bytes per second",
+            how="512 MiB in pieces of 16 bytes, by events",
+            measure=partial(_dram_bandwidth, kind=kind),
+        )
+
+
+BENCHMARKS = tuple(_benchmarks())

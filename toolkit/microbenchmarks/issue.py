@@ -1,0 +1,268 @@
+"""How often a scheduler issues an instruction, and when its result can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.probe import Op, Probe, interleaved
+from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.words import (
+    DESTINATION,
+    FFMA,
+    FIRST,
+    FUNCTION,
+    MUFU,
+    SECOND,
+    field,
+    mov,
+    opcode,
+    replaced,
+    spread,
+    with_field,
+)
+
+COUNT = 256  # per round: the loop's own three instructions are about 1%
+CHAINS = 4
+WARPS_PER_SCHEDULER = (1, 2, 4, 8)
+SCHEDULERS = 4
+
+# One register read where the rate may be one a cycle, so that no register bank decides.
+OPS = {
+    "ffma": Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f"),
+    "fadd": Op(ptx="add.rn.f32 {x}, {x}, 0f3F8CCCCD;", opcode="FADD", letter="f"),
+    "fmul": Op(ptx="mul.rn.f32 {x}, {x}, 0f3F8CCCCD;", opcode="FMUL", letter="f"),
+    "imad": Op(ptx="mad.lo.s32 {x}, {x}, {x}, {x};", opcode=r"IMAD\b"),
+    "iadd3": Op(ptx="{{.reg .u32 t; add.u32 t, {x}, {a}; add.u32 {x}, t, {b};}}", opcode="IADD3"),
+    "lop3": Op(ptx="lop3.b32 {x}, {x}, {a}, {b}, 0x2d;", opcode="LOP3"),
+    "shf": Op(ptx="shf.l.wrap.b32 {x}, {x}, {a}, 7;", opcode="SHF"),
+    "isetp": Op(
+        before=".reg .pred p{i}; setp.lt.u32 p{i}, {x}, {b};",
+        ptx="setp.lt.xor.u32 p{i}, {x}, {a}, p{i};",
+        after="selp.u32 {x}, {x}, {b}, p{i};",
+        opcode="ISETP",
+    ),
+    "imad_wide": Op(
+        ptx="{{.reg .u32 lo, hi; mov.b64 {{lo, hi}}, {x}; mul.wide.u32 {x}, lo, hi;}}",
+        opcode=r"IMAD\.WIDE",
+        letter="l",
+    ),
+    "lea": Op(ptx="{{.reg .u32 t; shl.b32 t, {x}, 5; add.u32 {x}, t, {a};}}", opcode=r"LEA\b"),
+    "fmnmx": Op(
+        ptx="{{.reg .f32 t; min.f32 t, {x}, {a}; max.f32 {x}, t, {b};}}",
+        opcode="FMNMX",
+        letter="f",
+    ),
+    "imnmx": Op(ptx="{{.reg .s32 t; min.s32 t, {x}, {a}; max.s32 {x}, t, {b};}}", opcode="V?IMNMX"),
+    "hfma2": Op(ptx="fma.rn.f16x2 {x}, {x}, {x}, {x};", opcode="HFMA2"),
+    "dfma": Op(ptx="fma.rn.f64 {x}, {x}, {x}, {x};", opcode="DFMA", letter="d"),
+    "mufu_ex2": Op(ptx="ex2.approx.ftz.f32 {x}, {x};", opcode=r"MUFU\.EX2", letter="f"),
+    "i2f": Op(ptx="{{.reg .f32 t; cvt.rn.f32.s32 t, {x}; mov.b32 {x}, t;}}", opcode="I2F"),
+    "f2i": Op(ptx="{{.reg .f32 t; mov.b32 t, {x}; cvt.rzi.s32.f32 {x}, t;}}", opcode="F2I"),
+    "popc": Op(ptx="popc.b32 {x}, {x};", opcode="POPC"),
+    "shfl": Op(ptx="shfl.sync.bfly.b32 {x}, {x}, 1, 0x1f, 0xffffffff;", opcode="SHFL"),
+    "prmt": Op(ptx="prmt.b32 {x}, {x}, {a}, 0x2541;", opcode="PRMT"),
+    "s2r": Op(ptx="{{.reg .u32 t; mov.u32 t, %smid; add.u32 {x}, {x}, t;}}", opcode="S2U?R"),
+}
+TWICE = {"fmnmx", "imnmx"}  # two instructions in one piece of PTX
+NO_CHAIN = {"s2r", "mov"}  # reads no register; rewritten, and nothing but stall counts would wait
+PAIRS = (
+    ("ffma", "iadd3"),
+    ("ffma", "lop3"),
+    ("ffma", "imad"),
+    ("ffma", "fadd"),
+    ("ffma", "mufu_ex2"),
+    ("ffma", "hfma2"),
+    ("ffma", "prmt"),
+    ("imad", "iadd3"),
+    ("iadd3", "lop3"),
+    ("iadd3", "isetp"),
+    ("imad", "imad_wide"),
+)
+# A jump over what the compiler does not turn into predicates, taken always.
+SKIPPED = 24
+JUMPS = 32
+
+
+_WORK = "\n".join("fma.rn.f32 %0, %0, %0, %1;" for _ in range(SKIPPED))
+
+
+def _taken() -> Probe:
+    """Jumps over some multiply-adds that all lanes take."""
+    jumps = "\n".join(f"@p bra.uni L{i};\n{_WORK}\nL{i}:" for i in range(JUMPS))
+    return Probe(
+        name="branch_taken",
+        setup="float x = float(offsets[lane]); const unsigned z = offsets[64];",
+        body=f'asm volatile(R"({{.reg .pred p; setp.eq.u32 p, %2, 0;\n{jumps}\n}})" '
+        ': "+f"(x) : "f"(1.5f), "r"(z));',
+        keep="kept ^= __float_as_uint(x);",
+        opcode="BRA",
+        count=JUMPS,
+    )
+
+
+def _divergent() -> Probe:
+    """Some multiply-adds of half the lanes, others each time: they part and meet again."""
+    parts = (
+        f'if (lane & {1 << i % 5}) asm volatile(R"({_WORK})" : "+f"(x) : "f"(1.5f));'
+        for i in range(JUMPS)
+    )
+    return Probe(
+        name="branch_divergent",
+        setup="float x = float(offsets[lane]);",
+        body="\n".join(parts),
+        keep="kept ^= __float_as_uint(x);",
+        opcode="BSYNC",
+        count=JUMPS,
+    )
+
+
+def _throughput(name: str) -> Probe:
+    count = COUNT // 2 if name in TWICE else COUNT
+    probe = interleaved(f"rate_{name}", [OPS[name]], chains=CHAINS, count=count)
+    return _counted(probe, name, count)
+
+
+def _latency(name: str) -> Probe:
+    count = COUNT // 4
+    return _counted(interleaved(f"chain_{name}", [OPS[name]], chains=1, count=count), name, count)
+
+
+def _counted(probe: Probe, name: str, count: int) -> Probe:
+    return replace(probe, count=2 * count if name in TWICE else count)
+
+
+def _reciprocals(words: list[int]) -> list[int]:
+    """MUFU.EX2 to MUFU.RCP: in PTX, the reciprocal of a reciprocal is nothing at all."""
+    return replaced(words, MUFU, lambda _, word: with_field(word, FUNCTION, 4, 4))
+
+
+def _moves(words: list[int]) -> list[int]:
+    """FFMA to MOV, which a compiler does away with, from its first source."""
+    return replaced(words, FFMA, lambda _, w: mov(field(w, DESTINATION, 8), field(w, FIRST, 8)))
+
+
+def _all_lea(words: list[int]) -> list[int]:
+    """IMAD Rd, Ra, 32, Rc, which the compiler takes in turn, to the LEA beside it."""
+    like = next(word for word in words if opcode(word) == LEA)
+
+    def lea(_: int, word: int) -> int:
+        register = field(word, FIRST, 8)
+        new = with_field(like, DESTINATION, 8, field(word, DESTINATION, 8))
+        return with_field(new, FIRST, 8, register)
+
+    return [
+        lea(0, word) if opcode(word) == IMAD_IMMEDIATE and field(word, SECOND, 32) == 32 else word
+        for word in words
+    ]
+
+
+LEA, IMAD_IMMEDIATE = 0x211, 0x824
+PATCHES = {"lea": _all_lea}
+REWRITTEN = {
+    "mov": ("ffma", "MOV", _moves),
+    "mufu_rcp": ("mufu_ex2", r"MUFU\.RCP", _reciprocals),
+}
+
+
+def _probes(kind: Callable[[str], Probe]) -> Iterator[tuple[str, Probe]]:
+    for name in OPS:
+        yield name, replace(kind(name), patch=PATCHES.get(name))
+    for name, (like, opcode_, patch) in REWRITTEN.items():
+        base = kind(like)
+        source_name = base.name.replace(like, name)
+        yield name, replace(base, name=source_name, opcode=opcode_, patch=patch)
+
+
+RATES = dict(_probes(_throughput))
+CHAINED = {name: probe for name, probe in _probes(_latency) if name not in NO_CHAIN}
+
+
+def _pair(first: str, second: str) -> Probe:
+    """The two in turn."""
+    ops = [OPS[first], OPS[second]]
+    probe = interleaved(f"pair_{first}_{second}", ops, chains=CHAINS, count=COUNT)
+    if second != "mufu_ex2":
+        return probe
+    return replace(probe, patch=lambda words: spread(words, MUFU, FFMA))
+
+
+BESIDE = {pair: _pair(*pair) for pair in PAIRS}
+JUMP = _taken()
+SPLIT = _divergent()
+EMPTY = Probe(
+    name="loop_alone",
+    setup="unsigned x = lane, a = offsets[lane];",
+    body='asm volatile("lop3.b32 %0, %0, %1, %1, 0x2d;" : "+r"(x) : "r"(a));',
+    keep="kept ^= x;",
+    opcode="BRA",
+    count=1,
+)
+
+PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values(), JUMP, SPLIT, EMPTY)
+
+
+def _rate(bench: Bench, probe: Probe) -> Measured:
+    """Cycles per warp instruction and scheduler, at most warps; the others as detail."""
+    bench.place()
+    found = {
+        per: bench.cycles(probe, warps=per * SCHEDULERS).scaled(1 / (per * probe.count))
+        for per in WARPS_PER_SCHEDULER
+    }
+    by_warps = {str(per): measured.value for per, measured in found.items()}
+    return found[WARPS_PER_SCHEDULER[-1]].with_detail(cycles_by_warps_per_scheduler=by_warps)
+
+
+def _chain(bench: Bench, probe: Probe) -> Measured:
+    bench.place()
+    more = {
+        str(per): bench.cycles(probe, warps=per * SCHEDULERS, repeats=3).value / (per * probe.count)
+        for per in (2, 4)
+    }
+    found = bench.cycles(probe, warps=1).scaled(1 / probe.count)
+    return found.with_detail(cycles_per_instruction_by_warps_per_scheduler=more)
+
+
+def _benchmarks() -> Iterator[Benchmark]:
+    for name, probe in RATES.items():
+        yield Benchmark(
+            name=f"{name}_issue_cycles",
+            unit="cycles per warp instruction and scheduler",
+            how=f"{probe.count} a round in {CHAINS} chains, 8 warps per scheduler (others: detail)",
+            measure=partial(_rate, probe=probe),
+        )
+    for name, probe in CHAINED.items():
+        yield Benchmark(
+            name=f"{name}_latency_cycles",
+            unit="cycles",
+            how=f"one warp, one chain of {probe.count} a round (more warps: detail)",
+            measure=partial(_chain, probe=probe),
+        )
+    for pair, probe in BESIDE.items():
+        yield Benchmark(
+            name=f"{'_beside_'.join(pair)}_issue_cycles",
+            unit="cycles per warp instruction and scheduler",
+            how="the two in turn, 8 warps per scheduler (others: detail)",
+            measure=partial(_rate, probe=probe),
+        )
+    for name, probe in (
+        ("branch_taken_cycles", JUMP),
+        ("branch_divergent_cycles", SPLIT),
+        ("loop_round_cycles", EMPTY),
+    ):
+        yield Benchmark(
+            name=name,
+            unit="cycles per warp and scheduler",
+            how={
+                JUMP.name: f"{JUMPS} uniform forward jumps a round",
+                SPLIT.name: f"{JUMPS} jumps of half a warp over {SKIPPED} FFMAs, those included",
+                EMPTY.name: "a loop around one LOP3",
+            }[probe.name]
+            + ", 8 warps per scheduler (others: detail)",
+            measure=partial(_rate, probe=probe),
+        )
+
+
+BENCHMARKS = tuple(_benchmarks())

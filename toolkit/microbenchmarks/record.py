@@ -1,0 +1,83 @@
+"""What a benchmark yields, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolkit.microbenchmarks.bench import Bench
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The median of some repeats, with the least and the greatest of them."""
+
+    value: float
+    low: float
+    high: float
+    repeats: int
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, samples: Sequence[float], **detail: Any) -> Measured:
+        """The summary of samples, of which there must be one at least."""
+        values = [float(sample) for sample in samples]
+        return cls(
+            value=median(values),
+            low=min(values),
+            high=max(values),
+            repeats=len(values),
+            detail=detail,
+        )
+
+    def scaled(self, factor: float) -> Measured:
+        """The same in another unit."""
+        return replace(
+            self, value=self.value * factor, low=self.low * factor, high=self.high * factor
+        )
+
+    def less(self, other: float) -> Measured:
+        """The same above another number."""
+        return replace(self, value=self.value - other, low=self.low - other, high=self.high - other)
+
+    def with_detail(self, **detail: Any) -> Measured:
+        return replace(self, detail={**self.detail, **detail})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """One constant: its name with the unit in it, how it is measured, and what measures it."""
+
+    name: str
+    unit: str
+    how: str
+    measure: Callable[[Bench], Measured]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """A line of the constants file; `measured` is None where `error` says why."""
+
+    name: str
+    unit: str
+    how: str
+    measured: Measured | None = None
+    error: str | None = None
+
+
+def document(about: dict[str, Any], constants: Sequence[Constant]) -> str:
+    """The constants file as JSON text."""
+    return json.dumps(
+        {**about, "constants": {c.name: _line(c) for c in constants}}, indent=1, allow_nan=False
+    )
+
+
+def _line(constant: Constant) -> dict[str, Any]:
+    line: dict[str, Any] = {"unit": constant.unit, "how": constant.how}
+    if constant.measured is None:
+        return {"value": None, **line, "error": constant.error}
+    return {"value": constant.measured.value, **line, **asdict(constant.measured)}

@@ -1,0 +1,131 @@
+"""What the register banks cost: FFMAs whose operands are chosen, with and without reuse.
+
+The banks are register number mod 2. A pattern is a few FFMAs, repeated; each operand is
+written "e0" (register 0 of the even bank), "o3" (register 3 of the odd bank) or "z" (RZ), with
+"!" behind it for the reuse bit. What a result is does not matter, so dependencies are not kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from analysis.errors import ToolkitError
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.probe import Op, Probe, interleaved
+from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.words import FFMA, RZ, ffma, replaced, written
+
+COUNT = 240  # divisible by the length of every pattern
+CHAINS = 40  # registers that may be named: about 20 of each bank
+EACH_BANK = 12
+WARPS_PER_SCHEDULER = (1, 2, 4, 8)
+
+# (name, instructions): destination, then the three sources
+PATTERNS: dict[str, Sequence[str]] = {
+    "one_register": ["e0 e1 e1 e1", "e2 e1 e1 e1", "e4 e1 e1 e1"],
+    "zero_operands": ["e0 z z z", "e2 z z z", "e4 z z z"],
+    "even_even_even": [f"e{d} e6 e8 e10" for d in (0, 1, 2, 3)],
+    "odd_odd_odd": [f"o{d} o6 o8 o10" for d in (0, 1, 2, 3)],
+    "even_even_odd": [f"e{d} e6 e8 o10" for d in (0, 1, 2, 3)],
+    "even_odd_even": [f"e{d} e6 o8 e10" for d in (0, 1, 2, 3)],
+    "odd_even_even": [f"e{d} o6 e8 e10" for d in (0, 1, 2, 3)],
+    "odd_odd_even": [f"e{d} o6 o8 e10" for d in (0, 1, 2, 3)],
+    "even_odd_odd": [f"e{d} e6 o8 o10" for d in (0, 1, 2, 3)],
+    "even_odd_zero": [f"e{d} e6 o8 z" for d in (0, 1, 2, 3)],
+    "even_even_zero": [f"e{d} e6 e8 z" for d in (0, 1, 2, 3)],
+    "even_even_twice": [f"e{d} e6 e6 e8" for d in (0, 1, 2, 3)],
+    "even_zero_zero": [f"e{d} e6 z z" for d in (0, 1, 2, 3)],
+    "odd_destination_even_sources": [f"o{d} e6 e8 e10" for d in (0, 1, 2, 3)],
+    # banks in turn: what a port averages over neighbours
+    "turns_eee_ooo": ["e0 e6 e8 e10", "o0 o6 o8 o10"],
+    "turns_eeo_ooe": ["e0 e6 e8 o10", "o0 o6 o8 e10"],
+    "turns_eee_zzz": ["e0 e6 e8 e10", "e1 z z z"],
+    "turns_eee_zzz_zzz": ["e0 e6 e8 e10", "e1 z z z", "e2 z z z"],
+    "turns_eee_ozz": ["e0 e6 e8 e10", "e1 o6 z z"],
+    "turns_eee_ooz": ["e0 e6 e8 e10", "e1 o6 o8 z"],
+    "turns_eee_eee_ooo_ooo": ["e0 e6 e8 e10", "e1 e6 e8 e10", "o0 o6 o8 o10", "o1 o6 o8 o10"],
+    "turns_eez_ooz": ["e0 e6 e8 z", "e1 o6 o8 z"],
+    "turns_eez_eez_ooz_ooz": ["e0 e6 e8 z", "e1 e6 e9 z", "e2 o6 o8 z", "e3 o6 o9 z"],
+    "turns_3eee_3ooo": [f"{b}{d} {b}6 {b}8 {b}10" for b in "eo" for d in (0, 1, 2)],
+    # the reuse bit: the operand of that slot is kept for the next instruction
+    "reuse_a_eee": [f"e{d} e6! e8 e10" for d in (0, 1, 2, 3)],
+    "reuse_ab_eee": [f"e{d} e6! e8! e10" for d in (0, 1, 2, 3)],
+    "reuse_abc_eee": [f"e{d} e6! e8! e10!" for d in (0, 1, 2, 3)],
+    "reuse_b_eeo": [f"e{d} e6 e8! o10" for d in (0, 1, 2, 3)],
+    "reuse_a_eoo": [f"e{d} e6! o8 o10" for d in (0, 1, 2, 3)],
+    "reuse_other_slot_eee": ["e0 e6! e8 e10", "e1 e8 e6 e10"],
+    "reuse_half_eee": ["e0 e6! e8! e10", "e1 e6 e8 e11"],
+    # an outer product as in a product of matrices: a kept, b and the sum change
+    "outer_product_conflict": [f"e{d} e6! e{8 + d} e{d}" for d in (0, 1, 2, 3)],
+    "outer_product_clean": [f"e{d} e6! o{8 + d} e{d}" for d in (0, 1, 2, 3)],
+    "outer_product_mixed": [
+        "e0 e6! o8 e0",
+        "o0 e6 o9! o0",
+        "o1 e7! o9 o1",
+        "e1 e7 o8! e1",
+    ],
+    "accumulate_eeo": [f"o{d} e6 e8 o{d}" for d in (0, 1, 2, 3, 4, 5)],
+    "accumulate_eoe": [f"e{d} e6 o8 e{d}" for d in (0, 1, 2, 3, 4, 5)],
+}
+
+_OPERAND = re.compile(r"(?:([eo])(\d+)|z)(!?)")
+
+
+def encoded(instruction: str, even: Sequence[int], odd: Sequence[int]) -> int:
+    """The word of an FFMA of a pattern, with the registers of each bank."""
+    registers, reuse = [], 0
+    for slot, operand in enumerate(instruction.split()):
+        match = _OPERAND.fullmatch(operand)
+        assert match is not None, operand
+        bank = even if match[1] == "e" else odd
+        registers.append(bank[int(match[2])] if match[1] else RZ)
+        if match[3]:
+            reuse |= 1 << slot - 1
+    d, a, b, c = registers
+    return ffma(d, a, b, c, reuse)
+
+
+def patched(words: list[int], pattern: Sequence[str]) -> list[int]:
+    """The kernel's FFMAs as the pattern says, in the registers that they wrote before."""
+    free = written(words, FFMA)
+    even, odd = [r for r in free if r % 2 == 0], [r for r in free if r % 2]
+    if min(len(even), len(odd)) < EACH_BANK:
+        raise ToolkitError(f"{len(even)} even and {len(odd)} odd registers are too few")
+    code = [encoded(instruction, even, odd) for instruction in pattern]
+    return replaced(words, FFMA, lambda number, word: code[number % len(code)])
+
+
+def _probe(name: str, pattern: Sequence[str]) -> Probe:
+    op = Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f")
+    base = interleaved(f"banks_{name}", [op], chains=CHAINS, count=COUNT)
+    return replace(base, patch=lambda words: patched(words, pattern))
+
+
+BANKS = {name: _probe(name, pattern) for name, pattern in PATTERNS.items()}
+PROBES = tuple(BANKS.values())
+
+
+def _measure(bench: Bench, name: str) -> Measured:
+    probe = BANKS[name]
+    found = {
+        per: bench.cycles(probe, warps=4 * per).scaled(1 / (per * COUNT))
+        for per in WARPS_PER_SCHEDULER
+    }
+    return found[1].with_detail(
+        operands=list(PATTERNS[name]),
+        cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()},
+    )
+
+
+BENCHMARKS = tuple(
+    Benchmark(
+        name=f"ffma_banks_{name}_cycles",
+        unit="cycles per FFMA and scheduler",
+        how="rewritten FFMAs, 1 warp per scheduler (others: detail)",
+        measure=partial(_measure, name=name),
+    )
+    for name in PATTERNS
+)

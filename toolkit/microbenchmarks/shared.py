@@ -1,0 +1,249 @@
+"""Shared memory: latency, cycles per access with and without conflicts, and what it costs FFMAs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.probe import Probe
+from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.words import FFMA, LDS, spread
+
+UNROLLED = 32
+CHAINS = 4
+ONE_SCHEDULER = 3  # idle warps: those whose number has one of these bits
+_TARGETS = {4: "{0}", 8: "{{{0}, {1}}}", 16: "{{{0}, {1}, {2}, {3}}}"}
+_WIDTHS = {4: "b32", 8: "v2.b32", 16: "v4.b32"}
+_SASS = {4: r"LDS(\.U)? ", 8: r"LDS(\.U)?\.64", 16: r"LDS(\.U)?\.128"}
+_STORED = {4: r"STS ", 8: r"STS\.64", 16: r"STS\.128"}
+# Every lane's word holds its own address, so that a load gives the address of the next.
+_SETUP = """
+    __shared__ __align__(16) char tile[49152];
+    unsigned p[4] = {};
+    const unsigned base = unsigned(__cvta_generic_to_shared(tile)) + offsets[lane];
+    for (int c = 0; c < %d; ++c) {
+        p[c] = base + c %% 3 * 16384;
+        asm volatile("st.shared.b32 [%%0], %%0;" :: "r"(p[c]) : "memory");
+    }
+    unsigned v1 = 0, v2 = 0, v3 = 0;
+    __syncthreads();"""
+_KEEP = "kept ^= p[0] ^ p[1] ^ p[2] ^ p[3] ^ v1 ^ v2 ^ v3;"
+
+
+def _load(width: int, chain: int) -> str:
+    targets = _TARGETS[width].format("%0", "%1", "%2", "%3")
+    return (  # volatile: a word that nobody reads is loaded, too
+        f'asm volatile("ld.volatile.shared.{_WIDTHS[width]} {targets}, [%0];" '
+        f': "+r"(p[{chain}]), "+r"(v1), "+r"(v2), "+r"(v3));'
+    )
+
+
+def _loads(name: str, width: int, chains: int) -> Probe:
+    return Probe(
+        name=name,
+        setup=_SETUP % chains,
+        body="\n".join(_load(width, i % chains) for i in range(UNROLLED)),
+        keep=_KEEP,
+        opcode=_SASS[width],
+        count=UNROLLED,
+    )
+
+
+def _stores(width: int) -> Probe:
+    sources = _TARGETS[width].format("%1", "%2", "%3", "%4")
+    body = "\n".join(
+        f'asm volatile("st.shared.{_WIDTHS[width]} [%0 + {i % 8 * 4096}], {sources};" '
+        ':: "r"(base), "r"(lane), "r"(round), "r"(warp), "r"(p[0]) : "memory");'
+        for i in range(UNROLLED)
+    )
+    return Probe(
+        name=f"sts_{8 * width}",
+        setup=_SETUP % 1,
+        body=body,
+        keep=_KEEP,
+        opcode=_STORED[width],
+        count=UNROLLED,
+    )
+
+
+def _beside_ffma(width: int, ffmas: int) -> Probe:
+    """Some FFMAs to every load, in 8 chains of one register each."""
+    work = "\n".join(
+        f'asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x{i % 8}));' for i in range(ffmas)
+    )
+    loads = [f"{_load(width, i % CHAINS)}\n{work}" for i in range(8)]
+    floats = ", ".join(f"x{i} = offsets[64 + {i}]" for i in range(8))
+    return Probe(
+        name=f"lds_{8 * width}_beside_{ffmas}_ffma",
+        setup=f"{_SETUP % CHAINS} float {floats};",
+        body="\n".join(loads),
+        keep=_KEEP + " ".join(f"kept ^= __float_as_uint(x{i});" for i in range(8)),
+        opcode=_SASS[width],
+        count=8,
+        patch=lambda words: spread(words, LDS, FFMA),
+    )
+
+
+def _round_trips() -> Probe:
+    """Store, barrier, load what another warp stored, barrier."""
+    body = """
+    tile_words[threadIdx.x] = x;
+    __syncthreads();
+    x += tile_words[threadIdx.x ^ 32 & (blockDim.x - 1)];
+    """
+    return Probe(
+        name="shared_round_trip",
+        setup="__shared__ volatile unsigned tile_words[2048]; unsigned x = offsets[lane];",
+        body="\n".join(
+            body.replace("tile_words[", f"tile_words[{1024 * (i % 2)} + ") for i in range(8)
+        ),
+        keep="kept ^= x;",
+        opcode=r"BAR\.SYNC",
+        count=8,
+    )
+
+
+WIDTHS = (4, 8, 16)
+LATENCY = {w: _loads(f"lds_chain_{8 * w}", w, 1) for w in WIDTHS}
+LOADS = {w: _loads(f"lds_rate_{8 * w}", w, CHAINS) for w in WIDTHS}
+STORES = {w: _stores(w) for w in WIDTHS}
+BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in (8, 16, 32)}
+ROUND_TRIP = _round_trips()
+PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values(), ROUND_TRIP)
+
+
+def _offsets(width: int, pattern: str) -> list[int]:
+    """The first byte of every lane."""
+    kind, _, number = pattern.partition("_")
+    match kind:
+        case "stride":
+            return [width * int(number) * lane for lane in range(32)]
+        case "conflict":  # ways: so many lanes want different words of one bank
+            ways = int(number)
+            return [4 * (lane % (32 // ways) + 32 * (lane // (32 // ways))) for lane in range(32)]
+        case "distinct":  # so many different addresses, each of 32 / number neighbours
+            return [width * (lane * int(number) // 32) for lane in range(32)]
+    raise ValueError(pattern)
+
+
+def _latency(bench: Bench, width: int) -> Measured:
+    bench.place([0] * 32)
+    uniform = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
+    bench.place(_offsets(width, "stride_1"))
+    found = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
+    return found.with_detail(one_address=uniform.value)
+
+
+def _rate(
+    bench: Bench, probe: Probe, width: int, pattern: str, idle: int = 0, schedulers: int = 4
+) -> Measured:
+    """Cycles of the SM per warp access."""
+    bench.place(_offsets(width, pattern))
+    active = 32 * schedulers // 4
+    return bench.cycles(probe, warps=32, idle=idle).scaled(1 / (UNROLLED * active))
+
+
+def _beside(bench: Bench, width: int, ffmas: int) -> Measured:
+    """Issue slots of a scheduler that a load takes beside its FFMAs; all lanes read one word."""
+    bench.place([0] * 32)
+    found = {
+        per: bench.cycles(BESIDE[width, ffmas], warps=4 * per).scaled(1 / (8 * per)).less(ffmas)
+        for per in (1, 2, 4, 8)
+    }
+    alone = bench.cycles(BESIDE[width, ffmas], warps=32, idle=ONE_SCHEDULER).scaled(1 / 64)
+    return found[8].with_detail(
+        extra_cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()},
+        extra_cycles_with_one_scheduler=alone.value - ffmas,
+    )
+
+
+def _trip(bench: Bench) -> Measured:
+    bench.place()
+    found = {
+        warps: bench.cycles(ROUND_TRIP, warps=warps).scaled(1 / 8) for warps in (1, 2, 4, 8, 16, 32)
+    }
+    return found[8].with_detail(cycles_by_warps={str(w): m.value for w, m in found.items()})
+
+
+def _benchmarks() -> Iterator[Benchmark]:
+    per_access = "cycles per warp access and SM"
+    for width in WIDTHS:
+        bits = 8 * width
+        yield Benchmark(
+            name=f"lds_{bits}_latency_cycles",
+            unit="cycles",
+            how="one warp, each load's address is what the one before gave",
+            measure=partial(_latency, width=width),
+        )
+        yield Benchmark(
+            name=f"lds_{bits}_cycles",
+            unit=per_access,
+            how="32 warps, neighbouring words",
+            measure=partial(_rate, probe=LOADS[width], width=width, pattern="stride_1"),
+        )
+        yield Benchmark(
+            name=f"lds_{bits}_one_scheduler_cycles",
+            unit=per_access,
+            how="8 warps of one scheduler, neighbouring words",
+            measure=partial(
+                _rate,
+                probe=LOADS[width],
+                width=width,
+                pattern="stride_1",
+                idle=ONE_SCHEDULER,
+                schedulers=1,
+            ),
+        )
+        yield Benchmark(
+            name=f"sts_{bits}_cycles",
+            unit=per_access,
+            how="32 warps, neighbouring words",
+            measure=partial(_rate, probe=STORES[width], width=width, pattern="stride_1"),
+        )
+        yield Benchmark(
+            name=f"sts_{bits}_one_scheduler_cycles",
+            unit=per_access,
+            how="8 warps of one scheduler, neighbouring words",
+            measure=partial(
+                _rate,
+                probe=STORES[width],
+                width=width,
+                pattern="stride_1",
+                idle=ONE_SCHEDULER,
+                schedulers=1,
+            ),
+        )
+        for distinct in (1, 2, 16):
+            yield Benchmark(
+                name=f"lds_{bits}_distinct_{distinct}_cycles",
+                unit=per_access,
+                how=f"32 warps, {distinct} different addresses, equal among neighbours",
+                measure=partial(
+                    _rate, probe=LOADS[width], width=width, pattern=f"distinct_{distinct}"
+                ),
+            )
+        for ffmas in (8, 16, 32):
+            yield Benchmark(
+                name=f"lds_{bits}_beside_{ffmas}_ffma_cycles",
+                unit="cycles per load and scheduler above one per FFMA",
+                how=f"a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
+                measure=partial(_beside, width=width, ffmas=ffmas),
+            )
+    for ways in (2, 4, 8, 16, 32):
+        for name, probes in (("lds", LOADS), ("sts", STORES)):
+            yield Benchmark(
+                name=f"{name}_32_conflict_{ways}_cycles",
+                unit=per_access,
+                how=f"32 warps, {ways} lanes to a bank",
+                measure=partial(_rate, probe=probes[4], width=4, pattern=f"conflict_{ways}"),
+            )
+    yield Benchmark(
+        name="shared_round_trip_cycles",
+        unit="cycles",
+        how="store, barrier, load of another warp's word, 8 warps (others: detail)",
+        measure=_trip,
+    )
+
+
+BENCHMARKS = tuple(_benchmarks())
