@@ -1,4 +1,4 @@
-"""The native cores of the simulator and of the timing model; everything else stands in pyproject.toml."""
+"""The native cores of simulator and timing model; everything else stands in pyproject.toml."""
 
 import platform
 from hashlib import sha256

@@ -8,7 +8,7 @@ these on a GPU that is at hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -41,10 +41,8 @@ class SmConstants:
     latencies: dict[Unit, int]
     fma_halves: int
     bank_count: int
-    bank_depth: int
-    write_free: int
     queue: int
-    queue_gap: int
+    operand_clocks: int
     tags_per_clock: int
     shared_latency: int
     l1_latency: int
@@ -55,11 +53,19 @@ class SmConstants:
     barrier_latency: int
     barrier_per_warp: int
     branch_clocks: int
+    fetch_clocks: int
     block_start: int
+    block_interval: int
     backlog: int
+    load_clocks: float
+    store_line_bytes: float
+    write_slots: float
+    barrier_unit_clocks: float
+    register_latency: int
     l2_bytes_per_clock: float
     most_l2_bytes_per_clock: float
     write_bytes_per_clock: float
+    most_write_bytes_per_clock: float
     dram_efficiency: float
     l1_bytes: int
     launch_s: float
@@ -75,49 +81,59 @@ def _constants(architecture: str, **facts: Any) -> SmConstants:
     return SmConstants(architecture=architecture, sources=sources, **values)
 
 
-def _units(*, fma: int, heavy: int, alu: int, fp64: int, tensor: int = 16) -> dict[Unit, int]:
+def _units(
+    *, fma: int, heavy: int, alu: int, fp64: int, half: int = 1, tensor: int = 16
+) -> dict[Unit, int]:
     return {
         Unit.CONTROL: 1,
         Unit.FMA: fma,
         Unit.FMA_HEAVY: heavy,
+        Unit.FMA_WIDE: 2 * heavy,
+        Unit.HALF: half,
         Unit.ALU: alu,
         Unit.FP64: fp64,
         Unit.XU: 8,
         Unit.UNIFORM: 2,
-        Unit.LSU: 2,
+        Unit.LSU: 1,
         Unit.TENSOR: tensor,
     }
 
 
-_LATENCIES = {Unit.XU: 24, Unit.FP64: 24, Unit.UNIFORM: 24, Unit.CONTROL: 4}
+_LATENCIES = {Unit.XU: 17, Unit.FP64: 8, Unit.UNIFORM: 24, Unit.CONTROL: 4}
 
 _HOPPER: dict[str, Any] = {
-    "units": (_units(fma=2, heavy=2, alu=2, fp64=2), f"{_GUIDE}; {_H100}"),
-    "latencies": (_LATENCIES, _H100),
-    "fma_halves": (2, _H100),
-    "bank_count": (2, _H100),
-    "bank_depth": (3, _H100),
-    "write_free": (1, _H100),
+    "units": (_units(fma=2, heavy=2, alu=2, fp64=2), _H200),
+    "latencies": (_LATENCIES, _H200),
+    "fma_halves": (2, _H200),
+    "bank_count": (2, _H200),
     "queue": (8, _FITTED),
-    "queue_gap": (2, _H100),
-    "tags_per_clock": (4, _H200),
-    "shared_latency": (23, _H100),
-    "l1_latency": (32, _H100),
-    "l2_latency": (255, _H100),
-    "dram_latency": (500, _H100),
-    "atomic_latency": (300, _FITTED),
-    "shared_atomic_latency": (60, _FITTED),
-    "barrier_latency": (12, _H100),
-    "barrier_per_warp": (2, _H100),
-    "branch_clocks": (9, _H100),
-    "block_start": (300, _FITTED),
+    "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
+    "tags_per_clock": (4, "measured on an H200 (docs/validation.md)"),
+    "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
+    "shared_latency": (23, _H200),
+    "l1_latency": (34, _H200),
+    "l2_latency": (250, f"{_H200}: 283 in all"),
+    "dram_latency": (500, f"{_H200}: 683 in all, unloaded; fitted with load"),
+    "atomic_latency": (450, f"{_H200}: 488 in all"),
+    "shared_atomic_latency": (26, _H200),
+    "barrier_latency": (12, _H200),
+    "barrier_per_warp": (2, _H200),
+    "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
+    "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
+    "fetch_clocks": (30, _FITTED),
+    "block_start": (300, _H200),
+    "block_interval": (90, f"{_H200}: 32 blocks at a time take 2,857 more"),
     "backlog": (64, _FITTED),
+    "load_clocks": (4 / 3, _H200),
+    "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
+    "write_slots": (0.45, f"{_FITTED}: 0.4 to 0.6 measured, LDS beside FFMA"),
     "l2_bytes_per_clock": (29.8, _H100),
-    "most_l2_bytes_per_clock": (64.0, _H100),
-    "write_bytes_per_clock": (32.0, _FITTED),
+    "most_l2_bytes_per_clock": (122.0, _H200),
+    "write_bytes_per_clock": (19.4, _H200),
+    "most_write_bytes_per_clock": (32.0, _H200),
     "dram_efficiency": (0.89, _H200),
     "l1_bytes": (256 * KIB, "NVIDIA H100 whitepaper"),
-    "launch_s": (4.4e-6, _H100),
+    "launch_s": (3.1e-6, f"{_H200}: 2.7 µs warm; the rest fitted, for code that is fetched"),
 }
 
 
@@ -166,6 +182,12 @@ _CONSTANTS = (
 CONSTANTS = MappingProxyType({constants.architecture: constants for constants in _CONSTANTS})
 
 
-def constants_for(architecture: str) -> SmConstants | None:
-    """The constants of "sm_86", None where the model has none for it."""
-    return CONSTANTS.get(architecture)
+def constants_for(architecture: str) -> SmConstants:
+    """The constants of "sm_86", or those of the nearest architecture, which then says so."""
+    if architecture in CONSTANTS:
+        return CONSTANTS[architecture]
+    number = int(architecture.removeprefix("sm_"))
+    nearest = min(CONSTANTS, key=lambda known: abs(int(known.removeprefix("sm_")) - number))
+    return replace(
+        CONSTANTS[nearest], architecture=architecture, taken_from=nearest, is_fitted=False
+    )

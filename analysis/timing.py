@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
-from analysis.cycles import SCHEDULERS, Machine, Ran, Streams, Unit, run
+from analysis.cycles import SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.result import Bound, GapStep, Predicted
@@ -31,9 +32,28 @@ FEWEST_L1_LINES = 64
 # others those that come before it is served. SMs keep in step where their waits are what they
 # spend their time on: below the first share of the time nobody waits but the first one, from the
 # second on everybody does. Fitted on the ladder on an H200.
-COUPLED_FROM, COUPLED_AT = 0.08, 0.12
+COUPLED_FROM, COUPLED_AT = 0.12, 0.16
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
 AMPLE = 1e9  # bytes per clock: no limit
+OF_SM = "of the SM with the most blocks"
+
+# The steps of the gap that are runs of the model, each of which knows more than the one before.
+GAP = (
+    (
+        "other instructions",
+        "issue",
+        "issue slots that are not multiply-adds of the product, and dependences of fixed latency",
+    ),
+    ("register ports", "ports", "conflicts of register banks, and slots that loads take to write"),
+    (
+        "load/store wavefronts",
+        "no conflicts",
+        "shared memory and L1 at one wavefront per clock, without bank conflicts",
+    ),
+    ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
+)
+EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
+LAUNCH = "what CUDA events show around an empty launch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +112,26 @@ class _Totals:
 def predict(work: Work, device: Device) -> Predicted:
     """The time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
 
-    L2 is empty at the start. Raises InputError where the model has no constants for the device's
-    architecture, UnavailableError without its native code.
+    L2 is empty at the start. Raises UnavailableError without the model's native code.
     """
-    constants = constants_for(device.sm_arch)
-    if constants is None:
-        raise InputError(f"no prediction: the model has no constants for {device.sm_arch}")
-    return _Prediction(work, device, constants).predicted()
+    return _Prediction(work, device, constants_for(device.sm_arch)).predicted()
+
+
+def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
+    """How many blocks the SM with the most of them runs, of `per_sm` at a time.
+
+    The first ones are dealt out in turn. After whole rounds, those that are left go to whichever
+    slot is free first: the largest number of them that some SM can be expected to get, each slot
+    as likely as the others.
+    """
+    rounds, left = divmod(blocks, sms * per_sm)
+    if not rounds:
+        return ceil(blocks / sms)
+    share = left / (sms * per_sm)
+    expected = [sms * float(binom.sf(k - 1, per_sm, share)) for k in range(1, per_sm + 1)]
+    return rounds * per_sm + max(
+        (k + 1 for k, n in enumerate(expected) if n >= 1), default=bool(left)
+    )
 
 
 class _Prediction:
@@ -108,7 +141,7 @@ class _Prediction:
         self.work, self.device, self.constants = work, device, constants
         self.clock_hz = device.boost_clock_hz
         self.busy_sms = min(work.blocks, device.sm_count)
-        self.blocks_of_sm = ceil(work.blocks / device.sm_count)
+        self.blocks_of_sm = most_blocks(work.blocks, device.sm_count, work.blocks_per_sm)
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
         self.code = _timed(work.code, constants)
         self.machine = self._machine()
@@ -150,10 +183,14 @@ class _Prediction:
         return Machine(
             slots=self.resident,
             bank_count=c.bank_count,
-            bank_depth=c.bank_depth,
-            write_free=c.write_free,
             queue=c.queue,
-            queue_gap=c.queue_gap,
+            operand_clocks=c.operand_clocks,
+            load_clocks=c.load_clocks,
+            store_line_bytes=c.store_line_bytes,
+            write_slots=c.write_slots,
+            barrier_unit_clocks=c.barrier_unit_clocks,
+            register_latency=c.register_latency,
+            block_interval=c.block_interval,
             tags_per_clock=c.tags_per_clock,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
             shared_latency=c.shared_latency,
@@ -165,11 +202,14 @@ class _Prediction:
             barrier_latency=c.barrier_latency,
             barrier_per_warp=c.barrier_per_warp,
             branch_clocks=c.branch_clocks,
+            fetch_clocks=c.fetch_clocks,
             block_start=c.block_start,
             backlog=c.backlog,
             fma_halves=c.fma_halves,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            write_bytes_per_clock=c.write_bytes_per_clock,
+            write_bytes_per_clock=min(
+                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
+            ),
             dram_bytes_per_clock=dram_bytes_per_s / self.clock_hz / self.busy_sms,
             dram_share=share,
             waiting_share=share,
@@ -185,7 +225,9 @@ class _Prediction:
 
     @cached_property
     def _points(self) -> list[tuple[int, int]]:
-        return [(k, blocks) for k in sorted(self.work.samples) for blocks in self._numbers_of_blocks]
+        return [
+            (k, blocks) for k in sorted(self.work.samples) for blocks in self._numbers_of_blocks
+        ]
 
     def _ran(self, machine: Machine, k: int, blocks: int) -> Ran:
         streams = self.work.samples[k]
@@ -212,8 +254,11 @@ class _Prediction:
         issue = replace(
             self.machine,
             bank_count=0,
-            write_free=255,
-            queue_gap=0,
+            write_slots=0.0,
+            operand_clocks=0,
+            block_interval=0,
+            register_latency=0,
+            barrier_unit_clocks=0.0,
             free_memory=1,
             **dict.fromkeys(
                 ("shared_latency", "l1_latency", "l2_latency", "dram_latency", "block_start"),
@@ -223,6 +268,7 @@ class _Prediction:
                 ("atomic_latency", "shared_atomic_latency", "barrier_latency"), WORK_LEFT_OUT
             ),
             barrier_per_warp=0,
+            fetch_clocks=0,
             backlog=1 << 30,
             l2_bytes_per_clock=AMPLE,
             write_bytes_per_clock=AMPLE,
@@ -231,9 +277,9 @@ class _Prediction:
             waiting_share=0.0,
         )
         ports = replace(
-            issue, bank_count=self.machine.bank_count, write_free=self.machine.write_free
+            issue, bank_count=self.machine.bank_count, write_slots=self.machine.write_slots
         )
-        wavefronts = replace(ports, free_memory=0, queue_gap=self.machine.queue_gap)
+        wavefronts = replace(ports, free_memory=0, operand_clocks=self.machine.operand_clocks)
         return {
             "issue": issue,
             "ports": ports,
@@ -263,7 +309,9 @@ class _Prediction:
         """Of the SM with the most blocks."""
         found = self._along_k(
             [
-                self._over_blocks([_Totals.of(self._runs[f"{k, n}"]) for n in self._numbers_of_blocks])
+                self._over_blocks(
+                    [_Totals.of(self._runs[f"{k, n}"]) for n in self._numbers_of_blocks]
+                )
                 for k in sorted(self.work.samples)
             ]
         )
@@ -281,6 +329,8 @@ class _Prediction:
             return 0.0
         if self.work.blocks <= self.device.sm_count:
             return 1.0
+        if not (self.code["kind"] == Kind.BARRIER).any():
+            return 0.0
         share = self._waits / (1 + self._waits)
         return float(np.clip((share - COUPLED_FROM) / (COUPLED_AT - COUPLED_FROM), 0, 1))
 
@@ -307,22 +357,39 @@ class _Prediction:
         rounds = self.blocks_of_sm / self.resident
         alone = [_Totals.of(self._runs[f"alone at {k}"]) for k in sorted(work.samples)]
         waiting = self._along_k(alone).clocks
-        per_sm = "the SM with the most blocks"
         return (
-            self._bound("issue", total.issued / SCHEDULERS, f"{total.issued:,.0f} warp "
-                        f"instructions of {per_sm}, {SCHEDULERS} per clock"),
-            self._bound("FP32", total.multiply_adds / halves, f"{total.multiply_adds:,.0f} clocks "
-                        f"of multiply-add units of {per_sm}, over {halves} of them"),
-            self._bound("shared memory", total.shared, f"{total.shared:,.0f} wavefronts of {per_sm}, "
-                        "1 per clock"),
-            self._bound("L1", l1, f"{l1:,.0f} clocks of L1's data and tags on {per_sm}"),
-            Bound(name="L2", time_s=l2_bytes / l2_rate / self.clock_hz,
-                  basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock"),
-            Bound(name="DRAM", time_s=dram_bytes / dram_rate,
-                  basis=f"{dram_bytes:,.0f} bytes at {dram_rate / 1e9:,.0f} GB/s"),
-            self._bound("latency", waiting * rounds, f"one warp by itself takes {waiting:,.0f} "
-                        f"clocks, and {rounds:.1f} follow one another where {self.resident} blocks "
-                        "are resident"),
+            self._bound(
+                "issue",
+                total.issued / SCHEDULERS,
+                f"{total.issued:,.0f} warp instructions {OF_SM}, {SCHEDULERS} per clock",
+            ),
+            self._bound(
+                "FP32",
+                total.multiply_adds / halves,
+                f"{total.multiply_adds:,.0f} clocks of FP32 pipes {OF_SM}, {halves} of them",
+            ),
+            self._bound(
+                "shared memory",
+                total.shared,
+                f"{total.shared:,.0f} wavefronts {OF_SM}, 1 per clock",
+            ),
+            self._bound("L1", l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
+            Bound(
+                name="L2",
+                time_s=l2_bytes / l2_rate / self.clock_hz,
+                basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock",
+            ),
+            Bound(
+                name="DRAM",
+                time_s=dram_bytes / dram_rate,
+                basis=f"{dram_bytes:,.0f} bytes at {dram_rate / 1e9:,.0f} GB/s",
+            ),
+            self._bound(
+                "latency",
+                waiting * rounds,
+                f"one warp by itself takes {waiting:,.0f} clocks, and {rounds:.1f} follow one "
+                f"another where {self.resident} blocks are resident",
+            ),
         )
 
     def _bound(self, name: str, clocks: float, basis: str) -> Bound:
@@ -334,30 +401,23 @@ class _Prediction:
         spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
         steps = [
             GapStep(name="nominal peak", time_s=peak_s, detail="the FLOP of the problem alone"),
-            GapStep(name="idle SMs and partial wave", time_s=peak_s * (spread - 1),
-                    detail=f"{self.work.blocks:,} blocks over {self.device.sm_count} SMs: "
-                    f"up to {self.blocks_of_sm:,} each"),
+            GapStep(
+                name="idle SMs and partial wave",
+                time_s=peak_s * (spread - 1),
+                detail=f"{self.work.blocks:,} blocks over {self.device.sm_count} SMs: up to "
+                f"{self.blocks_of_sm:,} each",
+            ),
         ]
         usual = self._runs[f"{self._points[-1]}"].clocks
-        scale = (time_s - self.constants.launch_s) / (usual * (1 + self._coupling * self._waits))
+        run_s = time_s - self.constants.launch_s
+        scale = run_s / (usual * (1 + self._coupling * self._waits))
         before = peak_s * spread
-        for name, key, detail in (
-            ("other instructions", "issue", "issue slots that are not multiply-adds of the product, "
-             "and dependences of fixed latency"),
-            ("register ports", "ports", "conflicts of register banks, and slots that loads take to "
-             "write back"),
-            ("load/store wavefronts", "no conflicts", "shared memory and L1 at one wavefront per "
-             "clock, without bank conflicts"),
-            ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
-        ):  # fmt: skip
+        for name, key, detail in GAP:
             after = self._runs[key].clocks * scale
             steps.append(GapStep(name=name, time_s=after - before, detail=detail))
             before = after
-        rest = time_s - self.constants.launch_s - before
-        steps.append(GapStep(name="exposed latency", time_s=rest, detail="waiting for shared memory, "
-                             "L1, L2, DRAM and barriers, and their bandwidths below L1"))
-        steps.append(GapStep(name="launch", time_s=self.constants.launch_s, detail="what CUDA events "
-                             "show around an empty launch"))
+        steps.append(GapStep(name="exposed latency", time_s=run_s - before, detail=EXPOSED))
+        steps.append(GapStep(name="launch", time_s=self.constants.launch_s, detail=LAUNCH))
         return tuple(steps)
 
     def _named(self) -> str:

@@ -37,6 +37,7 @@ from toolkit.records import (
     with_check,
     with_counted,
     with_measurement,
+    with_prediction,
     with_resources,
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
@@ -347,7 +348,7 @@ def _with_counters(record: Record, selection: Selection, cubin: Cubin, stage: _S
     if not found.check.passed:
         wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
         return replace(record, notes=(*record.notes, wrong))
-    return replace(record, simulated=found.simulated)
+    return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 
 
 def _warm_up(timer: Callable[[], float]) -> ToolkitError | None:

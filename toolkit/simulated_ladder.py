@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from hashlib import sha256
 from math import lcm
 from pathlib import PurePath
 from typing import Any
@@ -27,21 +28,26 @@ from numpy.typing import NDArray
 
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
+from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts, by_line, totals
+from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Check, LineCounters, Record, Simulated
+from analysis.result import Check, LineCounters, Predicted, Record, Simulated
+from analysis.timing import Work
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
 from kernels.registry import Parameters, Selection, Variant
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
 from toolkit.host import available_bytes
+from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
@@ -71,6 +77,8 @@ TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
     "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
 )
+# Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
+TIMED_STEPS, MANY_WARPS = 4, 16
 POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
 
 
@@ -95,6 +103,7 @@ class Simulation:
 
     simulated: Simulated
     check: Check
+    predicted: Predicted | str  # a reason where there is none
 
 
 class LadderSimulator:
@@ -409,7 +418,65 @@ class _Rung:
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
             ),
             check=check,
+            predicted=self._predicted(modelled),
         )
+
+    # How long it takes.
+
+    def _predicted(self, modelled: Mapping[str, int]) -> Predicted | str:
+        """The time on the device of its residence, or why there is none."""
+        if self.residence is None:
+            return "how many of its blocks an SM can hold is not known"
+        if not modelled:
+            return "its traffic below L1 is not known"
+        launch = {
+            "code": sha256(self.translated.cubin.image).hexdigest(),
+            "symbol": self.translated.cubin.symbol,
+            "shape": self.executed,
+            "flop": self.problem.flop,
+            "parameters": sorted(self.parameters.items()),
+            "blocks per SM": self.residence.blocks_per_sm,
+            "traffic": sorted(modelled.items()),
+        }
+        return predicted(launch, self.residence.device, lambda: self._work(modelled))
+
+    def _work(self, modelled: Mapping[str, int]) -> Work:
+        assert self.residence is not None
+        cubin = self.translated.cubin
+        blocks = blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count)
+        return Work(
+            code=machine_code(self.translated.program),
+            samples={k: self._streams(k, blocks) for k in self._timed_k()},
+            k=self.executed.k,
+            blocks=self.geometry.blocks,
+            blocks_per_sm=self.residence.blocks_per_sm,
+            shared_bytes_per_block=cubin.resources.static_shared_bytes
+            + self.geometry.dynamic_shared_bytes,
+            flop=self.problem.flop,
+            l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_read.sum"],
+            l2_write_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_write.sum"],
+            dram_read_bytes=modelled["dram__bytes_read.sum"],
+            dram_write_bytes=modelled["dram__bytes_write.sum"],
+        )
+
+    def _timed_k(self) -> list[int]:
+        """The values of K whose streams are replayed: K itself, or two that it lies on a line with.
+
+        Waiting settles within a few phases; blocks of many warps need more to average over.
+        """
+        step = period(self.counts)
+        warps = self.geometry.warps_per_block
+        first = step * (TIMED_STEPS if warps < MANY_WARPS else 2 * TIMED_STEPS)
+        points = [first + self.executed.k % step, 2 * first + self.executed.k % step]
+        return points if points[-1] * 1.5 < self.executed.k else [self.executed.k]
+
+    def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
+        """What blocks execute at K = k."""
+        shape = replace(self.executed, k=k)
+        workload = self.ladder.at(k - (self.executed.k - self.problem.k))
+        a, b = self.ladder.matrices(workload, shape)
+        c = np.zeros((shape.m, shape.n), dtype=np.float32)
+        return streams_of(bind_in_place(self.translated, self.geometry, a, b, c, shape), blocks)
 
 
 def _values(runs: Sequence[_Run]) -> str:

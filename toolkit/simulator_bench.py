@@ -10,7 +10,7 @@ from analysis.result import Record
 from kernels.registry import Selection
 from toolkit.compile import Cubin
 from toolkit.progress import Progress
-from toolkit.records import failed, with_simulation
+from toolkit.records import failed, with_prediction, with_simulation
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.theory_bench import TheoryBench
 from toolkit.workload import Workload
@@ -45,4 +45,5 @@ class SimulatorBench(TheoryBench):
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         except ToolkitError as error:
             return failed(record, str(error))
-        return with_simulation(record, found.simulated, found.check)
+        record = with_simulation(record, found.simulated, found.check)
+        return with_prediction(record, found.predicted)

@@ -29,7 +29,7 @@ UNLIMITED_CLOCKS = 1 << 40
 class Unit(IntEnum):
     """What executes an instruction, as sm.c numbers it."""
 
-    CONTROL, FMA, FMA_HEAVY, ALU, FP64, XU, UNIFORM, LSU, TENSOR = range(9)
+    CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU, TENSOR = range(11)
 
 
 class Kind(IntEnum):
@@ -50,6 +50,7 @@ LOST = (
     "global latency",
     "arithmetic latency",
     "barrier",
+    "instruction fetch",
     "no warp",
 )
 
@@ -65,11 +66,13 @@ INSTRUCTION = np.dtype(
         ("registers", "u1"),
         ("source", "i2", 3),
         ("reuse", "u1"),
+        ("operands", "u1"),
         ("argument", "u1"),
         ("latency", "u2"),
         ("pipe_clocks", "u2"),
         ("free_clocks", "u2"),
-    ]
+    ],
+    align=True,
 )
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
@@ -85,6 +88,7 @@ _RESULT = np.dtype(
         ("l2_write_bytes", "u8"),
         ("l1_hits", "u8"),
         ("l1_misses", "u8"),
+        ("dram_waits", "u8"),
         ("lost", "u8", len(LOST)),
         ("unfinished", "u8"),
     ]
@@ -101,27 +105,32 @@ class Machine:
 
     slots: int
     bank_count: int = 2
-    bank_depth: int = 3
-    write_free: int = 1
     queue: int = 8
-    queue_gap: int = 2
+    operand_clocks: int = 2
     tags_per_clock: int = 4
     l1_lines: int = 1024
+    register_latency: int = 3
     shared_latency: int = 23
-    l1_latency: int = 32
-    l2_latency: int = 230
+    l1_latency: int = 34
+    l2_latency: int = 250
     dram_latency: int = 400
-    atomic_latency: int = 300
-    shared_atomic_latency: int = 60
+    atomic_latency: int = 450
+    shared_atomic_latency: int = 26
     barrier_latency: int = 12
     barrier_per_warp: int = 2
-    branch_clocks: int = 9
+    branch_clocks: int = 24
     block_start: int = 300
+    block_interval: int = 90
     backlog: int = 64
     fill_clocks_x16: int = 4
+    fetch_clocks: int = 30
     fma_halves: int = 2
     free_memory: int = 0
     free_conflicts: int = 0
+    load_clocks: float = 4 / 3
+    store_line_bytes: float = 64.0
+    write_slots: float = 0.6
+    barrier_unit_clocks: float = 1.5
     l2_bytes_per_clock: float = 64.0
     write_bytes_per_clock: float = 32.0
     dram_bytes_per_clock: float = 16.0
@@ -130,25 +139,15 @@ class Machine:
     most_clocks: int = UNLIMITED_CLOCKS
 
 
-_DOUBLES = {
-    "l2_bytes_per_clock",
-    "write_bytes_per_clock",
-    "dram_bytes_per_clock",
-    "dram_share",
-    "waiting_share",
+_NATIVE: dict[str, type[ctypes.c_uint32 | ctypes.c_double]] = {
+    "int": ctypes.c_uint32,
+    "float": ctypes.c_double,
 }
 
 
 class _Machine(ctypes.Structure):
     _fields_ = tuple(
-        (
-            f.name,
-            ctypes.c_double
-            if f.name in _DOUBLES
-            else ctypes.c_uint64
-            if f.name == "most_clocks"
-            else ctypes.c_uint32,
-        )
+        (f.name, ctypes.c_uint64 if f.name == "most_clocks" else _NATIVE[str(f.type)])
         for f in fields(Machine)
     )
 
@@ -185,8 +184,8 @@ class Ran:
     ends: NDArray[np.uint64]
     issued: int
     unit_busy: dict[Unit, int]
-    load_store_busy: int
-    shared_busy: int
+    load_store_busy: float
+    shared_busy: float
     l2_read_bytes: int
     l2_write_bytes: int
     l1_hits: int
@@ -201,7 +200,8 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
     UnavailableError without the native code, MemoryError, and ValueError where warps wait for
     each other for ever.
     """
-    assert code.dtype == INSTRUCTION and streams.steps.dtype == STEP
+    assert code.dtype == INSTRUCTION
+    assert streams.steps.dtype == STEP
     warps = np.zeros(len(streams.first_step), dtype=_STREAM)
     warps["first_step"], warps["first_line"] = streams.first_step, streams.first_line
     warps["steps"] = np.diff(streams.first_step, append=np.uint64(len(streams.steps)))
@@ -219,7 +219,9 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
     code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
     failed = _library().sm_run(
         ctypes.byref(native),
-        *(x.ctypes.data for x in (code, steps, lines, warps, table)),
+        code.ctypes.data,
+        len(code),
+        *(x.ctypes.data for x in (steps, lines, warps, table)),
         len(jobs),
         *(x.ctypes.data for x in (result, starts, ends)),
     )
@@ -234,8 +236,8 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         ends=ends,
         issued=int(row["issued"]),
         unit_busy={unit: int(row["unit_busy"][unit]) for unit in Unit},
-        load_store_busy=int(row["lsu_busy"]),
-        shared_busy=int(row["shared_busy"]),
+        load_store_busy=float(row["lsu_busy"]) / 16,  # counted in sixteenths
+        shared_busy=float(row["shared_busy"]) / 16,
         l2_read_bytes=int(row["l2_read_bytes"]),
         l2_write_bytes=int(row["l2_write_bytes"]),
         l1_hits=int(row["l1_hits"]),
@@ -252,7 +254,10 @@ def _library() -> ctypes.CDLL:
         if path.exists():
             loaded = ctypes.CDLL(str(path))
             loaded.sm_run.restype = ctypes.c_uint32
-            loaded.sm_run.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_uint32] + [ctypes.c_void_p] * 3
+            pointer, number = ctypes.c_void_p, ctypes.c_uint32
+            loaded.sm_run.argtypes = (
+                [pointer] * 2 + [number] + [pointer] * 4 + [number] + [pointer] * 3
+            )
             return _checked(loaded)
     raise UnavailableError(
         "the timing model's native code was not built: install a C compiler (gcc or clang) and "

@@ -21,8 +21,9 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32 };
-enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32,
+       CODE_LINE = 8 };
+enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT };
@@ -33,6 +34,7 @@ typedef struct {
     u8 stall, yield, write_barrier, read_barrier, wait, unit, kind, registers; /* written */
     i16 source[SLOTS]; /* general registers read by each slot, -1: none */
     u8 reuse;          /* slots whose value is kept for the next instruction */
+    u8 operands;       /* registers that a request hands to the load/store unit */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left */
     u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
     u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
@@ -46,20 +48,24 @@ typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 typedef struct {
     u32 slots;            /* blocks that are resident at a time */
     u32 bank_count;       /* of the register file, per scheduler */
-    u32 bank_depth;       /* reads that a bank may be behind */
-    u32 write_free;       /* registers of a load that are written back without taking a slot */
     u32 queue;            /* requests that a scheduler may have waiting for the load/store unit */
-    u32 queue_gap;        /* clocks between two wavefronts of one scheduler */
+    u32 operand_clocks;   /* for which a register of a request's operands occupies its scheduler's port */
     u32 tags_per_clock;   /* lines that L1 looks up */
     u32 l1_lines;         /* its capacity */
+    u32 register_latency; /* of each further register that a load writes */
     u32 shared_latency, l1_latency, l2_latency, dram_latency; /* the last is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
-    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start;
+    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
+    u32 fetch_clocks;     /* of 128 bytes of code that the SM has not executed before */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
+    double load_clocks;   /* of the load/store unit for a load of global memory, at least */
+    double store_line_bytes; /* that a line costs in a store at least */
+    double write_slots;   /* issue slots that a register of a load takes when it is written */
+    double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* of the bytes read from L2 that come from DRAM */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
@@ -68,11 +74,11 @@ typedef struct {
 
 /* Why a scheduler issued nothing in a clock. */
 enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
-       LOST_ARITHMETIC, LOST_BARRIER, LOST_EMPTY, LOST };
+       LOST_ARITHMETIC, LOST_BARRIER, LOST_FETCH, LOST_EMPTY, LOST };
 
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], lsu_busy, shared_busy, l2_read_bytes, l2_write_bytes,
-        l1_hits, l1_misses, lost[LOST];
+        l1_hits, l1_misses, dram_waits, lost[LOST];
     u64 unfinished;
 } Result;
 
@@ -93,12 +99,13 @@ typedef struct {
 
 typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used, has_barriers, decided, waits; } Block;
 
-typedef struct { u32 warp; const Step *step; const u64 *line; u32 left; } Request;
+typedef struct { u32 warp; const Step *step; const u64 *line; u64 from; double left; } Request;
 
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
-    double bank[8];       /* reads not yet done, as of `bank_at` */
-    u64 bank_at;
+    u64 bank[2];          /* when each register bank has done what was asked of it */
+    double write_due;     /* slots that written registers have yet to take */
+    u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS], lite_free;
     i16 kept[SLOTS];      /* register whose value is kept */
     u32 kept_warp;
@@ -106,7 +113,6 @@ typedef struct {
     u32 count, *warps;
     Request queue[MOST_QUEUED];
     u32 head, queued;
-    u64 served;           /* when its last wavefront went */
     u8 why;
 } Scheduler;
 
@@ -120,6 +126,7 @@ typedef struct {
     const Stream *streams;
     const Job *jobs;
     u32 job_count, next_job;
+    u64 *fetched;         /* when each line of code is here; 0: nobody has asked for it */
     Warp *warps;
     Block *blocks;
     u32 warps_per_block;
@@ -131,7 +138,8 @@ typedef struct {
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
     double fill_due;
-    u64 lsu_free, now;
+    double lsu_free, barrier_free;
+    u64 now, block_free;
     u32 turn;
     u64 ages;
     u8 failed;
@@ -275,15 +283,19 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u6
 }
 
 static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
-    u32 sectors = 0;
-    for (u32 k = 0; k < step->lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
+    double bytes = 0;
+    for (u32 k = 0; k < step->lines; k++) {
+        const double of_line = SECTOR * __builtin_popcount(line[k] & 15);
+        bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
+        s->r->l2_write_bytes += (u64)of_line;
+    }
     if (s->write_free < now) s->write_free = now;
-    s->write_free += sectors * SECTOR / s->m->write_bytes_per_clock;
-    s->r->l2_write_bytes += sectors * SECTOR;
+    s->write_free += bytes / s->m->write_bytes_per_clock;
 }
 
 /* Release scoreboards at a time; `registers` are written back then. */
 static void release(Sm *s, u32 warp, const Instruction *i, double at, u32 registers, u8 from) {
+    if (registers > 1) at += (registers - 1) * s->m->register_latency;
     if (i->write_barrier != NONE) {
         s->warps[warp].from[i->write_barrier] = from;
         push(s, (Event){.at = at, .warp = warp, .scoreboard = i->write_barrier,
@@ -336,12 +348,12 @@ static void served(Sm *s, const Request *q, double now) {
 
 /* The load/store unit takes its next request, when it is free: all wavefronts of it in a row. */
 static void serve(Sm *s) {
-    if (s->lsu_free > s->now) return;
     const double now = (double)s->now;
+    if (s->lsu_free >= now + 1) return;
     Scheduler *best = NULL;
     for (u32 k = 0; k < SCHEDULERS && !best; k++) {
         Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
-        if (!x->queued || x->served + s->m->queue_gap > s->now) continue;
+        if (!x->queued || x->queue[x->head].from > s->now) continue;
         const Request *q = &x->queue[x->head];
         const u8 kind = s->code[q->step->pc].kind;
         if (q->step->lines && !(q->step->flags & STEP_OFF)) {
@@ -353,20 +365,15 @@ static void serve(Sm *s) {
     if (!best) return;
     const Request q = best->queue[best->head];
     s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
-    best->served = s->now;
     best->head = (best->head + 1) % MOST_QUEUED;
     best->queued--;
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
-    u32 clocks = q.left;
-    if (s->fill_due >= 1) { /* what has arrived is written in between */
-        const u32 fill = (u32)s->fill_due;
-        s->fill_due -= fill;
-        clocks += fill;
-    }
-    s->lsu_free = s->now + clocks;
-    s->r->lsu_busy += clocks;
-    if (!q.step->lines) s->r->shared_busy += q.left;
-    served(s, &q, (double)s->lsu_free);
+    const double clocks = q.left + s->fill_due; /* what has arrived is written in between */
+    s->fill_due = 0;
+    s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + clocks;
+    s->r->lsu_busy += (u64)(clocks * 16);
+    if (!q.step->lines) s->r->shared_busy += (u64)(q.left * 16);
+    served(s, &q, s->lsu_free);
 }
 
 /* Blocks come and go. */
@@ -374,6 +381,8 @@ static void serve(Sm *s) {
 static void start_block(Sm *s, u32 slot, u64 at) {
     if (s->next_job == s->job_count) return;
     const u32 job = s->next_job++;
+    if (at < s->block_free) at = s->block_free;
+    s->block_free = at + s->m->block_interval;
     const Job *j = &s->jobs[job];
     Block *b = &s->blocks[slot];
     *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
@@ -417,27 +426,27 @@ static void leave(Sm *s, Warp *w) {
     start_block(s, w->block, s->now + s->m->block_start);
 }
 
-/* Clocks for which reading this instruction's registers holds the dispatch. */
+/* Clocks for which reading this instruction's registers holds the dispatch: each bank reads one
+ * register per clock, and dispatch waits until all can be read in as many clocks as the bank with
+ * the most of them needs. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
-    const u32 banks = s->m->bank_count;
-    if (!banks) return 0;
-    const double passed = (double)(s->now - x->bank_at);
-    double late = 0;
+    u64 reads[2] = {0, 0}, at = s->now;
+    if (!s->m->bank_count) return 0;
     const int same = x->kept_warp == warp;
-    for (u32 b = 0; b < banks; b++) x->bank[b] = x->bank[b] > passed ? x->bank[b] - passed : 0;
-    x->bank_at = s->now;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r < 0) continue;
         int known = same && x->kept[k] == r;
         for (u32 j = 0; j < k; j++) known |= i->source[j] == r;
-        if (!known) x->bank[(u32)r % banks] += 1;
+        if (!known) reads[r & 1]++;
     }
-    for (u32 b = 0; b < banks; b++)
-        if (x->bank[b] - s->m->bank_depth > late) late = x->bank[b] - s->m->bank_depth;
+    const u64 most = reads[0] > reads[1] ? reads[0] : reads[1];
+    for (u32 b = 0; b < 2; b++)
+        if (reads[b] && x->bank[b] + reads[b] > at + most) at = x->bank[b] + reads[b] - most;
+    for (u32 b = 0; b < 2; b++) x->bank[b] = (x->bank[b] > at ? x->bank[b] : at) + reads[b];
     for (u32 k = 0; k < SLOTS; k++) x->kept[k] = i->reuse >> k & 1 ? i->source[k] : -1;
     x->kept_warp = warp;
-    return late > 0 ? (u32)(late + 0.999) : 0;
+    return (u32)(at - s->now);
 }
 
 /* Whether a warp can issue now; if not, why, and when that may change. */
@@ -459,7 +468,8 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     if (i->unit == UNIT_LSU && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
-    u64 free = x->unit_free[i->unit];
+    /* wide products are made by the half of the multiply-add unit that takes integers */
+    u64 free = x->unit_free[i->unit == UNIT_FMA_WIDE ? UNIT_FMA_HEAVY : i->unit];
     if (i->unit == UNIT_FMA) {
         free = x->unit_free[UNIT_FMA_HEAVY];
         if (s->m->fma_halves == 2 && x->lite_free < free) free = x->lite_free;
@@ -473,12 +483,18 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
 }
 
 static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
-    u64 *free = &x->unit_free[i->unit];
+    u64 *free = &x->unit_free[i->unit == UNIT_FMA_WIDE ? UNIT_FMA_HEAVY : i->unit];
     if (i->unit == UNIT_FMA) /* the half that took work longer ago */
         free = s->m->fma_halves == 2 && x->lite_free <= s->now ? &x->lite_free
                                                                : &x->unit_free[UNIT_FMA_HEAVY];
     *free = s->now + i->pipe_clocks;
     s->r->unit_busy[i->unit] += i->pipe_clocks;
+}
+
+static u32 sectors_of(const u64 *line, u32 lines) {
+    u32 sectors = 0;
+    for (u32 k = 0; k < lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
+    return sectors;
 }
 
 static void issue(Sm *s, Scheduler *x, u32 warp) {
@@ -496,19 +512,31 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->ready = s->now + (i->stall ? i->stall : 1);
     if (w->ready < x->free) w->ready = x->free;
     w->blocked_on = LOST_STALL;
+    u64 *fetched = &s->fetched[step->pc / CODE_LINE];
+    if (!*fetched) *fetched = s->now + m->fetch_clocks;
+    if (w->ready < *fetched) {
+        w->ready = *fetched;
+        w->blocked_on = LOST_FETCH;
+    }
     if (i->write_barrier != NONE) w->pending[i->write_barrier]++;
     if (i->read_barrier != NONE) w->pending[i->read_barrier]++;
     const u64 *line = w->line;
     w->line += step->lines;
     w->step++;
     if (i->unit == UNIT_LSU) {
-        u32 clocks = step->clocks, tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
+        double clocks = step->clocks;
+        const u32 tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
         if (tags > clocks) clocks = tags;
-        if (!clocks && !(step->flags & STEP_OFF)) clocks = 1;
+        if (clocks < 1 && !(step->flags & STEP_OFF)) clocks = 1;
+        if (i->kind == KIND_LOAD && clocks) { /* the more, the more of a line a load asks for */
+            const double least = 1 + (m->load_clocks - 1) * sectors_of(line, step->lines) / 4;
+            if (clocks < least) clocks = least < m->load_clocks ? least : m->load_clocks;
+        }
         if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
         if (m->free_memory) clocks = 0;
+        x->port = (x->port > s->now ? x->port : s->now) + i->operands * m->operand_clocks;
         x->queue[(x->head + x->queued++) % MOST_QUEUED] =
-            (Request){.warp = warp, .step = step, .line = line, .left = clocks};
+            (Request){.warp = warp, .step = step, .line = line, .left = clocks, .from = x->port};
     } else if (i->kind == KIND_COPY_GROUP) {
         const double at = w->async_done > (double)s->now ? w->async_done : (double)s->now + 1;
         release(s, warp, i, at, 0, LOST_GLOBAL);
@@ -525,7 +553,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         Block *b = &s->blocks[w->block];
         w->at_barrier = 1;
         b->waiting++;
+        s->barrier_free = (s->barrier_free > (double)s->now ? s->barrier_free : (double)s->now) +
+                          m->barrier_unit_clocks;
         b->opens_after = (b->opens_after > s->now ? b->opens_after : s->now) + m->barrier_per_warp;
+        if ((double)b->opens_after < s->barrier_free) b->opens_after = (u64)s->barrier_free;
         open_barrier(s, b);
     }
 }
@@ -565,8 +596,10 @@ static void happen(Sm *s, Event e) {
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
     if (e.scoreboard != NONE && w->pending[e.scoreboard]) w->pending[e.scoreboard]--;
-    if (e.registers > s->m->write_free) {
-        const u32 lost = e.registers - s->m->write_free;
+    x->write_due += e.registers * s->m->write_slots;
+    if (x->write_due >= 1) {
+        const u32 lost = (u32)x->write_due;
+        x->write_due -= lost;
         x->free = (x->free > s->now ? x->free : s->now) + lost;
         s->r->lost[LOST_WRITE] += lost;
     }
@@ -580,8 +613,9 @@ static u64 next_time(const Sm *s) {
         const u64 at = x->sleep > x->free ? x->sleep : x->free;
         if (at < next) next = at;
         if (x->queued) {
-            const u64 free = s->lsu_free > s->now ? s->lsu_free : s->now + 1;
-            if (free < next) next = free;
+            u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
+            if (x->queue[x->head].from > from) from = x->queue[x->head].from;
+            if (from < next) next = from;
         }
     }
     if (s->events) {
@@ -626,7 +660,7 @@ static u32 power_of_two(u32 least) {
 }
 
 /* Run `job_count` blocks; `starts` and `ends` get the clocks of each. Nonzero: no memory. */
-EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *steps,
+EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, const Step *steps,
                   const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count,
                   Result *result, u64 *starts, u64 *ends) {
     u32 most = 1;
@@ -642,7 +676,8 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
     s.cache = malloc(machine->l1_lines * sizeof *s.cache);
     s.bucket = malloc(s.buckets * sizeof *s.bucket);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.failed = !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.fetched = calloc(length / CODE_LINE + 1, sizeof *s.fetched);
+    s.failed = !s.fetched || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
     if (!s.failed) {
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         for (u32 k = 0; k < SCHEDULERS; k++) {
@@ -655,7 +690,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, const Step *s
         }
         run(&s);
     }
-    free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
+    free(s.fetched); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
     return s.failed;
 }
 

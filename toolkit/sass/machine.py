@@ -20,9 +20,9 @@ from analysis.cycles import Streams
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from toolkit.sass import core
-from toolkit.sass.streams import joined
 from toolkit.sass.isa.registry import ConstantWord, Lowered
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
+from toolkit.sass.streams import joined
 
 UNLIMITED = 1 << 62
 

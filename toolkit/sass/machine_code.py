@@ -8,22 +8,25 @@ for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, Kind, Unit
-from toolkit.sass.instruction import RZ, Instruction, Register, Special
+from toolkit.sass.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.sass.program import Program
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
 
 _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
-_HEAVY = {"IMAD", "IDP", "HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
+_HEAVY = {"IMAD", "IDP"}
+_HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
-_XU = {"MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2I"}
+_XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}  # and I2F of 64 bits
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
+_UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
@@ -56,6 +59,16 @@ _KINDS = {
     "RET": Kind.BRANCH,
     "EXIT": Kind.EXIT,
 }
+_UNITS: tuple[tuple[Collection[str], Unit], ...] = (
+    (_FMA, Unit.FMA),
+    (_HEAVY, Unit.FMA_HEAVY),
+    (_HALF, Unit.HALF),
+    (_FP64, Unit.FP64),
+    (_XU, Unit.XU),
+    (_CONTROL, Unit.CONTROL),
+    (_UNIFORM, Unit.UNIFORM),
+    (_KINDS, Unit.LSU),
+)
 _OPERAND_SLOTS = 3
 
 
@@ -75,6 +88,7 @@ def machine_code(program: Program) -> NDArray[Any]:
         row["kind"] = _KINDS.get(instruction.opcode, Kind.PLAIN)
         row["registers"] = _written(instruction)
         row["source"] = _sources(instruction)
+        row["operands"] = _operands(instruction)
         if instruction.opcode == "DEPBAR":
             row["argument"] = _left(instruction)
         if instruction.opcode == "BAR" and "ARV" in instruction.modifiers:
@@ -90,24 +104,17 @@ def _bits(high: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint8]
 
 
 def _unit(instruction: Instruction) -> Unit:
-    opcode = instruction.opcode
-    for opcodes, unit in (
-        (_FMA, Unit.FMA),
-        (_HEAVY, Unit.FMA_HEAVY),
-        (_FP64, Unit.FP64),
-        (_XU, Unit.XU),
-        (_CONTROL, Unit.CONTROL),
-        (_CONSTANT, Unit.UNIFORM),
-    ):
+    opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+    if opcode == "IMAD" and modifiers & {"WIDE", "HI"}:
+        return Unit.FMA_WIDE
+    if opcode == "I2F" and any("64" in modifier for modifier in modifiers):
+        return Unit.XU
+    for opcodes, unit in _UNITS:
         if opcode in opcodes:
             return unit
-    if opcode in _KINDS:
-        return Unit.LSU
     if opcode.endswith("MMA"):
         return Unit.TENSOR
-    if opcode.startswith("U") or opcode in ("R2UR", "S2UR", "S2R"):
-        return Unit.UNIFORM
-    return Unit.ALU
+    return Unit.UNIFORM if opcode.startswith("U") else Unit.ALU
 
 
 def _written(instruction: Instruction) -> int:
@@ -118,12 +125,35 @@ def _written(instruction: Instruction) -> int:
         return 0
     if instruction.opcode in ("LDGSTS", "LDGDEPBAR"):
         return 0
+    return _words(instruction)
+
+
+def _operands(instruction: Instruction) -> int:
+    """Registers that a memory request hands over: of its address, and of what it stores."""
+    if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
+        return 0
+    count = 0
+    for place, operand in enumerate(instruction.operands):
+        if isinstance(operand, Address):
+            count += sum(
+                2 if "64" in register.suffix else 1
+                for register in operand.registers
+                if register.file == "R" and register.index != RZ
+            )
+        elif isinstance(operand, Register) and operand.file == "R" and operand.index != RZ:
+            is_result = place == 0 and instruction.opcode.startswith(("LD", "ATOM", "SHFL"))
+            count += 0 if is_result else _words(instruction)
+    return count
+
+
+def _words(instruction: Instruction) -> int:
+    """Registers of one operand."""
     return next((int(m) // 32 for m in instruction.modifiers if m in ("64", "128")), 1)
 
 
 def _sources(instruction: Instruction) -> list[int]:
     """The general register of each operand slot, -1 where it reads none of the register file."""
-    if _unit(instruction) not in (Unit.FMA, Unit.FMA_HEAVY, Unit.ALU):
+    if _unit(instruction) not in (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU):
         return [-1] * _OPERAND_SLOTS
     registers = [operand for operand in instruction.operands[1:] if not _is_predicate(operand)]
     found = [

@@ -1,0 +1,112 @@
+"""Predicted times of launches that the simulator can execute: streams for `analysis.timing`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+import analysis
+from analysis.cycles import Streams
+from analysis.devices import Device
+from analysis.errors import ToolkitError, UnavailableError
+from analysis.result import Bound, GapStep, Predicted
+from analysis.timing import Work, predict
+from toolkit.cache import cached, keep
+from toolkit.sass import core, machine
+from toolkit.sass.machine import run_blocks
+
+MOST_STEPS = 1 << 24  # of each block: 130 MB
+BLOCKS = 4  # whose streams stand for all that an SM runs
+
+
+def blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
+    """Blocks that one SM could run, one after another, from the middle of the grid's first wave."""
+    first = min(blocks - 1, sms // 2)
+    return list(range(first, blocks, sms))[:BLOCKS]
+
+
+def streams_of(bound: machine.Bound, blocks: Sequence[int]) -> Streams:
+    """What the warps of some blocks execute.
+
+    Raises UnavailableError where they execute more than can be kept.
+    """
+    bound = replace(bound, most_touches=0, most_steps=MOST_STEPS)
+    found = [run.streams for run in run_blocks(bound, [range(b, b + 1) for b in blocks])]
+    kept = [streams for streams in found if streams is not None]
+    if len(kept) < len(found):
+        raise UnavailableError(f"a block executes more than {MOST_STEPS:,} warp instructions")
+    return joined(kept)
+
+
+def joined(parts: Sequence[Streams]) -> Streams:
+    """The streams of all blocks of all parts."""
+
+    def ends(lengths: list[int]) -> list[int]:
+        return [0, *np.cumsum(lengths).tolist()]
+
+    steps, lines = ends([len(p.steps) for p in parts]), ends([len(p.lines) for p in parts])
+    warps = ends([len(p.first_step) for p in parts])
+    return Streams(
+        steps=np.concatenate([p.steps for p in parts]),
+        lines=np.concatenate([p.lines for p in parts]),
+        first_step=np.concatenate(
+            [p.first_step + np.uint64(at) for p, at in zip(parts, steps, strict=False)]
+        ),
+        first_line=np.concatenate(
+            [p.first_line + np.uint64(at) for p, at in zip(parts, lines, strict=False)]
+        ),
+        first_warp=np.concatenate(
+            [[0], *(p.first_warp[1:] + at for p, at in zip(parts, warps, strict=False))]
+        ),
+    )
+
+
+def predicted(
+    launch: Mapping[str, object], device: Device, work: Callable[[], Work]
+) -> Predicted | str:
+    """The prediction of a launch on a device, or why there is none; kept for the next time.
+
+    `launch` says which launch it is, in values whose text tells them apart; `work` is asked for
+    only where the prediction is not known yet.
+    """
+    name = _name(launch, device)
+    entry = cached(name)
+    if entry is not None:
+        return _read(entry)
+    try:
+        made = predict(work(), device)
+    except (ToolkitError, ValueError, MemoryError) as error:
+        return str(error)
+    keep(name, json.dumps(asdict(made)).encode())
+    return made
+
+
+def _read(entry: bytes) -> Predicted:
+    values = json.loads(entry)
+    values["bounds"] = tuple(Bound(**bound) for bound in values["bounds"])
+    values["gap"] = tuple(GapStep(**step) for step in values["gap"])
+    return Predicted(**values)
+
+
+def _name(launch: Mapping[str, object], device: Device) -> str:
+    digest = sha256()
+    for part in (_model(), repr(sorted(launch.items())), repr(device)):
+        digest.update(part.encode())
+    return f"prediction-{digest.hexdigest()}.json"
+
+
+@cache
+def _model() -> str:
+    """What the model and the simulator are made of: predictions of another one do not count."""
+    digest = sha256()
+    for folder in (Path(analysis.__file__).parent, Path(core.__file__).parent):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".c", ".h", ".so", ".pyd"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
