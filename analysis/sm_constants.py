@@ -43,7 +43,6 @@ class SmConstants:
     bank_count: int
     queue: int
     operand_clocks: int
-    tags_per_clock: int
     shared_latency: int
     l1_latency: int
     l2_latency: int
@@ -108,7 +107,6 @@ _HOPPER: dict[str, Any] = {
     "bank_count": (2, _H200),
     "queue": (8, _FITTED),
     "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
-    "tags_per_clock": (4, "measured on an H200 (docs/validation.md)"),
     "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
     "shared_latency": (23, _H200),
     "l1_latency": (34, _H200),

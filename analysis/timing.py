@@ -191,7 +191,6 @@ class _Prediction:
             barrier_unit_clocks=c.barrier_unit_clocks,
             register_latency=c.register_latency,
             block_interval=c.block_interval,
-            tags_per_clock=c.tags_per_clock,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
             shared_latency=c.shared_latency,
             l1_latency=c.l1_latency,

@@ -46,7 +46,7 @@ from toolkit.executor import Argument
 from toolkit.host import available_bytes
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
@@ -471,12 +471,20 @@ class _Rung:
         return points if points[-1] * 1.5 < self.executed.k else [self.executed.k]
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
-        """What blocks execute at K = k."""
+        """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        return streams_of(bind_in_place(self.translated, self.geometry, a, b, c, shape), blocks)
+        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+        spread = Spread(
+            address=of_a.address,
+            size_bytes=a.nbytes,
+            pitch=FLOAT_BYTES * k,
+            kept_pitch=FLOAT_BYTES * self.executed.k,
+        )
+        return streams_of(replace(bound, spread=spread), blocks)
 
 
 def _values(runs: Sequence[_Run]) -> str:

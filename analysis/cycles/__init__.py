@@ -107,7 +107,6 @@ class Machine:
     bank_count: int = 2
     queue: int = 8
     operand_clocks: int = 2
-    tags_per_clock: int = 4
     l1_lines: int = 1024
     register_latency: int = 3
     shared_latency: int = 23

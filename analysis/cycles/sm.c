@@ -50,7 +50,6 @@ typedef struct {
     u32 bank_count;       /* of the register file, per scheduler */
     u32 queue;            /* requests that a scheduler may have waiting for the load/store unit */
     u32 operand_clocks;   /* for which a register of a request's operands occupies its scheduler's port */
-    u32 tags_per_clock;   /* lines that L1 looks up */
     u32 l1_lines;         /* its capacity */
     u32 register_latency; /* of each further register that a load writes */
     u32 shared_latency, l1_latency, l2_latency, dram_latency; /* the last is added to l2_latency */
@@ -525,8 +524,6 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->step++;
     if (i->unit == UNIT_LSU) {
         double clocks = step->clocks;
-        const u32 tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
-        if (tags > clocks) clocks = tags;
         if (clocks < 1 && !(step->flags & STEP_OFF)) clocks = 1;
         if (i->kind == KIND_LOAD && clocks) { /* the more, the more of a line a load asks for */
             const double least = 1 + (m->load_clocks - 1) * sectors_of(line, step->lines) / 4;
