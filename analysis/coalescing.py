@@ -144,7 +144,7 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
 # Bits of a line's number whose parity is one bit of its tag bank. Found on an H200 by timing loads
 # of random lines (benchmarks/global_load_cycles.py): every one of 401 patterns of lines below 2^21
 # takes as many clocks as this says, with any other mask of 21 bits some do not.
-TAG_BANK_MASKS = (0x1ad5da, 0x1f7ab5)
+TAG_BANK_MASKS = (0x1AD5DA, 0x1F7AB5)
 
 
 def tag_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
@@ -154,7 +154,7 @@ def tag_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = 
     four times as long as one whose lines are spread. On other chips than Hopper's the banks may be
     others. Addresses are as the hardware sees them: the distance of two lanes is not enough.
     """
-    lanes, active_addresses = _active(addresses, width_bytes, active)
+    _, active_addresses = _active(addresses, width_bytes, active)
     if not active_addresses.size:
         return 0
     first = active_addresses // LINE_BYTES

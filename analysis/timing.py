@@ -186,6 +186,7 @@ class _Prediction:
             queue=c.queue,
             operand_clocks=c.operand_clocks,
             load_clocks=c.load_clocks,
+            sector_clocks=c.sector_clocks,
             store_line_bytes=c.store_line_bytes,
             write_slots=c.write_slots,
             barrier_unit_clocks=c.barrier_unit_clocks,
@@ -235,14 +236,15 @@ class _Prediction:
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, two at a time: at each point, and variations at the last one."""
-        k, blocks = self._points[-1]
+        """All runs of the model, two at a time: at each point, and variations at the first one."""
         jobs: dict[str, Callable[[], Ran]] = {
             f"{point}": lambda point=point: self._ran(self.machine, *point)  # type: ignore[misc]
             for point in self._points
         }
         for name, machine in self._variations().items():
-            jobs[name] = lambda machine=machine: self._ran(machine, k, blocks)  # type: ignore[misc]
+            jobs[name] = lambda machine=machine: self._ran(machine, *self._points[0])  # type: ignore[misc]
+        in_step = replace(self.machine, waiting_share=1.0)
+        jobs["in step"] = lambda: self._ran(in_step, *self._points[-1])
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = lambda k=k: self._alone(k)  # type: ignore[misc]
         with ThreadPoolExecutor(2) as pool:
@@ -284,7 +286,6 @@ class _Prediction:
             "ports": ports,
             "no conflicts": replace(wavefronts, free_conflicts=1),
             "wavefronts": wavefronts,
-            "in step": replace(self.machine, waiting_share=1.0),
         }
 
     def _alone(self, k: int) -> Ran:
@@ -407,7 +408,7 @@ class _Prediction:
                 f"{self.blocks_of_sm:,} each",
             ),
         ]
-        usual = self._runs[f"{self._points[-1]}"].clocks
+        usual = self._runs[f"{self._points[0]}"].clocks
         run_s = time_s - self.constants.launch_s
         scale = run_s / (usual * (1 + self._coupling * self._waits))
         before = peak_s * spread

@@ -418,12 +418,12 @@ class _Rung:
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
             ),
             check=check,
-            predicted=self._predicted(modelled),
+            predicted=self._predicted(modelled, counts),
         )
 
     # How long it takes.
 
-    def _predicted(self, modelled: Mapping[str, int]) -> Predicted | str:
+    def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
@@ -438,14 +438,14 @@ class _Rung:
             "blocks per SM": self.residence.blocks_per_sm,
             "traffic": sorted(modelled.items()),
         }
-        return predicted(launch, self.residence.device, lambda: self._work(modelled))
+        return predicted(launch, self.residence.device, lambda: self._work(modelled, counts))
 
-    def _work(self, modelled: Mapping[str, int]) -> Work:
+    def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
         cubin = self.translated.cubin
         blocks = blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count)
         return Work(
-            code=machine_code(self.translated.program),
+            code=machine_code(self.translated.program, counts),
             samples={k: self._streams(k, blocks) for k in self._timed_k()},
             k=self.executed.k,
             blocks=self.geometry.blocks,

@@ -127,6 +127,7 @@ class Machine:
     free_memory: int = 0
     free_conflicts: int = 0
     load_clocks: float = 4 / 3
+    sector_clocks: float = 1.2
     store_line_bytes: float = 64.0
     write_slots: float = 0.6
     barrier_unit_clocks: float = 1.5

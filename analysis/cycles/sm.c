@@ -61,7 +61,8 @@ typedef struct {
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
-    double load_clocks;   /* of the load/store unit for a load of global memory, at least */
+    double load_clocks;   /* of the load/store unit for a load of a line of global memory, at least */
+    double sector_clocks; /* and for a load of one sector */
     double store_line_bytes; /* that a line costs in a store at least */
     double write_slots;   /* issue slots that a register of a load takes when it is written */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
@@ -526,8 +527,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         double clocks = step->clocks;
         if (clocks < 1 && !(step->flags & STEP_OFF)) clocks = 1;
         if (i->kind == KIND_LOAD && clocks) { /* the more, the more of a line a load asks for */
-            const double least = 1 + (m->load_clocks - 1) * sectors_of(line, step->lines) / 4;
-            if (clocks < least) clocks = least < m->load_clocks ? least : m->load_clocks;
+            const u32 sectors = sectors_of(line, step->lines);
+            const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
+            if (clocks < m->sector_clocks + more) clocks = m->sector_clocks + more;
         }
         if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
         if (m->free_memory) clocks = 0;
