@@ -446,7 +446,10 @@ class _Rung:
         blocks = blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count)
         return Work(
             code=machine_code(self.translated.program, counts),
-            samples={k: self._streams(k, blocks) for k in self._timed_k()},
+            samples={
+                k: self._streams(k, blocks)
+                for k in timed_k(self.executed.k, self.counts, self.geometry)
+            },
             k=self.executed.k,
             blocks=self.geometry.blocks,
             blocks_per_sm=self.residence.blocks_per_sm,
@@ -458,17 +461,6 @@ class _Rung:
             dram_read_bytes=modelled["dram__bytes_read.sum"],
             dram_write_bytes=modelled["dram__bytes_write.sum"],
         )
-
-    def _timed_k(self) -> list[int]:
-        """The values of K whose streams are replayed: K itself, or two that it lies on a line with.
-
-        Waiting settles within a few phases; blocks of many warps need more to average over.
-        """
-        step = period(self.counts)
-        warps = self.geometry.warps_per_block
-        first = step * (TIMED_STEPS if warps < MANY_WARPS else 2 * TIMED_STEPS)
-        points = [first + self.executed.k % step, 2 * first + self.executed.k % step]
-        return points if points[-1] * 1.5 < self.executed.k else [self.executed.k]
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
         """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
@@ -511,6 +503,17 @@ def k_points(k: int, period: int) -> list[int]:
     """The values of K to execute instead of `k`, all of its remainder; none where `k` is small."""
     points = [steps * period + k % period for steps in POINTS]
     return points if points[-1] < k else []
+
+
+def timed_k(k: int, counts: AccessCounts, geometry: Geometry) -> list[int]:
+    """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
+
+    Waiting settles within a few phases; blocks of many warps need more to average over.
+    """
+    step = period(counts)
+    first = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
+    points = [first + k % step, 2 * first + k % step]
+    return points if points[-1] * 1.5 < k else [k]
 
 
 def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
