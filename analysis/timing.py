@@ -236,13 +236,17 @@ class _Prediction:
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, two at a time: at each point, and variations at the first one."""
+        """All runs of the model, two at a time: at each point, and variations with few blocks."""
         jobs: dict[str, Callable[[], Ran]] = {
             f"{point}": lambda point=point: self._ran(self.machine, *point)  # type: ignore[misc]
             for point in self._points
         }
+        fewest = self._numbers_of_blocks[0]
         for name, machine in self._variations().items():
-            jobs[name] = lambda machine=machine: self._ran(machine, *self._points[0])  # type: ignore[misc]
+            for k in sorted(self.work.samples):
+                jobs[f"{name} at {k}"] = lambda machine=machine, k=k: self._ran(  # type: ignore[misc]
+                    machine, k, fewest
+                )
         in_step = replace(self.machine, waiting_share=1.0)
         jobs["in step"] = lambda: self._ran(in_step, *self._points[-1])
         for k in sorted(self.work.samples):
@@ -346,6 +350,10 @@ class _Prediction:
         low, high = sorted(self.work.samples)
         return found[0].line_to(found[1], (self.work.k - low) / (high - low))
 
+    def _clocks(self, runs: Sequence[str]) -> float:
+        """Of runs at each K: what they come to at the launch's own."""
+        return self._along_k([_Totals.of(self._runs[name]) for name in runs]).clocks
+
     def _bounds(self) -> tuple[Bound, ...]:
         total, c, work = self.total, self.constants, self.work
         halves = SCHEDULERS * c.fma_halves
@@ -408,12 +416,13 @@ class _Prediction:
                 f"{self.blocks_of_sm:,} each",
             ),
         ]
-        usual = self._runs[f"{self._points[0]}"].clocks
         run_s = time_s - self.constants.launch_s
+        fewest = self._numbers_of_blocks[0]
+        usual = self._clocks([f"{k, fewest}" for k in sorted(self.work.samples)])
         scale = run_s / (usual * (1 + self._coupling * self._waits))
         before = peak_s * spread
         for name, key, detail in GAP:
-            after = self._runs[key].clocks * scale
+            after = self._clocks([f"{key} at {k}" for k in sorted(self.work.samples)]) * scale
             steps.append(GapStep(name=name, time_s=after - before, detail=detail))
             before = after
         steps.append(GapStep(name="exposed latency", time_s=run_s - before, detail=EXPOSED))
