@@ -116,7 +116,8 @@ def test_a_gate_that_compares_nothing_does_not_pass(simulated: Profile) -> None:
     save(timed(simulated, 1e-3, l2="warm"), "e.json")
     for files in (("a.json", "b.json"), ("d.json", "e.json")):
         assert refused(*files, "--fail-on", "time") == (
-            "--fail-on time: no time of a GPU could be compared: profile both sides alike"
+            "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and "
+            "hold nothing): profile both sides alike"
         )
     assert "L2 was flushed before and warm after" in compare("d.json", "e.json").stdout
 
