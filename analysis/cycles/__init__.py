@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import UnavailableError
+from analysis.errors import InputError, UnavailableError
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
 UNLIMITED_CLOCKS = 1 << 40
+BANKS = 2
+MOST_QUEUED = 32  # as sm.c has room for
 
 
 class Unit(IntEnum):
@@ -82,14 +84,13 @@ _RESULT = np.dtype(
         ("clocks", "u8"),
         ("issued", "u8"),
         ("unit_busy", "u8", len(Unit)),
-        ("lsu_busy", "u8"),
-        ("shared_busy", "u8"),
         ("l2_read_bytes", "u8"),
         ("l2_write_bytes", "u8"),
         ("l1_hits", "u8"),
         ("l1_misses", "u8"),
-        ("dram_waits", "u8"),
         ("lost", "u8", len(LOST)),
+        ("lsu_busy", "f8"),
+        ("shared_busy", "f8"),
         ("unfinished", "u8"),
     ]
 )
@@ -137,6 +138,17 @@ class Machine:
     dram_share: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED_CLOCKS
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "slots": range(1, 1 << 16),
+            "queue": range(1, MOST_QUEUED + 1),
+            "l1_lines": range(1, 1 << 24),
+            "bank_count": (0, BANKS),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise InputError(f"{name} = {getattr(self, name)} is not one of {values}")
 
 
 _NATIVE: dict[str, type[ctypes.c_uint32 | ctypes.c_double]] = {
@@ -236,8 +248,8 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         ends=ends,
         issued=int(row["issued"]),
         unit_busy={unit: int(row["unit_busy"][unit]) for unit in Unit},
-        load_store_busy=float(row["lsu_busy"]) / 16,  # counted in sixteenths
-        shared_busy=float(row["shared_busy"]) / 16,
+        load_store_busy=float(row["lsu_busy"]),
+        shared_busy=float(row["shared_busy"]),
         l2_read_bytes=int(row["l2_read_bytes"]),
         l2_write_bytes=int(row["l2_write_bytes"]),
         l1_hits=int(row["l1_hits"]),

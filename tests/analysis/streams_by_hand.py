@@ -1,0 +1,96 @@
+"""Programs of a few instructions for the model of an SM, and what warps execute of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, STEP, Kind, Machine, Ran, Streams, Unit, run
+
+TAKEN, OFF = 1, 2
+FULL = 0b1111  # all sectors of a line
+
+# A step: the instruction, its clocks in the data stage, its flags, its lines as (number, sectors).
+Step = int | tuple[Any, ...]
+Warp = Sequence[Step]
+
+FFMA = {"unit": Unit.FMA, "pipe_clocks": 2}
+EXIT = {"kind": Kind.EXIT}
+WAITING_EXIT = {"kind": Kind.EXIT, "wait": 1}  # for scoreboard 0
+LDS = {"unit": Unit.LSU, "kind": Kind.SHARED_LOAD, "write_barrier": 0, "operands": 1}
+LDS |= {"registers": 1}
+LDG = {"unit": Unit.LSU, "kind": Kind.LOAD, "write_barrier": 0, "operands": 1, "registers": 1}
+STG = {"unit": Unit.LSU, "kind": Kind.STORE, "operands": 2}
+BAR = {"kind": Kind.BARRIER}
+
+# Nothing but what a test asks for: no code is fetched, no slots are taken by what loads write.
+QUIET: dict[str, Any] = {
+    "slots": 1,
+    "fetch_clocks": 0,
+    "write_slots": 0.0,
+    "block_interval": 0,
+    "barrier_unit_clocks": 0.0,
+    "fill_clocks_x16": 0,
+    "load_clocks": 1.0,
+    "sector_clocks": 1.0,
+    "operand_clocks": 1,
+}
+
+
+def code(*rows: dict[str, Any]) -> NDArray[Any]:
+    """A table of instructions; what a row leaves out is as in a NOP that stalls for one clock."""
+    table = np.zeros(len(rows), dtype=INSTRUCTION)
+    table["stall"] = table["pipe_clocks"] = 1
+    table["write_barrier"] = table["read_barrier"] = NO_SCOREBOARD
+    table["source"] = -1
+    for entry, row in zip(table, rows, strict=True):
+        for name, value in row.items():
+            entry[name] = value
+    return table
+
+
+def streams(blocks: Sequence[Sequence[Warp]]) -> Streams:
+    """What the warps of some blocks execute: steps of the warps of the blocks."""
+    steps: list[tuple[int, int, int, int]] = []
+    lines: list[int] = []
+    first_step, first_line, first_warp = [], [], [0]
+    for block in blocks:
+        for warp in block:
+            first_step.append(len(steps))
+            first_line.append(len(lines))
+            for step in warp:
+                pc, clocks, flags, touched = _complete(step)
+                steps.append((pc, clocks, len(touched), flags))
+                lines += [number << 4 | sectors for number, sectors in touched]
+        first_warp.append(len(first_step))
+    return Streams(
+        steps=np.array(steps, dtype=STEP),
+        lines=np.array(lines, dtype=np.uint64),
+        first_step=np.array(first_step, dtype=np.uint64),
+        first_line=np.array(first_line, dtype=np.uint64),
+        first_warp=np.array(first_warp, dtype=np.int64),
+    )
+
+
+def _complete(step: Step) -> tuple[int, int, int, Sequence[tuple[int, int]]]:
+    given = step if isinstance(step, tuple) else (step,)
+    pc, clocks, flags, lines = (*given, *(0, 0, ())[len(given) - 1 :])
+    return pc, clocks, flags, lines
+
+
+def ran(
+    table: NDArray[Any],
+    blocks: Sequence[Sequence[Warp]],
+    jobs: Sequence[int] | None = None,
+    **machine: Any,
+) -> Ran:
+    """Run blocks, each once unless `jobs` says otherwise, on a quiet machine with changes."""
+    chosen = range(len(blocks)) if jobs is None else jobs
+    return run(table, streams(blocks), list(chosen), Machine(**(QUIET | machine)))
+
+
+def clocks(*args: Any, **machine: Any) -> int:
+    return ran(*args, **machine).clocks
