@@ -139,16 +139,18 @@ def _operands(instruction: Instruction) -> int:
     if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
         return 0
     count = 0
-    for place, operand in enumerate(instruction.operands):
+    has_result = instruction.opcode.startswith(("LD", "ATOM", "SHFL"))
+    for operand in instruction.operands:
         if isinstance(operand, Address):
             count += sum(
                 2 if "64" in register.suffix else 1
                 for register in operand.registers
                 if register.file == "R" and register.index != RZ
             )
-        elif isinstance(operand, Register) and operand.file == "R" and operand.index != RZ:
-            is_result = place == 0 and instruction.opcode.startswith(("LD", "ATOM", "SHFL"))
-            count += 0 if is_result else _words(instruction)
+        elif isinstance(operand, Register) and operand.file == "R":
+            if not has_result and operand.index != RZ:
+                count += _words(instruction)
+            has_result = False  # it was the first one, behind a predicate or not
     return count
 
 
@@ -161,7 +163,11 @@ def _sources(instruction: Instruction) -> list[int]:
     """The general register of each operand slot, -1 where it reads none of the register file."""
     if _unit(instruction) not in (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU):
         return [-1] * _OPERAND_SLOTS
-    registers = [operand for operand in instruction.operands[1:] if not _is_predicate(operand)]
+    registers = [operand for operand in instruction.operands if not _is_predicate(operand)]
+    if "SETP" not in instruction.opcode and instruction.opcode != "FCHK":
+        registers = registers[1:]  # the result
+    if instruction.opcode == "MOV":
+        registers = [None, *registers]  # its source is that of the second slot
     found = [
         operand.index
         if isinstance(operand, Register) and operand.file == "R" and operand.index != RZ

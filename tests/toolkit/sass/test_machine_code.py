@@ -1,0 +1,204 @@
+"""What the timing model is told of instructions, held to what nvdisasm prints of the same code."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.cycles import NO_SCOREBOARD, Kind, Unit
+from analysis.devices import DEVICES
+from kernels import LADDER, Variant, parse_selection
+from toolkit.compile import compile_cubin
+from toolkit.sass.instruction import Instruction, Register
+from toolkit.sass.machine_code import machine_code
+from toolkit.sass.program import Program, load_program
+from toolkit.theory_bench import compile_for
+
+sys.path.append(str(Path(__file__).parent))
+from machine_code_snapshots import ARCHITECTURES, RECORDED, lines
+
+BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}
+VARIANTS = [variant for variant in LADDER if isinstance(variant, Variant)]
+
+ODD = r"""
+extern "C" __global__ void odd(
+    float *out, double *wide, int *bins, const float *in, long long n, unsigned flags)
+{
+    extern __shared__ int shared[];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int at = atomicAdd(&bins[i & 7], 1);
+    atomicAdd(&bins[8], 1);
+    atomicAdd(&shared[i & 31], at);
+    __syncthreads();
+    wide[i] = wide[i] * double(in[i]) + double(__popc(flags + i));
+    out[i] = sqrtf(in[i]) + float(n + i) + __shfl_sync(~0u, in[i + 1], at & 31);
+    if (flags & 1u << i % 32) out[i + 1] = float((unsigned long long)n * i >> 32);
+}
+"""
+
+
+@cache
+def ladder(arch: str) -> tuple[tuple[Program, Any], ...]:
+    found = []
+    for variant in VARIANTS:
+        program = load_program(compile_for(BY_ARCHITECTURE[arch], parse_selection(variant.name)))
+        found.append((program, machine_code(program)))
+    return tuple(found)
+
+
+def rows(arch: str) -> Iterator[tuple[Instruction, Any]]:
+    for program, table in ladder(arch):
+        yield from zip(program.instructions, table, strict=True)
+
+
+def odd(arch: str) -> list[tuple[Instruction, Any]]:
+    program = load_program(compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch))
+    return list(zip(program.instructions, machine_code(program), strict=True))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_small_kernel_reads_as_recorded(arch: str) -> None:
+    recorded = RECORDED.read_text(encoding="utf-8").split("== ")
+    (text,) = [part for part in recorded if part.startswith(f"{arch}\n")]
+    assert ["== " + line if n == 0 else line for n, line in enumerate(text.splitlines())] == lines(
+        arch
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch: str) -> None:
+    """Of every instruction of every rung: which registers are kept, and so which slots they are."""
+    seen = 0
+    for instruction, row in [*rows(arch), *odd(arch)]:
+        printed = [int(r) for r in re.findall(r"\bR(\d+)(?:\.64)?\.reuse", instruction.text)]
+        kept = [int(row["source"][slot]) for slot in range(3) if row["reuse"] >> slot & 1]
+        assert kept == printed, instruction.text
+        seen += len(printed)
+    assert seen > 100
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_results_of_variable_latency_are_waited_for(arch: str) -> None:
+    """Whoever names a register that a scoreboard guards waits for it first, or one before did."""
+    guarded_in_all = 0
+    for program, table in ladder(arch):
+        guarded: dict[int, int] = {}  # register: its scoreboard
+        for instruction, row in zip(program.instructions, table, strict=True):
+            guarded = {r: b for r, b in guarded.items() if not row["wait"] >> b & 1}
+            named = {int(r) for r in re.findall(r"\bR(\d+)", instruction.text)}
+            assert not named & guarded.keys(), instruction.text
+            if row["write_barrier"] != NO_SCOREBOARD:
+                written = dict.fromkeys(results(instruction, row), int(row["write_barrier"]))
+                guarded |= written
+                guarded_in_all += len(written)
+            if row["kind"] in (Kind.EXIT, Kind.BRANCH):  # what follows may come from elsewhere
+                guarded = {}
+    assert guarded_in_all > 100
+
+
+def results(instruction: Instruction, row: Any) -> range:
+    first = next(
+        (o for o in instruction.operands if isinstance(o, Register) and o.file == "R"), None
+    )
+    if first is None:
+        return range(0)
+    return range(first.index, first.index + max(1, int(row["registers"])))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_stall_counts_cover_dependent_multiply_adds(arch: str) -> None:
+    """An FFMA whose sum the next one reads is followed after 4 clocks or more."""
+    for program, table in ladder(arch):
+        pairs = zip(program.instructions, program.instructions[1:], table, strict=False)
+        for one, next_one, row in pairs:
+            if one.opcode == next_one.opcode == "FFMA" and one.operands[0] in next_one.operands[1:]:
+                assert row["stall"] >= 4, one.text
+
+
+UNITS: Mapping[str, Unit] = {
+    "FFMA": Unit.FMA,
+    "FADD": Unit.FMA,
+    "FMUL": Unit.FMA,
+    "IMAD": Unit.FMA_HEAVY,
+    "DFMA": Unit.FP64,
+    "MUFU": Unit.XU,
+    "POPC": Unit.XU,
+    "S2R": Unit.XU,
+    "IADD3": Unit.ALU,
+    "LOP3": Unit.ALU,
+    "ISETP": Unit.ALU,
+    "LEA": Unit.ALU,
+    "LDG": Unit.LSU,
+    "LDS": Unit.LSU,
+    "STG": Unit.LSU,
+    "SHFL": Unit.LSU,
+    "BAR": Unit.CONTROL,
+    "EXIT": Unit.CONTROL,
+    "ULDC": Unit.UNIFORM,
+    "UMOV": Unit.UNIFORM,
+}
+KINDS: Mapping[str, Kind] = {
+    "LDG": Kind.LOAD,
+    "STG": Kind.STORE,
+    "LDS": Kind.SHARED_LOAD,
+    "STS": Kind.SHARED_STORE,
+    "BAR": Kind.BARRIER,
+    "BRA": Kind.BRANCH,
+    "EXIT": Kind.EXIT,
+    "RED": Kind.ATOMIC,
+    "ATOMG": Kind.ATOMIC,
+    "ATOMS": Kind.ATOMIC,
+}
+
+
+def test_instructions_have_their_units_and_kinds() -> None:
+    seen = set()
+    for arch in ("sm_75", "sm_90", "sm_120"):
+        for instruction, row in [*rows(arch), *odd(arch)]:
+            opcode = instruction.opcode
+            if opcode in UNITS:
+                is_wide = opcode == "IMAD" and {"WIDE", "HI"} & set(instruction.modifiers)
+                assert row["unit"] == (Unit.FMA_WIDE if is_wide else UNITS[opcode])
+            assert row["kind"] == KINDS.get(opcode, row["kind"])
+            assert (
+                (row["kind"] == Kind.PLAIN)
+                or opcode not in UNITS
+                or opcode in KINDS
+                or (opcode == "SHFL")
+            )
+            seen.add(opcode)
+    assert set(UNITS) | set(KINDS) <= seen | {"RED"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "registers", "operands"),
+    [
+        (r"LDG\.E desc\[|LDG\.E R\d+, desc\[UR\d+\]\[R\d+\.64\]$", 1, 2),  # a 64-bit address
+        (r"LDG\.E\.64", 2, 2),
+        (r"STG\.E desc\[UR\d+\]\[R\d+\.64\], R\d+$", 0, 3),  # and what is stored
+        (r"STG\.E\.64", 0, 4),
+        (r"ATOMG.*PT, R\d+, desc\[UR\d+\]\[R\d+\.64\], R\d+$", 1, 3),  # not its result
+        (r"SHFL\.IDX PT, R\d+, R\d+, R\d+, 0x1f$", 1, 2),
+    ],
+)
+def test_requests_hand_over_their_operands(pattern: str, registers: int, operands: int) -> None:
+    found = [row for instruction, row in odd("sm_90") if re.search(pattern, instruction.text)]
+    assert found, [instruction.text for instruction, _ in odd("sm_90")]
+    for row in found:
+        assert (row["registers"], row["operands"]) == (registers, operands)
+
+
+def test_a_table_has_no_scoreboards_that_do_not_exist() -> None:
+    for arch in ARCHITECTURES:
+        for _, table in ladder(arch):
+            for name in ("write_barrier", "read_barrier"):
+                assert set(np.unique(table[name])) <= {*range(6), NO_SCOREBOARD}
+            assert (table["stall"] <= 15).all()
+            assert (table["wait"] < 64).all()
