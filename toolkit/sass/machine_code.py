@@ -166,14 +166,14 @@ def _sources(instruction: Instruction) -> list[int]:
     registers = [operand for operand in instruction.operands if not _is_predicate(operand)]
     if "SETP" not in instruction.opcode and instruction.opcode != "FCHK":
         registers = registers[1:]  # the result
-    if instruction.opcode == "MOV":
-        registers = [None, *registers]  # its source is that of the second slot
     found = [
         operand.index
         if isinstance(operand, Register) and operand.file == "R" and operand.index != RZ
         else -1
         for operand in registers[:_OPERAND_SLOTS]
     ]
+    if instruction.opcode == "MOV":
+        found = [-1, *found]  # its source is that of the second slot
     return found + [-1] * (_OPERAND_SLOTS - len(found))
 
 

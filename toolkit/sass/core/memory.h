@@ -287,7 +287,7 @@ static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local
         for (int l = 0; l < LANES; l++) a[l] = local[l] + k * WORD;
         interleave(a);
         count->sectors += sectors_of(a, m);
-        if (c->stream) stream_request(c, a, WORD, m, LOCAL_SPACE | (u64)w->index * LOCAL_LINES);
+        if (c->stream) stream_request(c, a, WORD, m, local_space(c, w));
     }
     count->ideal += ceil_div((u32)__builtin_popcount(m) * i->width, SECTOR);
 }

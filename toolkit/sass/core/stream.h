@@ -7,7 +7,7 @@
 #include "core.h"
 
 enum { STEP_TAKEN = 1, STEP_OFF = 2 }; /* a jump was taken; all lanes' guards were false */
-enum { LOCAL_LINES = 1 << 16, MOST_LINES_OF_STEP = 255 };
+enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255 };
 #define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
 #define TAG_BANK_LOW 0x1f7ab5ull
 #define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
@@ -102,6 +102,11 @@ static u64 as_kept(const Launch *launch, u64 a) {
     const u64 offset = a - launch->spread_base;
     if (offset >= launch->spread_bytes) return a;
     return SPREAD_SPACE + offset / launch->spread_from * launch->spread_to + offset % launch->spread_from;
+}
+
+/* What tells the lines of a warp's local memory from those of all others. */
+static u64 local_space(const Worker *c, const Warp *w) {
+    return LOCAL_SPACE | ((u64)c->block * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
 }
 
 /* The distinct lines of a request of the lanes in m, with their sectors, and its clocks: the most of

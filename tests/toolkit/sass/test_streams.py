@@ -1,0 +1,291 @@
+"""What the simulator keeps of what warps execute: order, lines, flags; held to its own counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.cycles import Kind, Streams
+from analysis.errors import UnavailableError
+from analysis.geometry import Geometry
+from toolkit import prediction
+from toolkit.compile import compile_cubin
+from toolkit.prediction import blocks_of_an_sm, streams_of
+from toolkit.sass.machine import Bound, Run, run_blocks
+from toolkit.sass.machine_code import machine_code
+from toolkit.sass.translate import bind, translate
+
+TAKEN, OFF = 1, 2
+MOST = 1 << 16
+
+SOURCE = r"""
+extern "C" __global__ void phases(float *out, const float *in, int n)
+{
+    __shared__ float tile[128];
+    float sum = 0.0f;
+    for (int k = 0; k < n; ++k) {
+        tile[threadIdx.x] = in[k * 128 + threadIdx.x];
+        __syncthreads();
+        sum += tile[threadIdx.x ^ 33];
+        __syncthreads();
+    }
+    out[blockIdx.x * 128 + threadIdx.x] = sum;
+}
+extern "C" __global__ void column(float *out, const float *in)
+{
+    out[threadIdx.x] = in[32 * threadIdx.x] + in[2 * threadIdx.x];
+}
+extern "C" __global__ void indexed(float *out, const int *where)
+{
+    float mine[16];
+    for (int k = 0; k < 16; ++k) mine[(where[k] + threadIdx.x) & 15] = float(k);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = mine[where[threadIdx.x & 7]];
+}
+extern "C" __global__ void guarded(float *out, const float *in, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = 0.0f;
+    if (i < n) x = in[i];
+    out[i] = x;
+}
+extern "C" __global__ void some_leave(float *out, int n)
+{
+    if (threadIdx.x / 32 % 2 == 1) return;
+    for (int k = 0; k < n + int(threadIdx.x) / 32; ++k) out[threadIdx.x + k] = 1.0f;
+}
+extern "C" __global__ void copies(float *out, const float *in)
+{
+    __shared__ alignas(16) float tile[512];
+    unsigned to = (unsigned)__cvta_generic_to_shared(tile + 4 * threadIdx.x);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(in + 4 * threadIdx.x)
+                 : "memory");
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+    out[threadIdx.x] = tile[511 - threadIdx.x];
+}
+"""
+FLOATS = np.arange(4096, dtype=np.float32)
+
+
+def bound_to(
+    kernel: str, arguments: Sequence[Any], blocks: int = 1, threads: int = 128, arch: str = "sm_90"
+) -> tuple[Bound, Any]:
+    cubin = compile_cubin(SOURCE, name="streams.cu", kernel=kernel, arch=arch)
+    translated = translate(cubin)
+    geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
+    bound, _ = bind(translated, geometry, list(arguments))
+    return bound, translated.program
+
+
+def ran(bound: Bound, blocks: int = 1, most: int = MOST, workers: int = 1) -> Run:
+    (run,) = run_blocks(replace(bound, most_steps=most), [range(blocks)], workers=workers)
+    return run
+
+
+def streams(bound: Bound, blocks: int = 1) -> Streams:
+    found = ran(bound, blocks).streams
+    assert found is not None
+    return found
+
+
+def of_warps(found: Streams) -> list[Any]:
+    return np.split(found.steps, found.first_step[1:].astype(int))
+
+
+def lines_of(found: Streams, warp: int) -> list[list[tuple[int, int]]]:
+    """The (line, sectors) of each step of a warp."""
+    at, result = int(found.first_line[warp]), []
+    for step in of_warps(found)[warp]:
+        mine = found.lines[at : at + int(step["lines"])]
+        result.append([(int(x) >> 4, int(x) & 15) for x in mine])
+        at += int(step["lines"])
+    return result
+
+
+def of_opcode(program: Any, *opcodes: str) -> list[int]:
+    return [n for n, i in enumerate(program.instructions) if i.opcode in opcodes]
+
+
+LAUNCHES: dict[str, list[Any]] = {
+    "phases": [np.zeros(512, np.float32), FLOATS, np.int32(5)],
+    "column": [np.zeros(128, np.float32), FLOATS],
+    "indexed": [np.zeros(512, np.float32), np.arange(16, dtype=np.int32) * 7 % 16],
+    "guarded": [np.zeros(512, np.float32), FLOATS, np.int32(70)],
+    "some_leave": [np.zeros(512, np.float32), np.int32(3)],
+    "copies": [np.zeros(128, np.float32), FLOATS],
+}
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("kernel", LAUNCHES)
+def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str) -> None:
+    """And of each instruction as many as smsp__inst_executed says, wavefronts and lines included."""
+    bound, program = bound_to(kernel, LAUNCHES[kernel], blocks=3, arch=arch)
+    run = ran(bound, 3)
+    found = run.streams
+    assert found is not None
+    length = len(program.instructions)
+    executed = np.bincount(found.steps["pc"], minlength=length)
+    assert (executed == run.counts["executed"]).all()
+    assert found.blocks == 3
+    assert len(found.lines) == found.steps["lines"].sum()
+    table = machine_code(program)
+    shared = np.isin(table["kind"], [Kind.SHARED_LOAD, Kind.SHARED_STORE])
+    clocks = np.bincount(found.steps["pc"], weights=found.steps["clocks"], minlength=length)
+    assert (clocks[shared] == run.counts["wavefronts"][shared]).all()
+    sectors = sum(bin(int(line) & 15).count("1") for line in found.lines)
+    of_memory = np.isin(table["kind"], [Kind.LOAD, Kind.STORE, Kind.COPY])
+    assert sectors == run.counts["sectors"][of_memory].sum()
+
+
+def test_warps_stay_in_order_across_barriers() -> None:
+    """The core runs a warp from barrier to barrier; a stream has its parts one after the other."""
+    bound, program = bound_to("phases", LAUNCHES["phases"])
+    found = streams(bound)
+    warps = of_warps(found)
+    assert len(warps) == 4
+    bars = of_opcode(program, "BAR")
+    for warp in warps:
+        assert np.isin(warp["pc"], bars).sum() == 2 * 5  # two of each phase
+        assert program.instructions[warp["pc"][-1]].opcode == "EXIT"
+        follows = np.diff(warp["pc"].astype(int)) == 1
+        jumps = warp["flags"][:-1] & TAKEN != 0
+        assert (follows ^ jumps).all()  # one after the other, but for jumps
+    assert all((warp["pc"] == warps[0]["pc"]).all() for warp in warps)
+
+
+def test_workers_change_nothing() -> None:
+    bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
+    one, two = (ran(bound, 4, workers=workers).streams for workers in (1, 2))
+    assert one is not None
+    assert two is not None
+    for name in ("steps", "lines", "first_step", "first_line", "first_warp"):
+        assert (getattr(one, name) == getattr(two, name)).all(), name
+
+
+def test_a_request_has_its_lines_with_their_sectors() -> None:
+    bound, program = bound_to("column", LAUNCHES["column"], threads=32)
+    found = streams(bound)
+    loads = of_opcode(program, "LDG")
+    (warp,) = of_warps(found)
+    requests = [
+        lines for step, lines in zip(warp, lines_of(found, 0), strict=True) if step["pc"] in loads
+    ]
+    base = bound.buffers[1].address // 128
+    # a float of each row of 128 bytes: 32 lines of one sector; and every other one: 2 whole lines
+    assert sorted(map(len, requests)) == [2, 32]
+    rows, pairs = sorted(requests, key=len, reverse=True)
+    assert rows == [(base + lane, 0b0001) for lane in range(32)]
+    assert pairs == [(base, 0b1111), (base + 1, 0b1111)]
+
+
+def test_local_memory_has_lines_of_each_warp_and_block() -> None:
+    bound, program = bound_to("indexed", LAUNCHES["indexed"], blocks=2, threads=64)
+    found = streams(bound, 2)
+    local = of_opcode(program, "LDL", "STL")
+    assert local
+    seen: list[set[int]] = []
+    for number, warp in enumerate(of_warps(found)):
+        lines = zip(warp, lines_of(found, number), strict=True)
+        seen.append({line for step, mine in lines if step["pc"] in local for line, _ in mine})
+    assert len(seen) == 4
+    for number, mine in enumerate(seen):
+        assert 0 < len(mine) <= 16  # a line per word of the array
+        assert min(mine) >> 55 == 1  # apart from global memory
+        assert all(mine.isdisjoint(others) for others in seen[:number])
+
+
+def test_copies_have_the_lines_that_they_read() -> None:
+    bound, program = bound_to("copies", LAUNCHES["copies"])
+    found = streams(bound)
+    (copy,) = of_opcode(program, "LDGSTS")
+    first = bound.buffers[1].address // 128
+    for number, warp in enumerate(of_warps(found)):
+        (at,) = np.flatnonzero(warp["pc"] == copy)
+        lines = lines_of(found, number)[at]
+        # 32 lanes of 16 bytes are 4 lines
+        assert lines == [(first + 4 * number + k, 0b1111) for k in range(4)]
+        assert warp["clocks"][at] >= 4
+    kinds = machine_code(program)["kind"]
+    assert {Kind.COPY, Kind.COPY_GROUP, Kind.WAIT_GROUP} <= set(kinds)
+
+
+def test_steps_of_no_lane_are_flagged() -> None:
+    """70 of 128 threads load: two warps all, the third six lanes, the fourth none."""
+    bound, program = bound_to("guarded", LAUNCHES["guarded"])
+    found = streams(bound)
+    (load,) = of_opcode(program, "LDG")
+    flags = []
+    for number, warp in enumerate(of_warps(found)):
+        for at in np.flatnonzero(warp["pc"] == load):
+            flags.append(int(warp["flags"][at]))
+            lines = lines_of(found, number)[at]
+            sectors = sum(bin(mask).count("1") for _, mask in lines)
+            assert sectors == [4, 4, 1][number] if number < 3 else not lines
+    assert flags in ([0, 0, 0, OFF], [0, 0, 0])  # predicated, or jumped over
+
+
+def test_jumps_that_are_taken_are_flagged() -> None:
+    bound, program = bound_to("phases", LAUNCHES["phases"])
+    warp = of_warps(streams(bound))[0]
+    pcs = warp["pc"].astype(int)
+    jumped = np.flatnonzero(np.diff(pcs) != 1)
+    assert (warp["flags"][jumped] & TAKEN != 0).all()
+    assert (np.delete(warp["flags"][:-1], jumped) & TAKEN == 0).all()
+    assert {program.instructions[pc].opcode for pc in pcs[jumped]} <= {"BRA", "BSYNC"}
+
+
+def test_warps_may_leave_early_and_do_different_things() -> None:
+    bound, program = bound_to("some_leave", LAUNCHES["some_leave"])
+    found = streams(bound)
+    stores = of_opcode(program, "STG")
+    executed = [int(np.isin(warp["pc"], stores).sum()) for warp in of_warps(found)]
+    off = [
+        int((np.isin(warp["pc"], stores) & (warp["flags"] & OFF != 0)).sum())
+        for warp in of_warps(found)
+    ]
+    assert [a - b for a, b in zip(executed, off, strict=True)] == [3, 0, 5, 0]  # n + warp, or none
+
+
+def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
+    bound, _ = bound_to("phases", LAUNCHES["phases"])
+    whole = len(streams(bound).steps)
+    assert ran(bound, most=whole - 1).streams is None
+    kept = ran(bound, most=whole).streams
+    assert kept is not None
+    assert len(kept.steps) == whole
+
+
+def test_a_block_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound, _ = bound_to("phases", LAUNCHES["phases"])
+    monkeypatch.setattr(prediction, "MOST_STEPS", 10)
+    with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
+        streams_of(bound, [0])
+
+
+def test_streams_of_chosen_blocks_are_those_of_each() -> None:
+    bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
+    chosen, everything = streams_of(bound, [3, 1]), streams(bound, 4)
+    assert chosen.blocks == 2
+    mine, all_of_them = of_warps(chosen), of_warps(everything)
+    for place, block in enumerate((3, 1)):
+        for warp in range(4):
+            assert (mine[4 * place + warp] == all_of_them[4 * block + warp]).all()
+            assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sms", "expected"),
+    [
+        (1000, 132, [66, 198, 330, 462]),  # each 132 after the one before
+        (132, 132, [0]),
+        (1, 132, [0]),
+        (200, 132, [66, 198]),
+    ],
+)
+def test_an_sm_runs_blocks_that_lie_apart(blocks: int, sms: int, expected: list[int]) -> None:
+    assert blocks_of_an_sm(blocks, sms) == expected
