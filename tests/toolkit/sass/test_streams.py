@@ -123,7 +123,7 @@ LAUNCHES: dict[str, list[Any]] = {
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("kernel", LAUNCHES)
 def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str) -> None:
-    """And of each instruction as many as smsp__inst_executed says, wavefronts and lines included."""
+    """Of each instruction as many as smsp__inst_executed says, with its wavefronts and sectors."""
     bound, program = bound_to(kernel, LAUNCHES[kernel], blocks=3, arch=arch)
     run = ran(bound, 3)
     found = run.streams

@@ -1,0 +1,261 @@
+"""Predictions of a made-up product: sums, bounds, lines and what happens when a number changes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis import timing
+from analysis.cycles import Kind, Unit, run
+from analysis.devices import Device, find_device
+from analysis.errors import InputError
+from analysis.result import Predicted
+from analysis.sm_constants import constants_for
+from analysis.timing import Work, most_blocks, predict
+
+sys.path.append(str(Path(__file__).parent))
+from streams_by_hand import FULL, code, streams
+
+H200 = find_device("h200")
+DEPTH, WARPS, MULTIPLY_ADDS = 16, 8, 8
+
+LOAD, BARRIER, SHARED, FMA, STORE, EXIT = range(6)
+CODE = code(
+    {"unit": Unit.LSU, "kind": Kind.LOAD, "write_barrier": 0, "operands": 2, "registers": 1},
+    {"kind": Kind.BARRIER, "wait": 1},
+    {
+        "unit": Unit.LSU,
+        "kind": Kind.SHARED_LOAD,
+        "write_barrier": 1,
+        "operands": 1,
+        "registers": 1,
+        "free_clocks": 1,
+    },
+    {"unit": Unit.FMA, "stall": 2, "source": [2, 3, 5], "wait": 2},
+    {"unit": Unit.LSU, "kind": Kind.STORE, "operands": 3},
+    {"kind": Kind.EXIT},
+)
+
+
+def warp(block: int, number: int, k: int) -> list[Any]:
+    """Phases of a tiled product: a load, a barrier, two-way conflicts and multiply-adds."""
+    steps: list[Any] = []
+    for phase in range(k // DEPTH):
+        line = ((block * WARPS + number) << 16) + phase
+        steps += [(LOAD, 1, 0, [(line, FULL)]), BARRIER]
+        steps += [(SHARED, 2), *[FMA] * MULTIPLY_ADDS] * DEPTH
+        steps.append(BARRIER)
+    return [*steps, (STORE, 1, 0, [(1 << 40 | block * WARPS + number, FULL)]), EXIT]
+
+
+def work(*, k: int = 512, samples: tuple[int, ...] = (64, 128), **changes: Any) -> Work:
+    blocks = changes.get("blocks", 2000)
+    read = blocks * WARPS * k // DEPTH * 128.0
+    facts: dict[str, Any] = {
+        "code": CODE,
+        "samples": {
+            at: streams([[warp(b, w, at) for w in range(WARPS)] for b in range(2)])
+            for at in samples
+        },
+        "k": k,
+        "blocks": blocks,
+        "blocks_per_sm": 4,
+        "shared_bytes_per_block": 1 << 14,
+        "flop": blocks * WARPS * k * MULTIPLY_ADDS * 64,
+        "l2_read_bytes": read,
+        "l2_write_bytes": blocks * WARPS * 128.0,
+        "dram_read_bytes": read / 8,
+        "dram_write_bytes": blocks * WARPS * 64.0,
+    }
+    return Work(**(facts | changes))
+
+
+@pytest.fixture(scope="module")
+def usual() -> Predicted:
+    return predict(work(), H200)
+
+
+# How many blocks the busiest SM runs.
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sms", "per_sm", "expected"),
+    [
+        (1, 132, 4, 1),
+        (132, 132, 4, 1),
+        (133, 132, 4, 2),  # dealt out in turn
+        (528, 132, 4, 4),
+        (1056, 132, 4, 8),  # two whole rounds
+        (529, 132, 4, 5),  # one is left, and somebody runs it
+        (1055, 132, 4, 8),
+    ],
+)
+def test_the_busiest_sm(blocks: int, sms: int, per_sm: int, expected: int) -> None:
+    assert most_blocks(blocks, sms, per_sm) == expected
+
+
+@given(
+    blocks=st.integers(1, 5000),
+    sms=st.sampled_from([20, 68, 132]),
+    per_sm=st.integers(1, 16),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_busiest_sm_is_that_of_a_random_assignment(blocks: int, sms: int, per_sm: int) -> None:
+    """What is left after whole rounds goes to whichever slot is free first, here to any."""
+    found = most_blocks(blocks, sms, per_sm)
+    rounds, left = divmod(blocks, sms * per_sm)
+    assert -(-blocks // sms) <= found <= (rounds + 1) * per_sm
+    if not rounds:
+        return
+    rng = np.random.default_rng(blocks)
+    slots = np.arange(sms * per_sm) // per_sm
+    most = [
+        np.bincount(rng.permutation(slots)[:left], minlength=sms).max() if left else 0
+        for _ in range(20)
+    ]
+    assert found - rounds * per_sm == pytest.approx(np.median(most), abs=1)
+
+
+# The prediction.
+
+
+def test_the_steps_of_the_gap_add_up_to_the_time(usual: Predicted) -> None:
+    assert sum(step.time_s for step in usual.gap) == pytest.approx(usual.time_s, rel=1e-9)
+    assert usual.gap[0].time_s == work().flop / H200.fp32_flop_per_s
+    assert usual.gap[-1].time_s == usual.launch_s
+    assert usual.time_s == pytest.approx(usual.cycles / usual.clock_hz + usual.launch_s)
+    assert usual.flop_per_s == work().flop / usual.time_s
+
+
+def test_conflicts_are_a_step_of_the_gap(usual: Predicted) -> None:
+    steps = {step.name: step.time_s for step in usual.gap}
+    assert steps["bank conflicts"] > 0  # two ways, of which one is free
+    without = CODE.copy()
+    without["free_clocks"] = 2
+    again = predict(work(code=without), H200)
+    assert {s.name: s.time_s for s in again.gap}["bank conflicts"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_limiter_is_the_largest_bound(usual: Predicted) -> None:
+    bounds = {bound.name: bound.time_s for bound in usual.bounds}
+    assert all(time_s > 0 for time_s in bounds.values())
+    first, second = sorted(bounds, key=lambda name: -bounds[name])[:2]
+    assert (usual.limiter, usual.next_limiter) == (first, second)
+    run_s = usual.time_s - usual.launch_s
+    assert usual.limiter_share == pytest.approx(min(1, bounds[first] / run_s))
+    for name in ("issue", "FP32", "shared memory", "L1"):  # what the replayed SM itself did
+        assert bounds[name] <= run_s
+
+
+def test_bounds_are_what_was_replayed(usual: Predicted) -> None:
+    bounds = {bound.name: bound for bound in usual.bounds}
+    per_block = WARPS * (512 // DEPTH * (DEPTH * (1 + MULTIPLY_ADDS) + 3) + 2)
+    blocks = most_blocks(2000, 132, 4)
+    clocks = per_block * blocks / 4  # schedulers
+    assert bounds["issue"].time_s == pytest.approx(clocks / H200.boost_clock_hz)
+    wavefronts = 2 * WARPS * 512 * blocks
+    assert bounds["shared memory"].time_s == pytest.approx(wavefronts / H200.boost_clock_hz)
+
+
+def test_the_time_is_a_line_along_k() -> None:
+    """As long as bytes grow with it: the same two points, continued."""
+    per_k = [predict(work(k=k), H200).cycles for k in (512, 1024, 1536)]
+    (one, two) = (later - sooner for sooner, later in pairwise(per_k))
+    assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
+    """Nothing here changes along K: two small values say what K itself does."""
+    extended = predict(work(k=512, samples=(128, 256)), H200).cycles
+    itself = predict(work(k=512, samples=(512,)), H200).cycles
+    assert extended == pytest.approx(itself, rel=0.03)
+
+
+def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
+    asked = work(k=64, samples=(64,), dram_read_bytes=0.0)
+    prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
+    assert len(prediction._numbers_of_blocks) == 2
+    blocks = prediction.blocks_of_sm
+    jobs = [n % 2 for n in range(blocks)]
+    whole = run(prediction.code, asked.samples[64], jobs, prediction.machine)
+    # blocks of 4 phases: the first round is in step, later ones are less so
+    assert prediction.total.clocks == pytest.approx(whole.clocks, rel=0.05)
+    assert prediction.total.issued == pytest.approx(whole.issued)
+
+
+def changed(monkeypatch: pytest.MonkeyPatch, **constants: Any) -> Predicted:
+    other = replace(constants_for("sm_90"), **constants)
+    monkeypatch.setattr(timing, "constants_for", lambda _: other)
+    return predict(work(), H200)
+
+
+@pytest.mark.parametrize("name", ["dram_latency", "l2_latency", "shared_latency", "launch_s"])
+def test_longer_latencies_take_longer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = getattr(constants_for("sm_90"), name)
+    times = [changed(monkeypatch, **{name: usual * scale}).time_s for scale in (1, 2, 4)]
+    assert times == sorted(times)
+    assert times[0] < times[-1]
+
+
+def with_bandwidth(scale: float) -> Device:
+    return replace(H200, dram_bytes_per_s=H200.dram_bytes_per_s * scale)
+
+
+def test_less_bandwidth_takes_longer() -> None:
+    found = [predict(work(), with_bandwidth(scale)) for scale in (4, 1, 1 / 4, 1 / 16, 1 / 256)]
+    times = [prediction.time_s for prediction in found]
+    # warps that are held up a little may meet fewer others: 3% sooner was seen
+    assert all(later >= 0.96 * sooner for sooner, later in pairwise(times))
+    assert times[-1] > 3 * times[0]
+    assert found[-1].limiter == "DRAM"
+    # what is read from DRAM has to come at its rate
+    dram = next(bound for bound in found[-1].bounds if bound.name == "DRAM")
+    assert times[-1] > 0.9 * dram.time_s
+
+
+def test_without_reads_from_dram_nobody_waits_for_it() -> None:
+    none = predict(work(dram_read_bytes=0.0), H200)
+    some = predict(work(), H200)
+    assert none.cycles < some.cycles
+
+
+def test_few_blocks_leave_sms_idle() -> None:
+    half, full = (predict(work(blocks=blocks), H200) for blocks in (66, 132))
+    idle = [p.gap[1].time_s / p.gap[0].time_s for p in (half, full)]
+    assert idle == [pytest.approx(1), pytest.approx(0)]  # half of them; none
+    # alone, an SM has more of L2 and DRAM
+    assert half.cycles <= full.cycles
+
+
+def test_a_prediction_says_what_it_rests_on(usual: Predicted) -> None:
+    assert usual.is_fitted
+    assert usual.constants == "sm_90, measured"
+    assert "blocks of an SM replayed at K = 64 and 128, 4 at a time" in usual.basis
+    other = predict(work(), find_device("rtx-3090"))
+    assert not other.is_fitted
+    assert other.constants == "sm_86, mostly taken over from sm_90"
+
+
+def test_units_take_the_clocks_of_their_architecture() -> None:
+    table = timing._timed(CODE, constants_for("sm_90"))
+    assert table["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
+    assert table["latency"][BARRIER] == 4
+    assert CODE["pipe_clocks"].tolist() == [1] * 6  # the work's own table is left alone
+
+
+def test_predictions_are_the_same_again(usual: Predicted) -> None:
+    assert predict(work(), H200) == usual
+
+
+@pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])
+def test_work_without_blocks_or_streams_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="a launch that fits on the device, and its streams"):
+        replace(work(), **wrong)
