@@ -112,7 +112,7 @@ _HOPPER: dict[str, Any] = {
     "shared_latency": (23, _H200),
     "l1_latency": (34, _H200),
     "l2_latency": (250, f"{_FITTED}: 283 measured, in all and unloaded"),
-    "dram_latency": (500, f"{_H200}: 683 in all, unloaded; fitted with load"),
+    "dram_latency": (500, f"{_FITTED}: 683 measured, in all and unloaded"),
     "atomic_latency": (488, _H200),
     "shared_atomic_latency": (26, _H200),
     "barrier_latency": (12, _H200),

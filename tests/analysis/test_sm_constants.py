@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from analysis.cycles import Unit
 from analysis.devices import DEVICES
 from analysis.sm_constants import CONSTANTS, SmConstants, constants_for
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from timing_tables import table
+
+ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parents[1] / "timing/recorded/constants_h200.json"
 RUN = json.loads(RECORDED.read_text(encoding="utf-8"))
 MEASURED = {name: constant["value"] for name, constant in RUN["constants"].items()}
@@ -37,11 +42,6 @@ FROM_RECORDED: dict[str, tuple[float, float, float]] = {
     ),
     "shared_latency": (HOPPER.shared_latency, MEASURED["lds_32_latency_cycles"], 0.001),
     "l1_latency": (HOPPER.l1_latency, L1_CLOCKS, 0.001),
-    "dram_latency": (
-        HOPPER.dram_latency,
-        MEASURED["dram_128_mib_latency_cycles"] - MEASURED["l2_hit_latency_cycles"],
-        0.27,
-    ),  # 400 unloaded; its source says that it is fitted under load
     "atomic_latency": (HOPPER.atomic_latency, MEASURED["atom_add_latency_cycles"], 0.001),
     "shared_atomic_latency": (
         HOPPER.shared_atomic_latency,
@@ -185,3 +185,9 @@ def test_an_unknown_architecture_gets_the_nearest(asked: str, nearest: str) -> N
 
 def test_a_known_architecture_gets_its_own() -> None:
     assert constants_for("sm_90") is HOPPER
+
+
+def test_the_document_has_the_constants_of_the_code() -> None:
+    """After a change: python benchmarks/timing_tables.py prints the table."""
+    text = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
+    assert "\n".join(table()) in text

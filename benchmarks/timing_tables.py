@@ -1,0 +1,62 @@
+"""Print the table of constants of docs/timing.md anew.
+
+    python benchmarks/timing_tables.py
+
+tests/analysis/test_sm_constants.py holds the document to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from analysis.cycles import Unit
+from analysis.sm_constants import CONSTANTS, SmConstants
+
+ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "sources")
+SIGNIFICANT = 4
+# What docs/timing.md says once.
+SHORT = {
+    ", CUDA 13.0 (python -m toolkit.microbenchmarks)": "",
+    ", CUDA 13.0 (docs/timing.md)": "",
+    " on the ladder on an H200 (docs/validation.md)": "",
+}
+
+
+def table() -> Iterator[str]:
+    """The constants of sm_90 with their sources, and what other architectures have instead."""
+    hopper = CONSTANTS["sm_90"]
+    yield "| constant | sm_90 | source | elsewhere |"
+    yield "|---|---|---|---|"
+    for name in vars(hopper):
+        if name not in ABOUT_THE_RECORD:
+            value = _shown(getattr(hopper, name))
+            source = hopper.sources[name]
+            for known, short in SHORT.items():
+                source = source.replace(known, short)
+            yield f"| `{name}` | {value} | {source} | {_elsewhere(hopper, name)} |"
+
+
+def _elsewhere(hopper: SmConstants, name: str) -> str:
+    others = [
+        f"{c.architecture}: {_difference(getattr(hopper, name), getattr(c, name))}"
+        for c in CONSTANTS.values()
+        if getattr(c, name) != getattr(hopper, name)
+    ]
+    return "; ".join(others)
+
+
+def _difference(usual: Any, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return _shown({unit: clocks for unit, clocks in value.items() if clocks != usual[unit]})
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{Unit(unit).name} {clocks}" for unit, clocks in value.items())
+    return f"{value:.{SIGNIFICANT}g}" if isinstance(value, float) else f"{value:,}"
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
