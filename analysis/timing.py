@@ -98,7 +98,9 @@ class _Totals:
         return cls(
             clocks=ran.clocks,
             issued=ran.issued,
-            multiply_adds=ran.unit_busy[Unit.FMA] + ran.unit_busy[Unit.FMA_HEAVY],
+            multiply_adds=sum(
+                ran.unit_busy[unit] for unit in (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE)
+            ),
             load_store=ran.load_store_busy,
             shared=ran.shared_busy,
         )
