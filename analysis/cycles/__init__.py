@@ -99,8 +99,8 @@ _RESULT = np.dtype(
 class Machine:
     """The numbers of one SM, in its clocks; see docs/timing.md for each.
 
-    Bandwidths are this SM's share. `dram_share` of the bytes read at L2 come from DRAM, and
-    `waiting_share` of the requests wait for it.
+    Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
+    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it.
     """
 
     slots: int
@@ -135,6 +135,7 @@ class Machine:
     write_bytes_per_clock: float = 32.0
     dram_bytes_per_clock: float = 16.0
     dram_share: float = 0.0
+    dram_write_share: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED_CLOCKS
 

@@ -67,7 +67,8 @@ typedef struct {
     double write_slots;   /* issue slots that a register of a load takes when it is written */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
-    double dram_share;    /* of the bytes read from L2 that come from DRAM */
+    double dram_share;    /* bytes of DRAM's work per byte read from L2 */
+    double dram_write_share; /* and per byte written */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
 } Machine;
@@ -283,14 +284,19 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u6
 }
 
 static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
-    double bytes = 0;
+    double bytes = 0, of_lines = 0;
     for (u32 k = 0; k < step->lines; k++) {
         const double of_line = SECTOR * __builtin_popcount(line[k] & 15);
+        of_lines += of_line;
         bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
         s->r->l2_write_bytes += (u64)of_line;
     }
     if (s->write_free < now) s->write_free = now;
     s->write_free += bytes / s->m->write_bytes_per_clock;
+    if (s->m->dram_write_share > 0) { /* as much leaves L2 as comes in; loads wait behind it */
+        if (s->dram_free < now) s->dram_free = now;
+        s->dram_free += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+    }
 }
 
 /* Release scoreboards at a time; `registers` are written back then. */
@@ -651,6 +657,7 @@ static void run(Sm *s) {
     }
     s->r->clocks = s->now;
     if ((double)s->r->clocks < s->write_free) s->r->clocks = (u64)s->write_free;
+    if (s->m->dram_write_share > 0 && (double)s->r->clocks < s->dram_free) s->r->clocks = (u64)s->dram_free;
 }
 
 static u32 power_of_two(u32 least) {
