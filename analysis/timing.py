@@ -256,9 +256,13 @@ class _Prediction:
     @property
     def _dram_write_bytes(self) -> float:
         """What DRAM writes during the launch: of what was dirty before, and of its own."""
-        work = self.work
-        come = work.dram_read_bytes + work.l2_write_bytes
-        return work.dram_write_bytes + min(DIRTY_SHARE * self.device.l2_bytes, come)
+        return self.work.dram_write_bytes + self._dirty_bytes
+
+    @property
+    def _dirty_bytes(self) -> float:
+        """Of the lines that were dirty before, those that make room for others."""
+        come = self.work.dram_read_bytes + self.work.l2_write_bytes
+        return min(DIRTY_SHARE * self.device.l2_bytes, come)
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
@@ -454,7 +458,8 @@ class _Prediction:
             Bound(
                 name="DRAM",
                 time_s=dram_s,
-                basis=f"{dram_bytes:,.0f} bytes at {self._dram_rate / 1e9:,.0f} GB/s",
+                basis=f"{dram_bytes:,.0f} bytes at {self._dram_rate / 1e9:,.0f} GB/s, "
+                f"{self._dirty_bytes:,.0f} of them written for lines that were dirty before",
             ),
             self._bound(
                 "latency",

@@ -9,7 +9,7 @@ from analysis.metrics import flop
 
 
 def executed(text: str, lanes: int = 32) -> InstructionCounts:
-    opcode = text.split()[0].split(".")[0]
+    opcode = text.split(maxsplit=1)[0].split(".", maxsplit=1)[0]
     return InstructionCounts(
         address=0,
         opcode=opcode,
