@@ -107,6 +107,7 @@ class _Totals:
     multiply_adds: float  # clocks of the units for them, over all schedulers
     load_store: float
     shared: float
+    stores: float  # to L2
     products: float  # of integers: they have one of the two halves of those units
     logic: float
     double: float
@@ -122,6 +123,7 @@ class _Totals:
             multiply_adds=ran.unit_busy[Unit.FMA] + ran.unit_busy[Unit.FMA_HEAVY],
             load_store=ran.load_store_busy,
             shared=ran.shared_busy,
+            stores=ran.write_clocks,
             products=ran.unit_busy[Unit.FMA_HEAVY] + ran.unit_busy[Unit.FMA_WIDE],
             logic=ran.unit_busy[Unit.ALU],
             double=ran.unit_busy[Unit.FP64],
@@ -227,6 +229,7 @@ class _Prediction:
             l1_latency=c.l1_latency,
             l2_latency=c.l2_latency,
             dram_latency=c.dram_latency,
+            dram_spread=float(c.dram_spread),
             atomic_latency=c.atomic_latency,
             shared_atomic_latency=c.shared_atomic_latency,
             barrier_latency=c.barrier_latency,
@@ -454,6 +457,13 @@ class _Prediction:
                 name="L2",
                 time_s=l2_s,
                 basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock",
+            )
+            if l2_s * self.clock_hz > total.stores
+            else self._bound(
+                "L2",
+                total.stores,
+                f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as {c.store_line_bytes:.0f} "
+                f"bytes at least, {self.machine.write_bytes_per_clock:.1f} per clock",
             ),
             Bound(
                 name="DRAM",

@@ -91,6 +91,7 @@ _RESULT = np.dtype(
         ("dram_waits", "u8"),
         ("lost", "u8", len(LOST)),
         ("unfinished", "u8"),
+        ("write_clocks", "u8"),
     ]
 )
 
@@ -100,7 +101,8 @@ class Machine:
     """The numbers of one SM, in its clocks; see docs/timing.md for each.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
-    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it.
+    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it,
+    up to `dram_spread` clocks longer where it is always busy.
     """
 
     slots: int
@@ -136,6 +138,7 @@ class Machine:
     dram_bytes_per_clock: float = 16.0
     dram_share: float = 0.0
     dram_write_share: float = 0.0
+    dram_spread: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED_CLOCKS
 
@@ -191,6 +194,7 @@ class Ran:
     l2_write_bytes: int
     l1_hits: int
     l1_misses: int
+    write_clocks: int
     lost: dict[str, int] = field(default_factory=dict)
 
 
@@ -243,6 +247,7 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         l2_write_bytes=int(row["l2_write_bytes"]),
         l1_hits=int(row["l1_hits"]),
         l1_misses=int(row["l1_misses"]),
+        write_clocks=int(row["write_clocks"]),
         lost={name: int(row["lost"][k]) for k, name in enumerate(LOST)},
     )
 

@@ -22,7 +22,7 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32,
-       CODE_LINE = 8 };
+       CODE_LINE = 8, WARM_UP = 1000 };
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -69,6 +69,7 @@ typedef struct {
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM's work per byte read from L2 */
     double dram_write_share; /* and per byte written */
+    double dram_spread;   /* further clocks, at most, where DRAM is always busy: chance */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
 } Machine;
@@ -80,7 +81,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], lsu_busy, shared_busy, l2_read_bytes, l2_write_bytes,
         l1_hits, l1_misses, dram_waits, lost[LOST];
-    u64 unfinished;
+    u64 unfinished, write_clocks;
 } Result;
 
 typedef struct { double at; u32 warp; u8 scoreboard, registers, from; } Event;
@@ -138,6 +139,7 @@ typedef struct {
     u32 *bucket;
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
+    double dram_work, write_work; /* clocks of DRAM, and of stores to L2, asked for so far */
     double fill_due;
     double lsu_free, barrier_free;
     u64 now, block_free;
@@ -240,8 +242,17 @@ static double fetch(Sm *s, double now) {
     if (m->dram_share > 0) {
         if (s->dram_free < now) s->dram_free = now;
         s->dram_free += SECTOR * m->dram_share / m->dram_bytes_per_clock;
+        s->dram_work += SECTOR * m->dram_share / m->dram_bytes_per_clock;
     }
     return at;
+}
+
+/* A number from 0 to 1 that looks like chance. */
+static double spread(u64 x) {
+    x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27; x *= 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    return (double)(x >> 11) / 9007199254740992.0;
 }
 
 /* Lines of a load: when all of it is here. Each line's sectors arrive together. */
@@ -270,6 +281,10 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u6
             if (b->waits) {
                 const double later = s->dram_free > now ? s->dram_free : now;
                 at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+                /* the busier DRAM is, the more a request's wait is a matter of chance: a warp waits
+                 * for the last of its lines, and a block's successor for the last of its warps */
+                const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
+                at += m->dram_spread * full * full * spread(s->r->l1_misses + entry->key);
             }
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) entry->ready[n] = at;
@@ -293,9 +308,11 @@ static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
     }
     if (s->write_free < now) s->write_free = now;
     s->write_free += bytes / s->m->write_bytes_per_clock;
+    s->write_work += bytes / s->m->write_bytes_per_clock;
     if (s->m->dram_write_share > 0) { /* as much leaves L2 as comes in; loads wait behind it */
         if (s->dram_free < now) s->dram_free = now;
         s->dram_free += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+        s->dram_work += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
     }
 }
 
@@ -656,6 +673,7 @@ static void run(Sm *s) {
         s->now = next;
     }
     s->r->clocks = s->now;
+    s->r->write_clocks = (u64)s->write_work;
     if ((double)s->r->clocks < s->write_free) s->r->clocks = (u64)s->write_free;
     if (s->m->dram_write_share > 0 && (double)s->r->clocks < s->dram_free) s->r->clocks = (u64)s->dram_free;
 }
