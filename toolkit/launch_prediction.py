@@ -76,7 +76,7 @@ def _streams(
 ) -> Streams | str:
     try:
         bound = fresh()
-        return streams_of(bound, blocks, most_steps=MOST_STEPS)
+        return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
     except FaultError as error:
         where = describe(error.fault, translated, bound)
         return f"a block that is executed without those before it stops: {where}"

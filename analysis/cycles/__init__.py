@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial, reduce
 from importlib import machinery
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ INSTRUCTION = np.dtype(
     ],
     align=True,
 )
+COMMON = np.uint64(1 << 63)
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
 _JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
@@ -162,7 +163,7 @@ class Streams:
 
     `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
     `first_step[w]` and `first_line[w]`; block b has the warps from `first_warp[b]` to
-    `first_warp[b + 1]`.
+    `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again.
     """
 
     steps: NDArray[Any]
@@ -174,6 +175,17 @@ class Streams:
     @property
     def blocks(self) -> int:
         return len(self.first_warp) - 1
+
+    def with_common(self) -> Streams:
+        """The same, lines marked that all blocks touch: those of a table, not of a tile."""
+        if self.blocks < 2:
+            return self
+        numbers = self.lines >> np.uint64(4)
+        first = self.first_line[self.first_warp[1:-1]].astype(np.int64)
+        per_block = [np.unique(part) for part in np.split(numbers, first)]
+        common = reduce(partial(np.intersect1d, assume_unique=True), per_block)
+        marks = np.where(np.isin(numbers, common), COMMON, np.uint64(0))
+        return replace(self, lines=self.lines | marks)
 
 
 @dataclass(frozen=True, kw_only=True)

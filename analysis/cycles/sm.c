@@ -29,6 +29,8 @@ enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, K
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT };
 enum { STEP_TAKEN = 1, STEP_OFF = 2 };
 
+#define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
+
 /* An instruction of the program, as its 128 bits say. */
 typedef struct {
     u8 stall, yield, write_barrier, read_barrier, wait, unit, kind, registers; /* written */
@@ -264,7 +266,8 @@ static double load_lines(Sm *s, const Step *step, const u64 *line, u32 block, u6
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < step->lines; k++) {
         const u32 wanted = line[k] & 15;
-        Line *entry = line_of(s, line[k] >> 4 | space);
+        const u64 number = (line[k] & ~COMMON) >> 4;
+        Line *entry = line_of(s, line[k] & COMMON ? number : number | space);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
             double at = now;

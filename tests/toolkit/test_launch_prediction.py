@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import toolkit.launch_prediction
-from analysis.cycles import INSTRUCTION, STEP, Streams
+from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.result import Predicted
@@ -266,3 +266,29 @@ def test_spread_blocks_are_some_of_one_sm(blocks: int) -> None:
     assert {block % 132 for block in found} == {blocks_of_an_sm(blocks, 132)[0] % 132}
     assert len(found) == len(blocks_of_an_sm(blocks, 132)) <= 4
     assert all(block < blocks for block in found)
+
+
+def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """extern "C" __global__ void weigh(float *out, const float *weight) {
+        __shared__ float tile[128];
+        tile[threadIdx.x] = out[blockIdx.x * blockDim.x + threadIdx.x];
+        __syncthreads();
+        float sum = 0;
+        for (int k = 0; k < 8; ++k) sum += weight[k] * tile[threadIdx.x + k & 127];
+        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+    }"""
+    with_table = time_of(launched(source, grid=20_000)).time_s
+    monkeypatch.setattr(Streams, "with_common", lambda streams: streams)
+    assert with_table < time_of(launched(source, grid=20_000)).time_s
+
+
+def test_common_lines_are_marked() -> None:
+    lines = np.array([5, 6, 6, 7], dtype=np.uint64) << np.uint64(4) | np.uint64(15)
+    streams = Streams(
+        steps=np.zeros(2, dtype=STEP),
+        lines=lines,
+        first_step=np.arange(2, dtype=np.uint64),
+        first_line=np.array([0, 2], dtype=np.uint64),
+        first_warp=np.arange(3),
+    )
+    assert ((streams.with_common().lines & COMMON) != 0).tolist() == [False, True, True, False]
