@@ -141,6 +141,29 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
     )
 
 
+# Bits of a line's number whose parity is one bit of its tag bank. Found on an H200 by timing loads
+# of random lines (benchmarks/global_load_cycles.py): every one of 401 patterns of lines below 2^21
+# takes as many clocks as this says, with any other mask of 21 bits some do not.
+TAG_BANK_MASKS = (0x1AD5DA, 0x1F7AB5)
+
+
+def tag_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
+    """The clocks that L1's tags take for one global load; arguments as `sectors`.
+
+    Four banks look up one line of 128 bytes per clock each; a load whose lines lie in one bank is
+    four times as long as one whose lines are spread. On other chips than Hopper's the banks may be
+    others. Addresses are as the hardware sees them: the distance of two lanes is not enough.
+    """
+    _, active_addresses = _active(addresses, width_bytes, active)
+    if not active_addresses.size:
+        return 0
+    first = active_addresses // LINE_BYTES
+    last = (active_addresses + width_bytes - 1) // LINE_BYTES
+    touched = np.unique(np.concatenate([first, last]))
+    high, low = (np.bitwise_count(touched & mask) & 1 for mask in TAG_BANK_MASKS)
+    return int(np.bincount(2 * high.astype(np.int64) + low, minlength=4).max())
+
+
 def pattern(
     *,
     space: Space,

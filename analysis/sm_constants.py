@@ -44,7 +44,6 @@ class SmConstants:
     bank_count: int
     queue: int
     operand_clocks: int
-    tags_per_clock: int
     shared_latency: int
     l1_latency: int
     l2_latency: int
@@ -60,6 +59,7 @@ class SmConstants:
     block_interval: int
     backlog: int
     load_clocks: float
+    sector_clocks: float
     store_line_bytes: float
     write_slots: float
     barrier_unit_clocks: float
@@ -110,7 +110,6 @@ _HOPPER: dict[str, Any] = {
     "bank_count": (2, _H200),
     "queue": (8, _FITTED),
     "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
-    "tags_per_clock": (4, "measured on an H200 (docs/validation.md)"),
     "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
     "shared_latency": (23, _H200),
     "l1_latency": (34, _H200),
@@ -123,11 +122,12 @@ _HOPPER: dict[str, Any] = {
     "barrier_per_warp": (2, _H200),
     "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
     "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
-    "fetch_clocks": (30, _FITTED),
+    "fetch_clocks": (40, _FITTED),
     "block_start": (300, _H200),
     "block_interval": (90, f"{_H200}: 32 blocks at a time take 2,857 more"),
     "backlog": (64, _FITTED),
     "load_clocks": (4 / 3, _H200),
+    "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
     "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
     "write_slots": (0.45, f"{_FITTED}: 0.4 to 0.6 measured, LDS beside FFMA"),
     "l2_bytes_per_clock": (29.8, _H100),

@@ -218,12 +218,12 @@ class _Prediction:
             queue=c.queue,
             operand_clocks=c.operand_clocks,
             load_clocks=c.load_clocks,
+            sector_clocks=c.sector_clocks,
             store_line_bytes=c.store_line_bytes,
             write_slots=c.write_slots,
             barrier_unit_clocks=c.barrier_unit_clocks,
             register_latency=c.register_latency,
             block_interval=c.block_interval,
-            tags_per_clock=c.tags_per_clock,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
             shared_latency=c.shared_latency,
             l1_latency=c.l1_latency,
@@ -288,14 +288,19 @@ class _Prediction:
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, two at a time: at each point, and variations at the last one."""
-        k, blocks = self._points[-1]
+        """All runs of the model, two at a time: at each point, and variations with few blocks."""
         jobs: dict[str, Callable[[], Ran]] = {
             f"{point}": lambda point=point: self._ran(self.machine, *point)  # type: ignore[misc]
             for point in self._points
         }
+        fewest = self._numbers_of_blocks[0]
         for name, machine in self._variations().items():
-            jobs[name] = lambda machine=machine: self._ran(machine, k, blocks)  # type: ignore[misc]
+            for k in sorted(self.work.samples):
+                jobs[f"{name} at {k}"] = lambda machine=machine, k=k: self._ran(  # type: ignore[misc]
+                    machine, k, fewest
+                )
+        in_step = replace(self.machine, waiting_share=1.0)
+        jobs["in step"] = lambda: self._ran(in_step, *self._points[-1])
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = lambda k=k: self._alone(k)  # type: ignore[misc]
         with ThreadPoolExecutor(2) as pool:
@@ -338,7 +343,6 @@ class _Prediction:
             "ports": ports,
             "no conflicts": replace(wavefronts, free_conflicts=1),
             "wavefronts": wavefronts,
-            "in step": replace(self.machine, waiting_share=1.0),
         }
 
     def _alone(self, k: int) -> Ran:
@@ -424,6 +428,10 @@ class _Prediction:
         low, high = sorted(self.work.samples)
         return found[0].line_to(found[1], (self.work.k - low) / (high - low))
 
+    def _clocks(self, runs: Sequence[str]) -> float:
+        """Of runs at each K: what they come to at the launch's own."""
+        return self._along_k([_Totals.of(self._runs[name]) for name in runs]).clocks
+
     def _bounds(self) -> tuple[Bound, ...]:
         total, c, work = self.total, self.constants, self.work
         halves = SCHEDULERS * c.fma_halves
@@ -502,12 +510,13 @@ class _Prediction:
                 f"{self.blocks_of_sm:,} each",
             ),
         ]
-        usual = self._runs[f"{self._points[-1]}"].clocks
         run_s = time_s - self.constants.launch_s
+        fewest = self._numbers_of_blocks[0]
+        usual = self._clocks([f"{k, fewest}" for k in sorted(self.work.samples)])
         scale = run_s / (usual * (1 + self._coupling * self._waits))
         before = peak_s * spread
         for name, key, detail in GAP:
-            after = self._runs[key].clocks * scale
+            after = self._clocks([f"{key} at {k}" for k in sorted(self.work.samples)]) * scale
             steps.append(GapStep(name=name, time_s=after - before, detail=detail))
             before = after
         steps.append(GapStep(name="exposed latency", time_s=run_s - before, detail=EXPOSED))

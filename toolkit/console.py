@@ -304,7 +304,10 @@ def _predicted_columns(recorded: Profile | None, *, timed_as: str) -> Iterator[_
         return cell
 
     yield _Column(
-        title="time", cell=shown(lambda t: text.seconds(t.predicted.time_s)), grade="predicted"
+        title="time",
+        cell=shown(lambda t: text.seconds(t.predicted.time_s)),
+        grade="predicted",
+        from_width=88 if timed_as == "measured" else 0,
     )
     yield _Column(
         title="rate",
@@ -313,17 +316,16 @@ def _predicted_columns(recorded: Profile | None, *, timed_as: str) -> Iterator[_
         from_width=132 if timed_as else 0,
     )
     yield _Column(
-        title="ratio to",
+        title="predicted",
         cell=shown(lambda t: text.ratio(t.ratio) if t.ratio else ""),
-        grade=timed_as,
+        grade=f"/ {timed_as}",
     )
     yield _Column(
         title="limiter, share",
         cell=shown(lambda t: escape(f"{t.predicted.limiter} {_share(t.predicted)}")),
         grade="predicted",
         numeric=False,
-        wraps=True,
-        from_width=96,
+        from_width=112 if timed_as else 96,
     )
 
 

@@ -26,8 +26,11 @@ BLOCKS = 4  # whose streams stand for all that an SM runs
 
 
 def blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
-    """Blocks that one SM could run, one after another, from the middle of the grid's first wave."""
-    first = min(blocks - 1, sms // 2)
+    """Blocks that one SM could run, one after another.
+
+    Where every block has an SM to itself, the first one stands for all: it is never a partial one.
+    """
+    first = 0 if blocks <= sms else sms // 2
     return list(range(first, blocks, sms))[:BLOCKS]
 
 

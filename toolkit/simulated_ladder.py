@@ -46,7 +46,7 @@ from toolkit.executor import Argument
 from toolkit.host import available_bytes
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
 from toolkit.sass.space import place
@@ -418,12 +418,12 @@ class _Rung:
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
             ),
             check=check,
-            predicted=self._predicted(modelled),
+            predicted=self._predicted(modelled, counts),
         )
 
     # How long it takes.
 
-    def _predicted(self, modelled: Mapping[str, int]) -> Predicted | str:
+    def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
@@ -438,15 +438,18 @@ class _Rung:
             "blocks per SM": self.residence.blocks_per_sm,
             "traffic": sorted(modelled.items()),
         }
-        return predicted(launch, self.residence.device, lambda: self._work(modelled))
+        return predicted(launch, self.residence.device, lambda: self._work(modelled, counts))
 
-    def _work(self, modelled: Mapping[str, int]) -> Work:
+    def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
         cubin = self.translated.cubin
         blocks = blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count)
         return Work(
-            code=machine_code(self.translated.program),
-            samples={k: self._streams(k, blocks) for k in self._timed_k()},
+            code=machine_code(self.translated.program, counts),
+            samples={
+                k: self._streams(k, blocks)
+                for k in timed_k(self.executed.k, self.counts, self.geometry)
+            },
             k=self.executed.k,
             blocks=self.geometry.blocks,
             blocks_per_sm=self.residence.blocks_per_sm,
@@ -459,24 +462,21 @@ class _Rung:
             dram_write_bytes=modelled["dram__bytes_write.sum"],
         )
 
-    def _timed_k(self) -> list[int]:
-        """The values of K whose streams are replayed: K itself, or two that it lies on a line with.
-
-        Waiting settles within a few phases; blocks of many warps need more to average over.
-        """
-        step = period(self.counts)
-        warps = self.geometry.warps_per_block
-        first = step * (TIMED_STEPS if warps < MANY_WARPS else 2 * TIMED_STEPS)
-        points = [first + self.executed.k % step, 2 * first + self.executed.k % step]
-        return points if points[-1] * 1.5 < self.executed.k else [self.executed.k]
-
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
-        """What blocks execute at K = k."""
+        """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        return streams_of(bind_in_place(self.translated, self.geometry, a, b, c, shape), blocks)
+        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+        spread = Spread(
+            address=of_a.address,
+            size_bytes=a.nbytes,
+            pitch=FLOAT_BYTES * k,
+            kept_pitch=FLOAT_BYTES * self.executed.k,
+        )
+        return streams_of(replace(bound, spread=spread), blocks)
 
 
 def _values(runs: Sequence[_Run]) -> str:
@@ -503,6 +503,17 @@ def k_points(k: int, period: int) -> list[int]:
     """The values of K to execute instead of `k`, all of its remainder; none where `k` is small."""
     points = [steps * period + k % period for steps in POINTS]
     return points if points[-1] < k else []
+
+
+def timed_k(k: int, counts: AccessCounts, geometry: Geometry) -> list[int]:
+    """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
+
+    Waiting settles within a few phases; blocks of many warps need more to average over.
+    """
+    step = period(counts)
+    first = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
+    points = [first + k % step, 2 * first + k % step]
+    return points if points[-1] * 1.5 < k else [k]
 
 
 def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:

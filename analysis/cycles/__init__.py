@@ -110,7 +110,6 @@ class Machine:
     bank_count: int = 2
     queue: int = 8
     operand_clocks: int = 2
-    tags_per_clock: int = 4
     l1_lines: int = 1024
     register_latency: int = 3
     shared_latency: int = 23
@@ -131,6 +130,7 @@ class Machine:
     free_memory: int = 0
     free_conflicts: int = 0
     load_clocks: float = 4 / 3
+    sector_clocks: float = 1.2
     store_line_bytes: float = 64.0
     write_slots: float = 0.6
     barrier_unit_clocks: float = 1.5

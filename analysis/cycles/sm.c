@@ -52,7 +52,6 @@ typedef struct {
     u32 bank_count;       /* of the register file, per scheduler */
     u32 queue;            /* requests that a scheduler may have waiting for the load/store unit */
     u32 operand_clocks;   /* for which a register of a request's operands occupies its scheduler's port */
-    u32 tags_per_clock;   /* lines that L1 looks up */
     u32 l1_lines;         /* its capacity */
     u32 register_latency; /* of each further register that a load writes */
     u32 shared_latency, l1_latency, l2_latency, dram_latency; /* the last is added to l2_latency */
@@ -64,7 +63,8 @@ typedef struct {
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
-    double load_clocks;   /* of the load/store unit for a load of global memory, at least */
+    double load_clocks;   /* of the load/store unit for a load of a line of global memory, at least */
+    double sector_clocks; /* and for a load of one sector */
     double store_line_bytes; /* that a line costs in a store at least */
     double write_slots;   /* issue slots that a register of a load takes when it is written */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
@@ -551,12 +551,11 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->step++;
     if (i->unit == UNIT_LSU) {
         double clocks = step->clocks;
-        const u32 tags = m->tags_per_clock ? (step->lines + m->tags_per_clock - 1) / m->tags_per_clock : 0;
-        if (tags > clocks) clocks = tags;
         if (clocks < 1 && !(step->flags & STEP_OFF)) clocks = 1;
         if (i->kind == KIND_LOAD && clocks) { /* the more, the more of a line a load asks for */
-            const double least = 1 + (m->load_clocks - 1) * sectors_of(line, step->lines) / 4;
-            if (clocks < least) clocks = least < m->load_clocks ? least : m->load_clocks;
+            const u32 sectors = sectors_of(line, step->lines);
+            const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
+            if (clocks < m->sector_clocks + more) clocks = m->sector_clocks + more;
         }
         if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
         if (m->free_memory) clocks = 0;

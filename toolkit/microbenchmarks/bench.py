@@ -15,7 +15,7 @@ from toolkit.compile import compile_cubin, compiler_version
 from toolkit.gpu import Gpu, Kernel, nvcc_version
 from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.record import Measured
-from toolkit.microbenchmarks.words import rewritten
+from toolkit.patching import rewritten
 
 LANES = 32
 OFFSETS = 2048  # ints that a probe may read; those that are not given are zero

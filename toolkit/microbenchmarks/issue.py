@@ -16,13 +16,11 @@ from toolkit.microbenchmarks.words import (
     FUNCTION,
     MUFU,
     SECOND,
-    field,
     mov,
-    opcode,
     replaced,
     spread,
-    with_field,
 )
+from toolkit.patching import field, opcode, with_field
 
 COUNT = 256  # per round: the loop's own three instructions are about 1%
 CHAINS = 4

@@ -7,40 +7,16 @@ a test holds them to what nvdisasm reads.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from itertools import count
 
-from elftools.elf.elffile import ELFFile
+from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
 
-WORD_BYTES = 16
-OPCODE_BITS = 12  # with the form of the operands, without the predicate
 FFMA, MUFU, LDS = 0x223, 0x308, 0x984
-ALWAYS = 7 << 12  # @PT
 RZ = 255
 DESTINATION, FIRST, SECOND, THIRD = 16, 24, 32, 64  # where the registers' numbers begin
 FUNCTION = 74  # of MUFU: 2 is EX2, 4 is RCP
-# Cycles to the next instruction, with the bit above that compilers set beside a single one;
-# one bit of reuse per source.
-STALL, REUSE = 105, 122
-ONE_CYCLE = 0b1_0001
-BARRIERS = 110  # write barrier, read barrier, wait mask
-NO_BARRIER = 0b000000_111_111
-
-
-def opcode(word: int) -> int:
-    return word & (1 << OPCODE_BITS) - 1
-
-
-def field(word: int, at: int, bits: int) -> int:
-    return word >> at & (1 << bits) - 1
-
-
-def with_field(word: int, at: int, bits: int, value: int) -> int:
-    """The word with `value` in some of its bits."""
-    mask = (1 << bits) - 1 << at
-    return word & ~mask | value << at
+ONE_CYCLE = 0b1_0001  # with the bit above that compilers set beside a single one
 
 
 def ffma(d: int, a: int, b: int, c: int, reuse: int = 0) -> int:
@@ -48,13 +24,13 @@ def ffma(d: int, a: int, b: int, c: int, reuse: int = 0) -> int:
     word = FFMA | ALWAYS
     for at, register in ((DESTINATION, d), (FIRST, a), (SECOND, b), (THIRD, c)):
         word |= register << at
-    return word | ONE_CYCLE << STALL | NO_BARRIER << BARRIERS | reuse << REUSE
+    return word | ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS | reuse << REUSE
 
 
 def mov(d: int, a: int) -> int:
     """MOV Rd, Ra that lets the next instruction issue after one cycle."""
     word = 0x202 | ALWAYS | d << DESTINATION | a << SECOND | 0xF << 72
-    return word | ONE_CYCLE << STALL | NO_BARRIER << BARRIERS
+    return word | ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS
 
 
 def replaced(words: Sequence[int], code: int, new: Callable[[int, int], int]) -> list[int]:
@@ -84,20 +60,3 @@ def spread(words: Sequence[int], scarce: int, plenty: int) -> list[int]:
 def written(words: Sequence[int], code: int) -> list[int]:
     """The registers that instructions of an opcode write, in ascending order."""
     return sorted({field(w, DESTINATION, 8) for w in words if opcode(w) == code} - {RZ})
-
-
-def rewritten(image: bytes, patches: dict[str, Callable[[list[int]], list[int]]]) -> bytes:
-    """A cubin with the instructions of some kernels rewritten."""
-    result = bytearray(image)
-    elf = ELFFile(BytesIO(image))
-    for kernel, patch in patches.items():
-        section = elf.get_section_by_name(f".text.{kernel}")
-        assert section is not None, kernel
-        start, size = section["sh_offset"], section["sh_size"]
-        halves = struct.unpack(f"<{size // 8}Q", image[start : start + size])
-        words = [low | high << 64 for low, high in zip(halves[::2], halves[1::2], strict=True)]
-        new = patch(words)
-        assert len(new) == len(words)
-        flat = [half for word in new for half in (word & 2**64 - 1, word >> 64)]
-        result[start : start + size] = struct.pack(f"<{len(flat)}Q", *flat)
-    return bytes(result)

@@ -119,6 +119,10 @@ class Launch(Structure):
         ("reserved", c_uint32),
         ("most_touches", c_uint64),
         ("most_steps", c_uint64),
+        ("spread_base", c_uint64),
+        ("spread_bytes", c_uint64),
+        ("spread_from", c_uint64),
+        ("spread_to", c_uint64),
     )
 
 

@@ -51,6 +51,16 @@ SPACES = ("global", "shared", "local", "constant")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A matrix whose lines are kept as if its rows lay `kept_pitch` bytes apart, not `pitch`."""
+
+    address: int
+    size_bytes: int
+    pitch: int
+    kept_pitch: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bound:
     """A program with everything that a launch adds to it."""
 
@@ -65,6 +75,7 @@ class Bound:
     in_order: bool  # blocks one after the other: their atomics then always meet in one order
     most_touches: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,6 +344,9 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         most_touches=bound.most_touches,
         most_steps=bound.most_steps,
     )
+    if bound.spread is not None:
+        launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes
+        launch.spread_from, launch.spread_to = bound.spread.pitch, bound.spread.kept_pitch
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
     yield launch

@@ -74,8 +74,11 @@ _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
 _OPERAND_SLOTS = 3
 
 
-def machine_code(program: Program) -> NDArray[Any]:
-    """One `analysis.cycles.INSTRUCTION` per instruction; times are those of no device yet."""
+def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArray[Any]:
+    """One `analysis.cycles.INSTRUCTION` per instruction; times are those of no device yet.
+
+    `counts` (core.COUNT) of some execution say what shared accesses take without bank conflicts.
+    """
     words = np.frombuffer(program.code, dtype="<u8").reshape(-1, 2)[:, 1]
     table = np.zeros(len(program.instructions), dtype=INSTRUCTION)
     high = words[: len(table)]
@@ -95,6 +98,9 @@ def machine_code(program: Program) -> NDArray[Any]:
             row["argument"] = _left(instruction)
         if instruction.opcode == "BAR" and "ARV" in instruction.modifiers:
             row["kind"] = Kind.PLAIN
+    if counts is not None:
+        requests = np.maximum(counts["requests"], 1).astype(np.float64)
+        table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
     for name in ("write_barrier", "read_barrier"):
         table[name] = np.where(table[name] < 6, table[name], NO_SCOREBOARD)
     return table

@@ -14,7 +14,7 @@ from toolkit.microbenchmarks import atomics, barriers, global_memory, issue, reg
 from toolkit.microbenchmarks.__main__ import MODULES
 from toolkit.microbenchmarks.probe import Probe, loop_of
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
-from toolkit.microbenchmarks.words import rewritten
+from toolkit.patching import rewritten
 from toolkit.sass.disassemble import disassemble
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")

@@ -120,6 +120,8 @@ typedef struct {
     u32 reserved;
     u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
     u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
+    u64 spread_base, spread_bytes; /* a matrix whose lines are kept as if its rows lay further apart */
+    u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */

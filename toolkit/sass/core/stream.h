@@ -8,6 +8,9 @@
 
 enum { STEP_TAKEN = 1, STEP_OFF = 2 }; /* a jump was taken; all lanes' guards were false */
 enum { LOCAL_LINES = 1 << 16, MOST_LINES_OF_STEP = 255 };
+#define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
+#define TAG_BANK_LOW 0x1f7ab5ull
+#define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
 #define LOCAL_SPACE (1ull << 55) /* lines of local memory, apart from all others */
 
 struct Stream {
@@ -82,10 +85,31 @@ static void stream_line(Stream *s, u64 line, u32 mask) {
     step->lines++;
 }
 
-/* The distinct lines of a request of the lanes in m, with their sectors, and its clocks in the data
- * stage: the rule of analysis.coalescing.global_cycles but for the lines, which the model counts. */
-static void stream_request(Worker *c, const u64 *a, u32 width, u32 m, u64 space) {
+/* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule of
+ * analysis.coalescing.tag_cycles, which a test holds against this one. */
+static u32 fullest_tag_bank(const u64 *line, u32 n) {
+    u32 lines[4] = {0, 0, 0, 0}, most = 0;
+    for (u32 k = 0; k < n; k++) {
+        const u32 high = (u32)__builtin_parityll(line[k] & TAG_BANK_HIGH);
+        const u32 bank = high * 2 + (u32)__builtin_parityll(line[k] & TAG_BANK_LOW);
+        if (++lines[bank] > most) most = lines[bank];
+    }
+    return most;
+}
+
+/* Where an address of the matrix that is spread would be with its rows further apart. */
+static u64 as_kept(const Launch *launch, u64 a) {
+    const u64 offset = a - launch->spread_base;
+    if (offset >= launch->spread_bytes) return a;
+    return SPREAD_SPACE + offset / launch->spread_from * launch->spread_to + offset % launch->spread_from;
+}
+
+/* The distinct lines of a request of the lanes in m, with their sectors, and its clocks: the most of
+ * those of the data banks, of the tags, and of its width, as analysis.coalescing.global_cycles. */
+static void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space) {
     Stream *s = c->stream;
+    u64 a[LANES];
+    for (int l = 0; l < LANES; l++) a[l] = as_kept(c->launch, executed[l]);
     u64 line[2 * LANES];
     u32 mask[2 * LANES], n = 0, last = 0;
     for (int l = 0; l < LANES; l++) {
@@ -103,8 +127,11 @@ static void stream_request(Worker *c, const u64 *a, u32 width, u32 m, u64 space)
     for (u32 k = 0; k < n; k++) stream_line(s, line[k], mask[k]);
     Step *step = last_step(s);
     if (!step) return;
-    const u32 data = fullest_bank(a, width, m), wide = width == 16 ? 4 : 1;
-    step->clocks = (u16)(step->clocks + (data > wide ? data : wide));
+    u32 clocks = fullest_bank(a, width, m);
+    const u32 tags = fullest_tag_bank(line, n), wide = width == 16 ? 4 : 1;
+    if (clocks < tags) clocks = tags;
+    if (clocks < wide) clocks = wide;
+    step->clocks = (u16)(step->clocks + clocks);
 }
 
 #endif

@@ -1,0 +1,167 @@
+"""Machine code rewritten in place: words of a cubin in, a cubin of the same size out.
+
+An instruction is a word of 128 bits: its opcode and the form of its operands in the lowest 12
+bits, the guard above them, and from bit 105 on what the compiler decided of its schedule. Whoever
+replaces an instruction keeps that, so that the code around it is issued as before. The fields are
+the same from sm_75 to sm_120; tests hold them to what nvdisasm reads.
+
+Nothing moves unless a patch moves it: targets of branches, line tables and relocations count by
+address, and an address that code computes is only right as long as all of its arithmetic is there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from analysis.errors import InputError, UnsupportedError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+Word = int
+Patch = Callable[[list[Word]], list[Word]]
+
+WORD_BYTES = 16
+OPCODE_BITS = 12  # with the form of the operands, without the guard
+OPERATION_BITS = 9  # of them, without the form of the operands
+ALWAYS = 7 << OPCODE_BITS  # the guard @PT
+NOP = 0x918
+
+# The schedule: cycles to the next instruction (4 bits) with the yield bit above them; the
+# scoreboard that is released when the result is written, that of when the sources were read
+# (3 bits each), and the mask of those to wait for (6); the sources whose values the next
+# instruction finds without a read of the register file (4).
+STALL, STALL_BITS = 105, 5
+BARRIERS, BARRIERS_BITS = 110, 6
+WAIT, WAIT_BITS = 116, 6
+REUSE, REUSE_BITS = 122, 4
+NO_BARRIERS = 0b111_111
+
+# Instructions by what they are for; a number is the opcode without the form of its operands.
+OPERATIONS: Mapping[str, frozenset[int]] = {
+    "barriers": frozenset({0x11D}),  # BAR
+    "global loads": frozenset({0x181}),  # LDG
+    "global stores": frozenset({0x186}),  # STG
+    "shared loads": frozenset({0x184}),  # LDS
+    "shared stores": frozenset({0x188}),  # STS
+    "multiply-adds": frozenset({0x023}),  # FFMA
+}
+
+
+def field(word: Word, at: int, bits: int) -> int:
+    return word >> at & (1 << bits) - 1
+
+
+def with_field(word: Word, at: int, bits: int, value: int) -> Word:
+    """The word with `value` in some of its bits."""
+    mask = (1 << bits) - 1 << at
+    return word & ~mask | value << at
+
+
+def opcode(word: Word) -> int:
+    return field(word, 0, OPCODE_BITS)
+
+
+def operation(word: Word) -> int:
+    """The opcode, whatever the form of the operands: registers, constants, immediates."""
+    return field(word, 0, OPERATION_BITS)
+
+
+def nop(word: Word) -> Word:
+    """A NOP in place of an instruction: it waits, stalls and yields like it, and releases nothing.
+
+    Nobody waits in vain: a scoreboard that nothing holds is open.
+    """
+    kept = ((STALL, STALL_BITS), (WAIT, WAIT_BITS))
+    schedule = sum(field(word, at, bits) << at for at, bits in kept)
+    return NOP | ALWAYS | schedule | NO_BARRIERS << BARRIERS
+
+
+def without_reuse(word: Word) -> Word:
+    """The instruction with every operand read from the register file by the next one too."""
+    return with_field(word, REUSE, REUSE_BITS, 0)
+
+
+def without(operations: Collection[int]) -> Patch:
+    """A patch that makes NOPs of all instructions of some operations."""
+    return lambda code: [nop(word) if operation(word) in operations else word for word in code]
+
+
+def all_without_reuse(code: list[Word]) -> list[Word]:
+    """A patch: no instruction keeps an operand for the next one."""
+    return list(map(without_reuse, code))
+
+
+def words(image: bytes, symbol: str) -> list[Word]:
+    """The instructions of a kernel, in order of address, with the functions that it calls.
+
+    Raises InputError where the cubin has no such kernel.
+    """
+    start, size = _place(_elf(image), symbol)
+    return _unpacked(image[start : start + size])
+
+
+def rewritten(image: bytes, patches: Mapping[str, Patch]) -> bytes:
+    """A cubin with the instructions of some kernels patched.
+
+    Raises InputError for a kernel that is not there, or a patch that adds or drops instructions;
+    UnsupportedError for one that changes an instruction in which an address is still to be filled
+    in.
+    """
+    result, elf = bytearray(image), _elf(image)
+    for symbol, patch in patches.items():
+        start, size = _place(elf, symbol)
+        old = _unpacked(image[start : start + size])
+        new = patch(list(old))
+        if len(new) != len(old):
+            raise InputError(
+                f"{symbol} has {len(old):,} instructions, its patch makes {len(new):,} of them: "
+                "fill up with NOPs"
+            )
+        _check_relocations(elf, symbol, changed(old, new))
+        result[start : start + size] = _packed(new)
+    return bytes(result)
+
+
+def changed(old: Sequence[Word], new: Sequence[Word]) -> list[int]:
+    """The places in which two codes of the same length differ."""
+    return [place for place, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
+
+
+def _unpacked(code: bytes) -> list[Word]:
+    return [low | high << 64 for low, high in struct.iter_unpack("<QQ", code)]
+
+
+def _packed(code: Sequence[Word]) -> bytes:
+    return b"".join(word.to_bytes(WORD_BYTES, "little") for word in code)
+
+
+def _elf(image: bytes) -> ELFFile:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(BytesIO(image))
+
+
+def _place(elf: ELFFile, symbol: str) -> tuple[int, int]:
+    """Where the code of a kernel begins in the file, and its bytes."""
+    section = elf.get_section_by_name(f".text.{symbol}")
+    if section is None:
+        raise InputError(f"the cubin has no kernel {symbol!r}: give the symbol of one that it has")
+    return section["sh_offset"], section["sh_size"]
+
+
+def _check_relocations(elf: ELFFile, symbol: str, places: Sequence[int]) -> None:
+    """Raise UnsupportedError where a loader would write into one of the places."""
+    for prefix, entry in ((".rel", "<QQ"), (".rela", "<QQq")):
+        section = elf.get_section_by_name(f"{prefix}.text.{symbol}")
+        if section is None:
+            continue
+        for offset, *_ in struct.iter_unpack(entry, section.data()):
+            if offset // WORD_BYTES in places:
+                raise UnsupportedError(
+                    f"the instruction at {offset:#06x} of {symbol} holds an address that is filled "
+                    "in when it is loaded: leave it as it is"
+                )
