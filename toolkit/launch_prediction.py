@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
+
+from numpy.typing import NDArray
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
@@ -39,6 +42,7 @@ class SimulatedLaunch:
     geometry: Geometry
     device: Device
     blocks_per_sm: int
+    counts: NDArray[Any]  # per instruction, as the core has them
     instructions: Sequence[InstructionCounts]
     modelled: Mapping[str, int]  # the counters of L2 and DRAM
 
@@ -60,6 +64,7 @@ def launch_time(
             "geometry": launch.geometry,
             "blocks per SM": launch.blocks_per_sm,
             "flop": work.flop,
+            "executed": work.executed,
             "traffic": sorted(launch.modelled.items()),
             "streams": digest_of(streams),
         },
@@ -87,7 +92,7 @@ def _streams(
 def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
     modelled = launch.modelled
     return Work(
-        code=machine_code(launch.translated.program),
+        code=machine_code(launch.translated.program, launch.counts),
         samples={0: streams},
         k=0,
         blocks=launch.geometry.blocks,

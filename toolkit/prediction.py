@@ -30,15 +30,18 @@ def blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
 
     Where every block has an SM to itself, the first one stands for all: it is never a partial one.
     """
-    first = 0 if blocks <= sms else sms // 2
-    return list(range(first, blocks, sms))[:BLOCKS]
+    return list(_of_an_sm(blocks, sms)[:BLOCKS])
 
 
 def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
     """The same for blocks that may differ: evenly spread over all those of that SM."""
-    of_sm = range(min(blocks - 1, sms // 2), blocks, sms)
+    of_sm = _of_an_sm(blocks, sms)
     taken = min(BLOCKS, len(of_sm))
     return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
+
+
+def _of_an_sm(blocks: int, sms: int) -> range:
+    return range(0 if blocks <= sms else sms // 2, blocks, sms)
 
 
 def streams_of(

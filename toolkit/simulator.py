@@ -237,7 +237,7 @@ class Simulator:
         instructions = instruction_counts(translated, counted.counts)
         modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         found, prediction_basis = self._predicted(
-            translated, geometry, arguments, instructions, modelled, traffic_basis
+            translated, geometry, arguments, counted.counts, modelled, traffic_basis
         )
         return Execution(
             outputs=outputs,
@@ -287,7 +287,7 @@ class Simulator:
         translated: Translated,
         geometry: Geometry,
         arguments: Sequence[Argument],
-        instructions: Sequence[InstructionCounts],
+        counts: NDArray[Any],
         modelled: Mapping[str, int],
         traffic_basis: str | None,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
@@ -306,7 +306,8 @@ class Simulator:
             geometry=geometry,
             device=self.device,
             blocks_per_sm=_blocks_per_sm(self.device, translated.cubin, geometry),
-            instructions=instructions,
+            counts=counts,
+            instructions=instruction_counts(translated, counts),
             modelled=modelled,
         )
         return launch_time(launch, fresh)
