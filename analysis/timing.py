@@ -229,7 +229,8 @@ class _Prediction:
             l1_latency=c.l1_latency,
             l2_latency=c.l2_latency,
             dram_latency=c.dram_latency,
-            dram_spread=float(c.dram_spread),
+            # the ladder's constants were fitted without it, and so are its products predicted
+            dram_spread=0.0 if work.executed is None else float(c.dram_spread),
             atomic_latency=c.atomic_latency,
             shared_atomic_latency=c.shared_atomic_latency,
             barrier_latency=c.barrier_latency,
