@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from analysis.counters import InstructionCounts
 
 WARP_INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
@@ -26,6 +28,25 @@ def total(counters: Counters, *names: str) -> int:
 def fp32_flop(counters: Counters) -> int:
     """Single-precision operations of the lanes, a fused multiply-add counted as two."""
     return 2 * total(counters, FFMA) + total(counters, FADD, FMUL)
+
+
+# FLOP per lane; what of half precision only moves or converts a value does not count.
+_FLOP = {
+    **{"FFMA": 2, "FFMA32I": 2, "FADD": 1, "FADD32I": 1, "FMUL": 1, "FMUL32I": 1},
+    **{"FFMA2": 4, "FADD2": 2, "FMUL2": 2},
+    **{"DFMA": 2, "DADD": 1, "DMUL": 1},
+    **{"HFMA2": 4, "HADD2": 2, "HMUL2": 2},
+}
+_NO_ARITHMETIC = ("-RZ, RZ", ", -RZ, ")  # HFMA2 with which a constant is loaded, HADD2.F32 of x + 0
+
+
+def flop(instructions: Iterable[InstructionCounts]) -> int:
+    """Floating-point operations of the lanes of any precision, but for those of tensor cores."""
+    return sum(
+        _FLOP.get(one.opcode, 0) * one.predicated
+        for one in instructions
+        if not (one.opcode.startswith("H") and any(mark in one.text for mark in _NO_ARITHMETIC))
+    )
 
 
 def ffma_share(counters: Counters) -> float | None:

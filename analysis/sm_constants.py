@@ -33,7 +33,8 @@ class SmConstants:
     where multiply-adds have two half-width pipes of which only one takes integer products.
     Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
-    what CUDA events show around an empty launch.
+    what CUDA events show around an empty launch. `dram_spread` is how much longer than
+    `dram_latency` a request may take where DRAM is always busy.
     """
 
     architecture: str
@@ -47,6 +48,7 @@ class SmConstants:
     l1_latency: int
     l2_latency: int
     dram_latency: int
+    dram_spread: int
     atomic_latency: int
     shared_atomic_latency: int
     barrier_latency: int
@@ -113,6 +115,7 @@ _HOPPER: dict[str, Any] = {
     "l1_latency": (34, _H200),
     "l2_latency": (250, f"{_FITTED}: 283 measured, in all and unloaded"),
     "dram_latency": (500, f"{_FITTED}: 683 measured, in all and unloaded"),
+    "dram_spread": (1000, "fitted on copies and stencils on an H200 (docs/validation.md)"),
     "atomic_latency": (488, _H200),
     "shared_atomic_latency": (26, _H200),
     "barrier_latency": (12, _H200),

@@ -9,7 +9,7 @@ its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +33,8 @@ FEWEST_L1_LINES = 64
 # spend their time on: below the first share of the time nobody waits but the first one, from the
 # second on everybody does. Fitted on the ladder on an H200.
 COUPLED_FROM, COUPLED_AT = 0.12, 0.16
+# Of L2, dirty when a launch begins: who flushed it wrote other lines. Fitted on kernels that read.
+DIRTY_SHARE = 0.6
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
 AMPLE = 1e9  # bytes per clock: no limit
 OF_SM = "of the SM with the most blocks"
@@ -52,6 +54,16 @@ GAP = (
     ),
     ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
 )
+# Pipes beside the FP32 ones, by the total that says how busy they are. Of these the busiest is a
+# bound where it is busier than those.
+PIPES = {
+    "products": ("integer products", "the FP32 pipes' integer halves"),
+    "logic": ("integers and logic", "the ALU pipes"),
+    "double": ("FP64", "the FP64 pipes"),
+    "half": ("half precision", "the FP16 pipes"),
+    "special": ("special functions", "the XU pipes (special functions, conversions, S2R)"),
+    "tensor": ("tensor cores", "the tensor pipes"),
+}
 EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
 LAUNCH = "what CUDA events show around an empty launch"
 
@@ -62,8 +74,10 @@ class Work:
 
     `code` is the machine code (`analysis.cycles.INSTRUCTION`); `samples` maps values of K to what
     some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
-    extrapolated along K. Bytes are of the whole launch, `free_clocks` per instruction what its
-    shared accesses would take without bank conflicts.
+    extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. So is
+    `executed`, in warp instructions: where it is known, the blocks of the samples are taken for as
+    much of the work as they are of it. `free_clocks` of an instruction of the code are what its
+    shared access would take without bank conflicts.
     """
 
     code: NDArray[Any]
@@ -77,6 +91,7 @@ class Work:
     l2_write_bytes: float
     dram_read_bytes: float
     dram_write_bytes: float
+    executed: int | None = None
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
@@ -92,6 +107,13 @@ class _Totals:
     multiply_adds: float  # clocks of the units for them, over all schedulers
     load_store: float
     shared: float
+    stores: float  # to L2
+    products: float  # of integers: they have one of the two halves of those units
+    logic: float
+    double: float
+    half: float
+    special: float
+    tensor: float
 
     @classmethod
     def of(cls, ran: Ran) -> _Totals:
@@ -103,7 +125,17 @@ class _Totals:
             ),
             load_store=ran.load_store_busy,
             shared=ran.shared_busy,
+            stores=ran.write_clocks,
+            products=ran.unit_busy[Unit.FMA_HEAVY] + ran.unit_busy[Unit.FMA_WIDE],
+            logic=ran.unit_busy[Unit.ALU],
+            double=ran.unit_busy[Unit.FP64],
+            half=ran.unit_busy[Unit.HALF],
+            special=ran.unit_busy[Unit.XU],
+            tensor=ran.unit_busy[Unit.TENSOR],
         )
+
+    def times(self, factor: float) -> _Totals:
+        return _Totals(**{name: factor * value for name, value in vars(self).items()})
 
     def line_to(self, other: _Totals, steps: float) -> _Totals:
         """The point `steps` times as far from this one as `other` is."""
@@ -179,8 +211,8 @@ class _Prediction:
         shared = work.blocks_per_sm * (
             work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
         )
-        dram_bytes_per_s = self.device.dram_bytes_per_s * c.dram_efficiency
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms
         return Machine(
             slots=self.resident,
@@ -199,6 +231,8 @@ class _Prediction:
             l1_latency=c.l1_latency,
             l2_latency=c.l2_latency,
             dram_latency=c.dram_latency,
+            # the ladder's constants were fitted without it, and so are its products predicted
+            dram_spread=0.0 if work.executed is None else float(c.dram_spread),
             atomic_latency=c.atomic_latency,
             shared_atomic_latency=c.shared_atomic_latency,
             barrier_latency=c.barrier_latency,
@@ -212,10 +246,29 @@ class _Prediction:
             write_bytes_per_clock=min(
                 c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
             ),
-            dram_bytes_per_clock=dram_bytes_per_s / self.clock_hz / self.busy_sms,
-            dram_share=share,
+            dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
+            dram_share=share * (1 + out),
+            dram_write_share=out,
             waiting_share=share,
         )
+
+    @property
+    def _written_back_per_byte(self) -> float:
+        """Bytes that DRAM writes for each one that comes into L2, read from DRAM or written."""
+        work = self.work
+        come = work.dram_read_bytes + work.l2_write_bytes
+        return self._dram_write_bytes / come if come else 0.0
+
+    @property
+    def _dram_write_bytes(self) -> float:
+        """What DRAM writes during the launch: of what was dirty before, and of its own."""
+        return self.work.dram_write_bytes + self._dirty_bytes
+
+    @property
+    def _dirty_bytes(self) -> float:
+        """Of the lines that were dirty before, those that make room for others."""
+        come = self.work.dram_read_bytes + self.work.l2_write_bytes
+        return min(DIRTY_SHARE * self.device.l2_bytes, come)
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
@@ -281,6 +334,7 @@ class _Prediction:
             write_bytes_per_clock=AMPLE,
             dram_bytes_per_clock=AMPLE,
             dram_share=0.0,
+            dram_write_share=0.0,
             waiting_share=0.0,
         )
         ports = replace(
@@ -321,7 +375,32 @@ class _Prediction:
                 for k in sorted(self.work.samples)
             ]
         )
-        return replace(found, clocks=found.clocks * (1 + self._coupling * self._waits))
+        found = found.times(self._weight)
+        clocks = found.clocks * (1 + self._coupling * self._waits)
+        return replace(found, clocks=max(clocks, *(t * self.clock_hz for t in self._below_l1_s)))
+
+    @cached_property
+    def _weight(self) -> float:
+        """Of an average block, in blocks of the samples: by what both execute."""
+        (*_, (k, _)) = self._points
+        streams = self.work.samples[k]
+        if self.work.executed is None:
+            return 1.0
+        return self.work.executed / self.work.blocks / (len(streams.steps) / streams.blocks)
+
+    @cached_property
+    def _below_l1_s(self) -> tuple[float, float]:
+        """The least time that L2 and DRAM need."""
+        work = self.work
+        l2_rate = self.machine.l2_bytes_per_clock * self.busy_sms * self.clock_hz
+        return (
+            (work.l2_read_bytes + work.l2_write_bytes) / l2_rate,
+            (work.dram_read_bytes + self._dram_write_bytes) / self._dram_rate,
+        )
+
+    @property
+    def _dram_rate(self) -> float:
+        return self.device.dram_bytes_per_s * self.constants.dram_efficiency
 
     @cached_property
     def _waits(self) -> float:
@@ -362,11 +441,11 @@ class _Prediction:
         l1 = total.load_store - total.shared
         l2_bytes = work.l2_read_bytes + work.l2_write_bytes
         l2_rate = self.machine.l2_bytes_per_clock * self.busy_sms
-        dram_bytes = work.dram_read_bytes + work.dram_write_bytes
-        dram_rate = self.device.dram_bytes_per_s * c.dram_efficiency
+        dram_bytes = work.dram_read_bytes + self._dram_write_bytes
+        l2_s, dram_s = self._below_l1_s
         rounds = self.blocks_of_sm / self.resident
         alone = [_Totals.of(self._runs[f"alone at {k}"]) for k in sorted(work.samples)]
-        waiting = self._along_k(alone).clocks
+        waiting = self._along_k(alone).clocks * self._weight
         return (
             self._bound(
                 "issue",
@@ -378,6 +457,7 @@ class _Prediction:
                 total.multiply_adds / halves,
                 f"{total.multiply_adds:,.0f} clocks of FP32 pipes {OF_SM}, {halves} of them",
             ),
+            *self._other_pipe(total.multiply_adds / halves),
             self._bound(
                 "shared memory",
                 total.shared,
@@ -386,13 +466,21 @@ class _Prediction:
             self._bound("L1", l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
             Bound(
                 name="L2",
-                time_s=l2_bytes / l2_rate / self.clock_hz,
+                time_s=l2_s,
                 basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock",
+            )
+            if l2_s * self.clock_hz > total.stores
+            else self._bound(
+                "L2",
+                total.stores,
+                f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as {c.store_line_bytes:.0f} "
+                f"bytes at least, {self.machine.write_bytes_per_clock:.1f} per clock",
             ),
             Bound(
                 name="DRAM",
-                time_s=dram_bytes / dram_rate,
-                basis=f"{dram_bytes:,.0f} bytes at {dram_rate / 1e9:,.0f} GB/s",
+                time_s=dram_s,
+                basis=f"{dram_bytes:,.0f} bytes at {self._dram_rate / 1e9:,.0f} GB/s, "
+                f"{self._dirty_bytes:,.0f} of them written for lines that were dirty before",
             ),
             self._bound(
                 "latency",
@@ -401,6 +489,13 @@ class _Prediction:
                 f"another where {self.resident} blocks are resident",
             ),
         )
+
+    def _other_pipe(self, least: float) -> Iterator[Bound]:
+        """The bound of the busiest other pipe, where it is busy for more clocks than `least`."""
+        busy, name, pipes = max((getattr(self.total, pipe), *said) for pipe, said in PIPES.items())
+        if busy / SCHEDULERS > least:
+            basis = f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them"
+            yield self._bound(name, busy / SCHEDULERS, basis)
 
     def _bound(self, name: str, clocks: float, basis: str) -> Bound:
         return Bound(name=name, time_s=clocks / self.clock_hz, basis=basis)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich import box
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
@@ -19,7 +20,9 @@ import toolkit
 from analysis.counters import ALL_COUNTERS, MODELLED, InstructionCounts
 from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.occupancy import occupancy
+from analysis.result import Predicted
 from reports import text
+from reports.prediction import limits
 from toolkit.arguments import Buffer
 from toolkit.call import Call, Simulated
 from toolkit.console import err, out
@@ -31,7 +34,7 @@ SCHEMA_VERSION = 1
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
 # that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
 WASTEFUL, UNCOALESCED = 1.25, 2.0
-NEGLIGIBLE = 0.02  # of the wavefronts, or of the branches: nobody would look for these
+NEGLIGIBLE = 0.02  # of the wavefronts, the branches, the time: nobody would look for these
 
 SPACES = ("global", "shared", "local", "generic")
 BELOW_L1 = "L2 and DRAM"
@@ -83,6 +86,8 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
         out.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
     out.print()
     out.print(_counters_table(execution))
+    if execution.predicted is not None:
+        _print_predicted(execution.predicted, simulated)
     if top is not None:
         lines = summed_by_line(execution.instructions)
         if lines:
@@ -110,6 +115,8 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     yield f"  {execution.basis}{_speed(call, execution)}"
     if execution.traffic_basis:
         yield f"  L2 and DRAM: {execution.traffic_basis}"
+    if execution.predicted is None and execution.prediction_basis:
+        yield f"  time: {execution.prediction_basis}"
     static, dynamic = resources.static_shared_bytes, call.dynamic_shared_bytes
     shared = [f"{text.size(static)} static"] * bool(static)
     shared += [f"{text.size(dynamic)} dynamic"] * bool(dynamic)
@@ -177,6 +184,60 @@ def _counters_table(execution: Execution) -> Table:
             table.add_row(f"[bold]{group}[/]")
         for row in of_group:
             table.add_row(*(row.cells() if with_names else row.cells()[:2]))
+    return table
+
+
+# The predicted time.
+
+
+def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
+    """The time and what limits it, the simple bounds, and the gap from nominal peak."""
+    device = simulated.call.device
+    where = f" on {device.name}" if device else ""
+    rate = f", {text.flop_per_s(predicted.flop_per_s)}" if predicted.flop_per_s else ""
+    out.print(f"[bold]{text.seconds(predicted.time_s)}[/] predicted{escape(where)}{rate}")
+    fitted = "fitted on such a device" if predicted.is_fitted else "not fitted on such a device"
+    for line in (
+        f"at {predicted.clock_hz / 1e6:,.0f} MHz, L2 {predicted.l2} before; "
+        f"{text.seconds(predicted.launch_s)} of it are the cost of any launch",
+        limits(predicted),
+        simulated.execution.prediction_basis,
+        f"constants of {predicted.constants}, {fitted}",
+    ):
+        out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
+    out.print()
+    out.print(_bounds_table(predicted))
+    if predicted.flop_per_s:
+        out.print(_gap_table(predicted))
+
+
+def _prediction_table(*titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(titles[0], no_wrap=True)
+    table.add_column(f"[dim]{titles[1]}[/]", justify="right", no_wrap=True)
+    table.add_column(titles[2])
+    return table
+
+
+def _bounds_table(predicted: Predicted) -> Table:
+    """The least time that each resource alone needs, the longest first, without negligible ones."""
+    table = _prediction_table("least time of", "predicted", "")
+    notable = [bound for bound in predicted.bounds if bound.time_s > NEGLIGIBLE * predicted.time_s]
+    for bound in sorted(notable, key=lambda bound: -bound.time_s):
+        table.add_row(
+            f"  {escape(bound.name)}", text.seconds(bound.time_s), f"[dim]{escape(bound.basis)}[/]"
+        )
+    return table
+
+
+def _gap_table(predicted: Predicted) -> Table:
+    """The steps from the FLOP at nominal FP32 peak to the predicted time."""
+    table = _prediction_table("from FP32 peak", "predicted", "")
+    for k, step in enumerate(predicted.gap):
+        sign = "+" if k and step.time_s >= 0 else "−" if step.time_s < 0 else ""
+        time = f"{sign}{text.seconds(abs(step.time_s))}"
+        table.add_row(f"  {escape(step.name)}", time, f"[dim]{escape(step.detail)}[/]")
+    table.add_row("  time", text.seconds(predicted.time_s), "")
     return table
 
 
@@ -435,6 +496,8 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "resources": asdict(execution.resources),
         "basis": execution.basis,
         "traffic_basis": execution.traffic_basis,
+        "predicted": asdict(execution.predicted) if execution.predicted else None,
+        "prediction_basis": execution.prediction_basis,
         "executed_blocks": execution.executed_blocks,
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,

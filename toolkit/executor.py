@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
-from analysis.result import Resources
+from analysis.result import Predicted, Resources
 
 if TYPE_CHECKING:
     from toolkit.compile import Cubin
@@ -50,8 +50,10 @@ class Execution:
     raw integers under Nsight Compute's names and `instructions` the same facts for each machine
     instruction, in order of address; `basis` says how they were obtained: a simulation that took
     `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same for the
-    modelled counters of L2 and DRAM. `samples_s` are times of repeated
-    launches. Each is empty where it was not collected. `cubin` is the machine code that ran;
+    modelled counters of L2 and DRAM. `predicted` is the time on the device that a simulation was
+    asked about, and `prediction_basis` says what it rests on, or why there is none. `samples_s`
+    are times of repeated launches. Each is empty where it was not collected. `cubin` is the machine
+    code that ran;
     `notes` are for the reader: what was done otherwise than asked, what looks wrong.
     """
 
@@ -61,6 +63,8 @@ class Execution:
     instructions: tuple[InstructionCounts, ...] = ()
     basis: str | None = None
     traffic_basis: str | None = None
+    predicted: Predicted | None = None
+    prediction_basis: str | None = None
     samples_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     cubin: Cubin | None = field(default=None, repr=False)

@@ -19,7 +19,7 @@ from analysis.result import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
 from toolkit.cache import cached, keep
 from toolkit.sass import core, machine
-from toolkit.sass.machine import run_blocks
+from toolkit.sass.machine import FaultError, run_blocks
 
 MOST_STEPS = 1 << 24  # of each block: 130 MB
 BLOCKS = 4  # whose streams stand for all that an SM runs
@@ -30,21 +30,49 @@ def blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
 
     Where every block has an SM to itself, the first one stands for all: it is never a partial one.
     """
-    first = 0 if blocks <= sms else sms // 2
-    return list(range(first, blocks, sms))[:BLOCKS]
+    return list(_of_an_sm(blocks, sms)[:BLOCKS])
 
 
-def streams_of(bound: machine.Bound, blocks: Sequence[int]) -> Streams:
+def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
+    """The same for blocks that may differ: evenly spread over all those of that SM."""
+    of_sm = _of_an_sm(blocks, sms)
+    taken = min(BLOCKS, len(of_sm))
+    return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
+
+
+def _of_an_sm(blocks: int, sms: int) -> range:
+    return range(0 if blocks <= sms else sms // 2, blocks, sms)
+
+
+def streams_of(
+    bound: machine.Bound, blocks: Sequence[int], *, most_steps: int = MOST_STEPS
+) -> Streams:
     """What the warps of some blocks execute.
 
-    Raises UnavailableError where they execute more than can be kept.
+    Raises UnavailableError where a block executes more than `most_steps` warp instructions, which
+    one that waits for another block does, and FaultError where it stops otherwise.
     """
-    bound = replace(bound, most_touches=0, most_steps=MOST_STEPS)
-    found = [run.streams for run in run_blocks(bound, [range(b, b + 1) for b in blocks])]
-    kept = [streams for streams in found if streams is not None]
-    if len(kept) < len(found):
-        raise UnavailableError(f"a block executes more than {MOST_STEPS:,} warp instructions")
+    bound = replace(bound, most_touches=0, most_steps=most_steps)
+    too_much = f"a block executes more than {most_steps:,} warp instructions"
+    try:
+        runs = run_blocks(bound, [range(b, b + 1) for b in blocks], max_instructions=most_steps)
+    except FaultError as error:
+        if error.fault.kind == machine.LIMIT:
+            raise UnavailableError(too_much) from None
+        raise
+    kept = [run.streams for run in runs if run.streams is not None]
+    if len(kept) < len(runs):
+        raise UnavailableError(too_much)
     return joined(kept)
+
+
+def digest_of(streams: Streams) -> str:
+    """What tells streams apart."""
+    digest = sha256()
+    for name in ("steps", "lines", "first_step", "first_line", "first_warp"):
+        digest.update(np.ascontiguousarray(getattr(streams, name)).data)
+        digest.update(name.encode())
+    return digest.hexdigest()
 
 
 def joined(parts: Sequence[Streams]) -> Streams:

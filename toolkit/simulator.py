@@ -28,6 +28,7 @@ from analysis.devices import Device, find_device, nearest_compilable
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
+from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
 from toolkit.executor import Argument, Execution, Launch, read_source, three
@@ -38,6 +39,7 @@ from toolkit.launch_checks import (
     check_memory,
     check_shared,
 )
+from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
@@ -89,7 +91,7 @@ def simulate(
 
     `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
     counters of `analysis.counters.MODELLED`, and `traffic_basis` says how they were obtained, or
-    why not. It does not choose `arch`.
+    why not. So with the time there: `predicted` and `prediction_basis`. It does not choose `arch`.
 
     `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
     `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
@@ -231,14 +233,19 @@ class Simulator:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
+        simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
-        counters = totals(instructions)
         modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
+        found, prediction_basis = self._predicted(
+            translated, geometry, arguments, counted.counts, modelled, traffic_basis
+        )
         return Execution(
             outputs=outputs,
             resources=cubin.resources,
-            counters=counters | modelled,
+            counters=totals(instructions) | modelled,
             traffic_basis=traffic_basis,
+            predicted=found,
+            prediction_basis=prediction_basis,
             instructions=instructions,
             basis=counted.basis,
             notes=(
@@ -247,7 +254,7 @@ class Simulator:
             ),
             cubin=cubin,
             executed_blocks=counted.blocks,
-            simulation_s=time.perf_counter() - started,
+            simulation_s=simulation_s,
         )
 
     def _traffic(
@@ -265,18 +272,45 @@ class Simulator:
         touched = counted.runs[0].touched
         if touched is None:
             return {}, "not modelled: too many lines are touched; take a smaller launch"
-        resident = occupancy(
-            self.device,
-            threads_per_block=geometry.threads_per_block,
-            registers_per_thread=cubin.resources.registers_per_thread,
-            shared_bytes_per_block=cubin.resources.static_shared_bytes
-            + geometry.dynamic_shared_bytes,
-        )
-        found = traffic_of(touched, geometry, instructions, self.device, resident.blocks_per_sm)
+        try:
+            resident = _blocks_per_sm(self.device, cubin, geometry)
+        except InputError as error:
+            return {}, f"not modelled: {error}"
+        found = traffic_of(touched, geometry, instructions, self.device, resident)
         return found.counters, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"
         )
+
+    def _predicted(
+        self,
+        translated: Translated,
+        geometry: Geometry,
+        arguments: Sequence[Argument],
+        counts: NDArray[Any],
+        modelled: Mapping[str, int],
+        traffic_basis: str | None,
+    ) -> tuple[Predicted, str] | tuple[None, str | None]:
+        """The time on the device and what it rests on; none, and why, where there can be none."""
+        if self.device is None:
+            return None, None
+        if not modelled:
+            return None, f"not predicted: its traffic below L1 is {traffic_basis}"
+
+        def fresh() -> Bound:
+            check_memory(translated.cubin.kernel, arguments)
+            return bind(translated, geometry, arguments)[0]
+
+        launch = SimulatedLaunch(
+            translated=translated,
+            geometry=geometry,
+            device=self.device,
+            blocks_per_sm=_blocks_per_sm(self.device, translated.cubin, geometry),
+            counts=counts,
+            instructions=instruction_counts(translated, counts),
+            modelled=modelled,
+        )
+        return launch_time(launch, fresh)
 
     def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
         """The counts of a launch; `restore` undoes what executed blocks wrote."""
@@ -373,6 +407,16 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
         replace(place, members=place.members[:count])
         for place, count in zip(chosen, taken, strict=True)
     ]
+
+
+def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
+    """How many blocks an SM holds at a time. Raises InputError where it holds none."""
+    return occupancy(
+        device,
+        threads_per_block=geometry.threads_per_block,
+        registers_per_thread=cubin.resources.registers_per_thread,
+        shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+    ).blocks_per_sm
 
 
 def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial, reduce
 from importlib import machinery
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ INSTRUCTION = np.dtype(
     ],
     align=True,
 )
+COMMON = np.uint64(1 << 63)
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
 _JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
@@ -91,6 +92,7 @@ _RESULT = np.dtype(
         ("lost", "u8", len(LOST)),
         ("lsu_busy", "f8"),
         ("shared_busy", "f8"),
+        ("write_clocks", "f8"),
         ("unfinished", "u8"),
     ]
 )
@@ -100,8 +102,9 @@ _RESULT = np.dtype(
 class Machine:
     """The numbers of one SM, in its clocks; see docs/timing.md for each.
 
-    Bandwidths are this SM's share. `dram_share` of the bytes read at L2 come from DRAM, and
-    `waiting_share` of the requests wait for it.
+    Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
+    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it,
+    up to `dram_spread` clocks longer where it is always busy.
     """
 
     slots: int
@@ -136,6 +139,8 @@ class Machine:
     write_bytes_per_clock: float = 32.0
     dram_bytes_per_clock: float = 16.0
     dram_share: float = 0.0
+    dram_write_share: float = 0.0
+    dram_spread: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED_CLOCKS
 
@@ -170,7 +175,7 @@ class Streams:
 
     `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
     `first_step[w]` and `first_line[w]`; block b has the warps from `first_warp[b]` to
-    `first_warp[b + 1]`.
+    `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again.
     """
 
     steps: NDArray[Any]
@@ -182,6 +187,17 @@ class Streams:
     @property
     def blocks(self) -> int:
         return len(self.first_warp) - 1
+
+    def with_common(self) -> Streams:
+        """The same, lines marked that all blocks touch: those of a table, not of a tile."""
+        if self.blocks < 2:
+            return self
+        numbers = self.lines >> np.uint64(4)
+        first = self.first_line[self.first_warp[1:-1]].astype(np.int64)
+        per_block = [np.unique(part) for part in np.split(numbers, first)]
+        common = reduce(partial(np.intersect1d, assume_unique=True), per_block)
+        marks = np.where(np.isin(numbers, common), COMMON, np.uint64(0))
+        return replace(self, lines=self.lines | marks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +218,7 @@ class Ran:
     l2_write_bytes: int
     l1_hits: int
     l1_misses: int
+    write_clocks: float
     lost: dict[str, int] = field(default_factory=dict)
 
 
@@ -254,6 +271,7 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         l2_write_bytes=int(row["l2_write_bytes"]),
         l1_hits=int(row["l1_hits"]),
         l1_misses=int(row["l1_misses"]),
+        write_clocks=float(row["write_clocks"]),
         lost={name: int(row["lost"][k]) for k, name in enumerate(LOST)},
     )
 

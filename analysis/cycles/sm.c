@@ -22,12 +22,14 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32,
-       CODE_LINE = 8 };
+       CODE_LINE = 8, WARM_UP = 1000 };
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT };
 enum { STEP_TAKEN = 1, STEP_OFF = 2 };
+
+#define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
 
 /* An instruction of the program, as its 128 bits say. */
 typedef struct {
@@ -68,7 +70,9 @@ typedef struct {
     double write_slots;   /* issue slots that a register of a load takes when it is written */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
-    double dram_share;    /* of the bytes read from L2 that come from DRAM */
+    double dram_share;    /* bytes of DRAM's work per byte read from L2 */
+    double dram_write_share; /* and per byte written */
+    double dram_spread;   /* further clocks, at most, where DRAM is always busy: chance */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
 } Machine;
@@ -80,7 +84,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_hits, l1_misses,
         lost[LOST];
-    double lsu_busy, shared_busy;
+    double lsu_busy, shared_busy, write_clocks;
     u64 unfinished;
 } Result;
 
@@ -145,6 +149,7 @@ typedef struct {
     u32 *bucket;
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
+    double dram_work, write_work; /* clocks of DRAM, and of stores to L2, asked for so far */
     double fill_due;
     double lsu_free, barrier_free;
     u64 now, block_free;
@@ -247,8 +252,17 @@ static double fetch(Sm *s, double now) {
     if (m->dram_share > 0) {
         if (s->dram_free < now) s->dram_free = now;
         s->dram_free += SECTOR * m->dram_share / m->dram_bytes_per_clock;
+        s->dram_work += SECTOR * m->dram_share / m->dram_bytes_per_clock;
     }
     return at;
+}
+
+/* A number from 0 to 1 that looks like chance. */
+static double spread(u64 x) {
+    x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27; x *= 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    return (double)(x >> 11) / 9007199254740992.0;
 }
 
 /* Lines of a load: when all of it is here. Each line's sectors arrive together. Hits are counted
@@ -260,7 +274,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
         const u32 wanted = q->line[k] & 15;
-        Line *entry = line_of(s, q->line[k] >> 4 | q->space);
+        const u64 number = (q->line[k] & ~COMMON) >> 4;
+        Line *entry = line_of(s, q->line[k] & COMMON ? number : number | q->space);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
             double at = now;
@@ -277,6 +292,10 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
             if (b->waits) {
                 const double later = s->dram_free > now ? s->dram_free : now;
                 at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+                /* the busier DRAM is, the more a request's wait is a matter of chance: a warp waits
+                 * for the last of its lines, and a block's successor for the last of its warps */
+                const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
+                at += m->dram_spread * full * full * spread(s->r->l1_misses + entry->key);
             }
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) entry->ready[n] = at;
@@ -293,14 +312,21 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
 }
 
 static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
-    double bytes = 0;
+    double bytes = 0, of_lines = 0;
     for (u32 k = 0; k < step->lines; k++) {
         const double of_line = SECTOR * __builtin_popcount(line[k] & 15);
+        of_lines += of_line;
         bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
         s->r->l2_write_bytes += (u64)of_line;
     }
     if (s->write_free < now) s->write_free = now;
     s->write_free += bytes / s->m->write_bytes_per_clock;
+    s->write_work += bytes / s->m->write_bytes_per_clock;
+    if (s->m->dram_write_share > 0) { /* as much leaves L2 as comes in; loads wait behind it */
+        if (s->dram_free < now) s->dram_free = now;
+        s->dram_free += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+        s->dram_work += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+    }
 }
 
 /* Release scoreboards at a time; `registers` are written back then. */
@@ -665,6 +691,7 @@ static void finish(Sm *s) {
     for (u32 k = 0; k < s->next_job; k++) if (s->ends[k] > end) end = s->ends[k];
     if (rounded_up(s->lsu_free) > end) end = rounded_up(s->lsu_free);
     if (rounded_up(s->write_free) > end) end = rounded_up(s->write_free);
+    if (s->m->dram_write_share > 0 && rounded_up(s->dram_free) > end) end = rounded_up(s->dram_free);
     for (u32 k = 0; k < SCHEDULERS; k++) { /* which have accounted for what was before `done` */
         const Scheduler *x = &s->scheduler[k];
         const u64 done = x->free > s->now ? x->free : s->now;
@@ -693,6 +720,7 @@ static void run(Sm *s) {
         }
         s->now = next;
     }
+    s->r->write_clocks = s->write_work;
     if (s->r->unfinished) s->r->clocks = s->now;
     else finish(s);
 }

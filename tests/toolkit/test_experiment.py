@@ -89,6 +89,14 @@ def test_theory_is_for_the_worked_example_unless_a_device_is_named() -> None:
     assert profile([32], ["tiled"], executor="theory", device="H200").device.key == "h200"
 
 
+@pytest.mark.parametrize(("device", "arch"), [("gtx-1080-ti", "sm_61"), ("v100", "sm_70")])
+def test_a_device_without_constants_is_predicted_with_the_nearest(device: str, arch: str) -> None:
+    (record,) = profile([64], ["tiled"], executor="simulate", device=device).records
+    assert record.predicted is not None
+    assert record.predicted.constants == f"{arch}, mostly taken over from sm_75"
+    assert not record.predicted.is_fitted
+
+
 def test_every_shape_has_every_variant() -> None:
     result = profile([32, "16x8x4"], ["tiled", "naive-coalesced"], executor="theory")
     assert [(str(record.shape), record.label) for record in result.records] == [

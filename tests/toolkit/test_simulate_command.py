@@ -310,6 +310,50 @@ def test_a_device_stands_for_its_architecture(device: str, arch: str, note: str 
     assert note is None or f"the device's own {note}: " in said
 
 
+def test_a_device_adds_the_predicted_time_and_what_limits_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(console.out, "width", 100)
+    said = shown(*LAUNCH, "--device", "h200", "--no-lines")
+    assert re.search(r"^\d\.\d+ µs predicted on NVIDIA H200 SXM 141 GB$", said, re.MULTILINE)
+    assert re.search(r"^  limited by [\w ]+ \(busy \S+ % of the time\), then [\w ]+ \(", said, re.M)
+    assert "constants of sm_90, measured, fitted on such a device" in said
+    bounds = re.search(r" least time of .*?\n\n? *\n", said, re.DOTALL)
+    assert bounds
+    assert re.search(r"^   latency +\S+ [nµ]s   one warp by itself takes", bounds[0], re.MULTILINE)
+    assert "from FP32 peak" not in said  # a transpose does no FLOP
+    assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
+    assert "predicted" not in shown(*LAUNCH)
+
+
+def test_the_gap_from_peak_is_shown_of_what_computes() -> None:
+    said = shown("add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", "h200", "--no-lines")
+    steps = said.split("from FP32 peak")[1]
+    assert [s in steps for s in ("nominal peak", "exposed latency", "launch", "time")] == [True] * 4
+
+
+def test_the_document_has_the_prediction() -> None:
+    found = document(*LAUNCH, "--device", "h200")
+    assert found["predicted"]["limiter"] in {b["name"] for b in found["predicted"]["bounds"]}
+    assert found["predicted"]["time_s"] > found["predicted"]["launch_s"]
+    assert found["prediction_basis"].startswith(found["predicted"]["basis"])
+    assert document(*LAUNCH)["predicted"] is document(*LAUNCH)["prediction_basis"] is None
+
+
+def test_why_there_is_no_prediction_is_told() -> None:
+    Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
+    call = ["big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]", "--blocks", "3", "-d", "h200"]
+    why = "not predicted: its traffic below L1 is not modelled: that takes the accesses of all bloc"
+    assert f"\n  time: {why}" in shown(*call)
+    assert document(*call)["prediction_basis"].startswith(why)
+
+
+@pytest.mark.parametrize(("device", "arch"), [("gtx-1080-ti", "sm_61"), ("v100", "sm_70")])
+def test_constants_of_another_architecture_are_labelled(device: str, arch: str) -> None:
+    label = f"constants of {arch}, mostly taken over from sm_75, not fitted on such a device"
+    assert label in " ".join(shown(*LAUNCH, "-d", device).split())
+
+
 def test_every_device_can_be_named() -> None:
     for device in DEVICES:
         assert invoke("add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code == 0

@@ -21,7 +21,9 @@ from toolkit.sass.program import Program
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
 
 _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
-_HEAVY = {"IMAD", "IDP"}
+# VIADD too: on sm_90 compilers let one issue right before or after ISETP, FSETP, PLOP3, LOP3 or
+# IADD3, which wait two clocks for each other, and wait two clocks between it and IMAD or itself.
+_HEAVY = {"IMAD", "IDP", "VIADD"}
 _HALF = {"HFMA2", "HADD2", "HMUL2", "HSET2", "HSETP2", "HMNMX2"}
 _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
 _XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}  # and I2F of 64 bits

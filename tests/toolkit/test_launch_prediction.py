@@ -1,0 +1,294 @@
+"""Predicted times of any kernel: there where they can be, else one line that says why not."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import Any
+
+import numpy as np
+import pytest
+
+import toolkit.launch_prediction
+from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
+from analysis.devices import find_device
+from analysis.errors import InputError
+from analysis.result import Predicted
+from analysis.timing import Work, predict
+from toolkit.compile import compile_cubin
+from toolkit.executor import Execution
+from toolkit.prediction import blocks_of_an_sm, spread_blocks_of_an_sm
+from toolkit.simulator import simulate
+
+COPY = """extern "C" __global__ void copy(float *out, const float *in) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i];
+}"""
+AXPY = """extern "C" __global__ void axpy(float *y, const float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] += 2 * x[i];
+}"""
+BLOCKS, THREADS = 600, 128
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+
+
+def launched(source: str, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any) -> Any:
+    arrays = [np.arange(grid * THREADS, dtype=np.float32) for _ in range(2)]
+    how = {"block": THREADS, "arguments": arrays} | how
+    return simulate(source, grid=grid, device=device, **how)
+
+
+def time_of(execution: Execution) -> Predicted:
+    assert execution.predicted is not None, execution.prediction_basis
+    return execution.predicted
+
+
+def reason(execution: Execution) -> str:
+    assert execution.predicted is None
+    assert execution.prediction_basis is not None
+    assert "\n" not in execution.prediction_basis
+    return execution.prediction_basis.removeprefix("not predicted: ")
+
+
+# --- where there is a time ----------------------------------------------------------------------
+
+
+def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time() -> None:
+    found = time_of(launched(AXPY))
+    bounds = {bound.name: bound.time_s for bound in found.bounds}
+    assert found.limiter == max(bounds, key=lambda name: bounds[name])
+    assert max(bounds.values()) <= found.time_s
+    assert found.flop_per_s == pytest.approx(2 * BLOCKS * THREADS / found.time_s)  # one FFMA each
+    assert fsum(step.time_s for step in found.gap) == pytest.approx(found.time_s)
+    assert found.constants == "sm_90, measured"
+
+
+def test_the_basis_says_which_blocks_stand_for_all() -> None:
+    # SM 66 of 132 has blocks 66, 198, 330, 462 and 594 of 600
+    assert "; blocks 66, 198, 462, 594 stand for all 600" in launched(COPY).prediction_basis
+    assert "stand" not in launched(COPY, grid=1).prediction_basis
+
+
+def test_the_same_launch_has_the_same_time_again() -> None:
+    assert launched(AXPY).predicted == launched(AXPY).predicted
+
+
+def test_without_flop_the_peak_takes_no_time() -> None:
+    found = time_of(launched(COPY))
+    assert found.flop_per_s == 0
+    assert found.gap[0].name == "nominal peak"
+    assert found.gap[0].time_s == 0
+    assert fsum(step.time_s for step in found.gap) == pytest.approx(found.time_s)
+
+
+def test_a_launch_that_moves_and_computes_nothing_has_a_time() -> None:
+    code = np.zeros(1, dtype=INSTRUCTION)
+    code["kind"], code["stall"] = 11, 1  # EXIT
+    code["write_barrier"] = code["read_barrier"] = 7
+    zero = np.zeros(1, dtype=np.uint64)
+    streams = Streams(
+        steps=np.zeros(1, dtype=STEP),
+        lines=np.zeros(0, dtype=np.uint64),
+        first_step=zero,
+        first_line=zero,
+        first_warp=np.array([0, 1]),
+    )
+    work = Work(
+        code=code,
+        samples={0: streams},
+        k=0,
+        blocks=1,
+        blocks_per_sm=1,
+        shared_bytes_per_block=0,
+        flop=0,
+        l2_read_bytes=0,
+        l2_write_bytes=0,
+        dram_read_bytes=0,
+        dram_write_bytes=0,
+        executed=1,
+    )
+    found = predict(work, find_device("h200"))
+    assert found.flop_per_s == 0
+    assert found.time_s >= found.launch_s
+
+
+def test_stores_take_bandwidth_of_dram() -> None:
+    fill = 'extern "C" __global__ void fill(float4 *x) { x[blockIdx.x * 256 + threadIdx.x] = {}; }'
+    x = np.ones(1 << 25, dtype=np.float32)  # 134 MB
+    found = time_of(simulate(fill, grid=x.size // 1024, block=256, arguments=[x], device="h200"))
+    device = find_device("h200")
+    assert found.limiter == "DRAM"
+    assert found.time_s > x.nbytes / device.dram_bytes_per_s
+
+
+def test_blocks_that_differ_count_by_what_all_execute() -> None:
+    """Blocks of which every tenth has ten times the work are like blocks of the mean work."""
+    source = """extern "C" __global__ void work(float *out, int every) {
+        const int rounds = every == 1 ? 190 : blockIdx.x % 10 ? 100 : 1000;
+        float x = threadIdx.x;
+        #pragma unroll 1
+        for (int k = 0; k < rounds; ++k) x = x * x + 1;
+        out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+    }"""
+    out = np.zeros(6000 * THREADS, dtype=np.float32)
+
+    def with_every(every: int) -> float:
+        arguments = [out, np.int32(every)]
+        return time_of(launched(source, grid=6000, arguments=arguments)).time_s
+
+    assert with_every(10) == pytest.approx(with_every(1), rel=0.15)
+
+
+TICKETS = """extern "C" __global__ void tickets(unsigned *next, unsigned *of_block) {
+    if (threadIdx.x == 0) of_block[blockIdx.x] = atomicAdd(next, 1u);
+}"""
+
+
+def test_outputs_and_counters_are_those_of_the_launch_alone() -> None:
+    """Blocks are executed once more: the tickets that they draw then are nobody's."""
+    arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
+    without, with_time = (
+        launched(TICKETS, arguments=arguments, device=device) for device in (None, "h200")
+    )
+    assert time_of(with_time)
+    assert with_time.outputs[0] == BLOCKS
+    for one, other in zip(without.outputs, with_time.outputs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert without.counters.items() <= with_time.counters.items()
+    assert with_time.instructions == without.instructions
+    assert not any(array.any() for array in arguments)
+
+
+def test_machine_code_compiled_elsewhere_has_a_time() -> None:
+    cubin = compile_cubin(COPY, name="copy.cu", kernel="copy", arch="sm_90", defines={}, options=())
+    assert time_of(launched(cubin.image))  # type: ignore[arg-type]
+
+
+def test_machine_code_of_another_architecture_is_told() -> None:
+    found = launched(COPY, device="rtx-3090", arch="sm_90")
+    assert time_of(found).constants == "sm_86, mostly taken over from sm_90"
+    assert "; the machine code is of sm_90, the device is an sm_86" in found.prediction_basis
+
+
+@pytest.mark.parametrize(("device", "arch"), [("gtx-1080-ti", "sm_61"), ("v100", "sm_70")])
+def test_an_old_device_has_the_time_of_the_nearest_constants(device: str, arch: str) -> None:
+    found = launched(AXPY, device=device, arch=arch)
+    assert time_of(found).constants == f"{arch}, mostly taken over from sm_75"
+    assert not time_of(found).is_fitted
+    assert f"; the machine code is of sm_75, the device is an {arch}" in found.prediction_basis
+
+
+def test_the_busiest_other_pipe_is_a_bound() -> None:
+    source = """extern "C" __global__ void sines(float *out, const float *in) {
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;
+        float x = in[i];
+        for (int k = 0; k < 256; ++k) x = __sinf(x);
+        out[i] = x;
+    }"""
+    assert time_of(launched(source, grid=2000)).limiter == "special functions"
+
+
+# --- where there is none ------------------------------------------------------------------------
+
+
+def test_without_a_device_there_is_neither_a_time_nor_a_reason() -> None:
+    found = launched(COPY, device=None)
+    assert found.predicted is None
+    assert found.prediction_basis is None
+
+
+@pytest.mark.parametrize("blocks", [1, "representative"])
+def test_a_part_of_the_blocks_is_not_enough(blocks: Any) -> None:
+    assert reason(launched(COPY, blocks=blocks)) == (
+        "its traffic below L1 is not modelled: that takes the accesses of all blocks"
+    )
+
+
+def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
+    source = """extern "C" __global__ void last(float *out, const float *in) {
+        extern __shared__ float tile[];
+        tile[threadIdx.x] = in[threadIdx.x];
+        __syncthreads();
+        out[threadIdx.x] = tile[127 - threadIdx.x];
+    }"""
+    found = launched(source, grid=1, dynamic_shared_bytes=200_000, device="t4", arch="sm_90")
+    assert "200000 shared bytes per block exceed 65536, the most that" in reason(found)
+    assert found.outputs[0][0] == 127
+
+
+def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolkit.launch_prediction, "MOST_STEPS", 20)
+    assert reason(launched(COPY)) == "a block executes more than 20 warp instructions"
+
+
+def test_a_block_that_waits_for_another_one_is_told() -> None:
+    source = """extern "C" __global__ void chain(unsigned *done, unsigned *out) {
+        if (threadIdx.x) return;
+        while (atomicAdd(done, 0u) != blockIdx.x) {}
+        out[blockIdx.x] = blockIdx.x;
+        atomicAdd(done, 1u);
+    }"""
+    arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
+    found = launched(source, arguments=arguments)
+    assert "a block executes more than 1,048,576 warp instructions" in reason(found)
+    assert found.outputs[0] == BLOCKS
+
+
+def test_a_block_that_fails_without_those_before_it_is_told() -> None:
+    source = """extern "C" __global__ void next(unsigned *at, unsigned *out) {
+        if (threadIdx.x) return;
+        if (blockIdx.x == 0) atomicExch(at, 0u);
+        out[atomicAdd(at, 1u)] = 1;
+    }"""
+    arguments = [np.full(1, 2**31, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
+    found = launched(source, arguments=arguments)
+    assert reason(found).startswith(
+        "a block that is executed without those before it stops: next: global write of 4 bytes"
+    )
+    assert found.outputs[1].all()
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(InputError, match="h200"):
+        launched(COPY, device="h2000")
+
+
+# --- which blocks -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 66, 67, 132, 200, 600, 10_000])
+def test_spread_blocks_are_some_of_one_sm(blocks: int) -> None:
+    found = spread_blocks_of_an_sm(blocks, 132)
+    assert found == sorted(set(found))
+    assert {block % 132 for block in found} == {blocks_of_an_sm(blocks, 132)[0] % 132}
+    assert len(found) == len(blocks_of_an_sm(blocks, 132)) <= 4
+    assert all(block < blocks for block in found)
+
+
+def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """extern "C" __global__ void weigh(float *out, const float *weight) {
+        __shared__ float tile[128];
+        tile[threadIdx.x] = out[blockIdx.x * blockDim.x + threadIdx.x];
+        __syncthreads();
+        float sum = 0;
+        for (int k = 0; k < 8; ++k) sum += weight[k] * tile[threadIdx.x + k & 127];
+        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+    }"""
+    with_table = time_of(launched(source, grid=20_000)).time_s
+    monkeypatch.setattr(Streams, "with_common", lambda streams: streams)
+    assert with_table < time_of(launched(source, grid=20_000)).time_s
+
+
+def test_common_lines_are_marked() -> None:
+    lines = np.array([5, 6, 6, 7], dtype=np.uint64) << np.uint64(4) | np.uint64(15)
+    streams = Streams(
+        steps=np.zeros(2, dtype=STEP),
+        lines=lines,
+        first_step=np.arange(2, dtype=np.uint64),
+        first_line=np.array([0, 2], dtype=np.uint64),
+        first_warp=np.arange(3),
+    )
+    assert ((streams.with_common().lines & COMMON) != 0).tolist() == [False, True, True, False]
