@@ -3,6 +3,9 @@
     python benchmarks/prediction_errors.py                       # a table per part
     python benchmarks/prediction_errors.py --json errors.json    # and what stands in it
 
+The part "ladder": every rung at every recorded shape, those with other than default parameters as
+held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4.
+
 The part "kernels": the launches of `tests/timing/timed_launches.py`, simulated for the device of
 tests/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times with
 a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`, is
@@ -16,18 +19,30 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
 
+from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
+from analysis.occupancy import occupancy
+from analysis.problem import Gemm, parse_shape
+from analysis.result import Predicted
+from kernels.registry import Variant, parse_selection
+from toolkit.published import publications
+from toolkit.simulated_ladder import LadderSimulator, Residence
 from toolkit.simulator import simulate
+from toolkit.theory_bench import compile_for
+from toolkit.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
+LEAST_PUBLISHED = 1024
+SHORT_S = 15e-6  # launches that are little more than their own cost
 # of a warp: what the slowest core of these machines executes in a second, at the least
 INSTRUCTIONS_PER_S = 10**7
 
@@ -90,7 +105,10 @@ def _predicted(case: Case, device: str, limit_s: float) -> Cell:
         return {"left_out": str(error)}
     if execution.predicted is None:
         return {"left_out": execution.prediction_basis}
-    found = execution.predicted
+    return _cell(execution.predicted) | {"basis": execution.prediction_basis}
+
+
+def _cell(found: Predicted) -> Cell:
     return {
         "predicted_s": found.time_s,
         "limiter": found.limiter,
@@ -98,8 +116,67 @@ def _predicted(case: Case, device: str, limit_s: float) -> Cell:
         "next_limiter": found.next_limiter,
         "next_share": found.next_share,
         "bounds_s": {bound.name: bound.time_s for bound in found.bounds},
-        "basis": execution.prediction_basis,
     }
+
+
+def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+    """Each rung at each shape of which a time was recorded with L2 flushed, predicted.
+
+    Constants were fitted on rungs with their default parameters; the others are held out.
+    """
+    del limit_s  # the ladder takes seconds at any shape
+    times = recorded()
+    device = find_device(times["device"])
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for cell in times["cells"]:
+        if cell["kind"] != "kernel" and "median_s" in cell:
+            found.setdefault((cell["shape"], cell["label"]), {})[cell["l2"]] = cell["median_s"]
+    for shape, of_shape in groupby(found.items(), key=lambda item: item[0][0]):
+        simulator = LadderSimulator(Workload(parse_shape(shape), seed=0))
+        for (_, label), medians in of_shape:
+            if isinstance(parse_selection(label).variant, Variant) and "flushed" in medians:
+                yield {
+                    "label": f"{label} {shape}",
+                    "held_out": ":" in label,
+                    **_of_rung(simulator, label, device),
+                } | {f"measured_{l2}_s": median_s for l2, median_s in medians.items()}
+
+
+def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+    """What was published of an RTX 3090 and a T4 at 1024 and above; nothing was fitted on it."""
+    del limit_s
+    for publication in publications():
+        device = find_device(publication.device)
+        if device.key not in ("rtx-3090", "t4"):
+            continue
+        for place, size in enumerate(publication.sizes):
+            simulator = LadderSimulator(Workload(Gemm(m=size, n=size, k=size), seed=0))
+            for timing in publication.timings if size >= LEAST_PUBLISHED else ():
+                if isinstance(parse_selection(timing.rung).variant, Variant):
+                    yield {
+                        "label": f"{device.key} {timing.rung} {size}",
+                        "device": device.key,
+                        "measured_flushed_s": timing.seconds[place],
+                        **_of_rung(simulator, timing.rung, device),
+                    }
+
+
+def _of_rung(simulator: LadderSimulator, label: str, device: Device) -> Cell:
+    selection = parse_selection(label)
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    cubin = compile_for(device, selection)
+    executed = variant.executed(simulator.workload.problem)
+    geometry = variant.geometry(selection.parameters, executed)
+    resident = occupancy(
+        device,
+        threads_per_block=geometry.threads_per_block,
+        registers_per_thread=cubin.resources.registers_per_thread,
+        shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+    )
+    residence = Residence(device=device, blocks_per_sm=resident.blocks_per_sm)
+    found = simulator.simulate(cubin, selection, residence).predicted
+    return {"left_out": found} if isinstance(found, str) else _cell(found)
 
 
 def ratio(cell: Cell, l2: str = "flushed") -> float | None:
@@ -115,28 +192,64 @@ def mean_error(cells: Sequence[Cell], l2: str = "flushed") -> float:
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """One line per launch, the mean error, and what was left out."""
-    yield f"{'':31}predicted  flushed  ratio     warm  ratio  limiter, share (µs)"
+    """One line per launch, the mean errors, and what was left out."""
+    yield f"{'':40}predicted    flushed  ratio       warm  ratio  limiter, share (µs)"
     shown = [cell for cell in cells if "predicted_s" in cell]
     for cell in shown:
-        columns = [f"{cell['label']:31}{cell['predicted_s'] * 1e6:9.1f}"]
+        columns = [f"{cell['label']:38}{cell['predicted_s'] * 1e6:11.1f}"]
         for l2 in ("flushed", "warm"):
             found = ratio(cell, l2)
             columns.append(
-                f"{cell[f'measured_{l2}_s'] * 1e6:9.1f}{found:7.2f}" if found else " " * 16
+                f"{cell[f'measured_{l2}_s'] * 1e6:11.1f}{found:7.2f}" if found else " " * 18
             )
         yield f"{''.join(columns)}  {cell['limiter']}, {cell['limiter_share']:.0%}"
-    if shown:
-        yield (
-            f"mean absolute error of {len(shown)}: {mean_error(shown):.1%} against flushed, "
-            f"{mean_error(shown, 'warm'):.1%} against warm"
-        )
+    for name, group in _groups(shown).items():
+        if group:
+            worst = max(group, key=lambda cell: abs((ratio(cell) or 1) - 1))
+            yield (
+                f"{name}: {len(group)} launches, mean absolute error {mean_error(group):.1%}, "
+                f"worst {ratio(worst):.2f} ({worst['label']})"
+            )
+    yield from _out_of_order(shown)
     for cell in cells:
         if "left_out" in cell:
             yield f"left out: {cell['label']}: {cell['left_out']}"
 
 
-PARTS: dict[str, Callable[[float], Iterator[Cell]]] = {"kernels": kernels}
+def _groups(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    timed = [cell for cell in cells if ratio(cell) is not None]
+    devices = {cell["device"] for cell in timed if "device" in cell}
+    if devices:
+        return {key: [cell for cell in timed if cell["device"] == key] for key in devices}
+    fitted = [cell for cell in timed if not cell.get("held_out")]
+    return {
+        "all": timed,
+        f"{SHORT_S * 1e6:.0f} µs and more": [
+            cell for cell in fitted if cell["measured_flushed_s"] >= SHORT_S
+        ],
+        "shorter": [cell for cell in fitted if cell["measured_flushed_s"] < SHORT_S],
+        "held out (other parameters than the defaults)": [
+            cell for cell in timed if cell.get("held_out")
+        ],
+    }
+
+
+def _out_of_order(cells: Sequence[Cell]) -> Iterator[str]:
+    """Pairs of rungs at one shape that are predicted the other way round, beyond 5%."""
+    for one in cells:
+        for other in cells:
+            if "held_out" not in one or one["label"].split()[1] != other["label"].split()[1]:
+                continue
+            measured_faster = one["measured_flushed_s"] * 1.05 < other["measured_flushed_s"]
+            if measured_faster and one["predicted_s"] > other["predicted_s"]:
+                yield f"the wrong way round: {one['label']} and {other['label']}"
+
+
+PARTS: dict[str, Callable[[float], Iterator[Cell]]] = {
+    "ladder": ladder,
+    "kernels": kernels,
+    "published": published,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
