@@ -1,10 +1,13 @@
 """How long a global load that hits L1 occupies an SM's load/store unit, by its addresses.
 
     python benchmarks/global_load_cycles.py > tests/analysis/recorded/global_loads_sm_90.csv
+    python benchmarks/global_load_cycles.py tags > tests/analysis/recorded/tag_banks_sm_90.csv
 
 One block of 32 warps chases pointers that never move, so every load hits L1 and the unit is
 never idle; clocks over loads is the cost of one. Needs a GPU. The rule in
-`analysis.coalescing.global_cycles` is held to the recording by a test.
+`analysis.coalescing.global_cycles` is held to the recording by a test. With `tags`, lanes read
+random lines of 256 MiB, each lane a data bank of its own: what is left is the time of L1's tags,
+by addresses as the hardware sees them (`analysis.coalescing.tag_cycles`).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from toolkit.gpu import Gpu, nvcc_version
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
 UNROLLED = 4
 WARPS = 32
+WORDS_PER_LINE, LINE_BITS = 32, 21
 BUFFER_WORDS = 33_000  # 132 KB: every pattern stays inside L1
 SOURCE = """
 extern "C" __global__ void __launch_bounds__(1024)
@@ -45,7 +49,10 @@ chase(const int* base, const int* offsets, long long* clocks, int* sink, int rou
         }
     }
     __syncthreads();
-    if (threadIdx.x == 0) *clocks = clock64() - start;
+    if (threadIdx.x == 0) {
+        clocks[0] = clock64() - start;
+        clocks[1] = (long long)base;
+    }
     sink[threadIdx.x] = int(p - base);
 }
 """
@@ -70,7 +77,13 @@ def patterns(width: int) -> Iterator[tuple[str, np.ndarray]]:
 
 def cycles(gpu: Gpu, width: int, offsets: np.ndarray) -> float:
     """Clocks per load of one SM, the least of three runs."""
-    zeros = np.zeros(BUFFER_WORDS, np.int32)
+    return at_address(gpu, width, offsets, np.zeros(BUFFER_WORDS, np.int32))[0]
+
+
+def at_address(
+    gpu: Gpu, width: int, offsets: np.ndarray, zeros: np.ndarray, *, runs: int = 3
+) -> tuple[float, int]:
+    """Clocks per load of one SM, the least of some runs, and where the buffer was in the last."""
     launch = Launch(
         source=SOURCE,
         name="chase.cu",
@@ -79,17 +92,46 @@ def cycles(gpu: Gpu, width: int, offsets: np.ndarray) -> float:
         arguments=[
             zeros,
             offsets.astype(np.int32),
-            np.zeros(1, np.int64),
+            np.zeros(2, np.int64),
             np.zeros(32 * WARPS, np.int32),
             np.int32(ROUNDS),
         ],
         defines={"WIDTH": width},
     )
-    clocks = min(int(gpu.execute(launch).outputs[2][0]) for _ in range(3))
-    return clocks / (ROUNDS * UNROLLED * WARPS)
+    found = [gpu.execute(launch).outputs[2] for _ in range(runs)]
+    clocks = min(int(one[0]) for one in found)
+    return clocks / (ROUNDS * UNROLLED * WARPS), int(found[-1][1])
+
+
+def tags() -> None:
+    """Print the cost of random lines; a buffer may be elsewhere in each run."""
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    zeros = np.zeros(WORDS_PER_LINE << LINE_BITS, np.int32)
+    with Gpu() as gpu:
+        print(f"# {gpu.device.name}, {nvcc_version()}: {' '.join(sys.argv)}")
+        table.writerow(["pattern", "cycles", "addresses"])
+        for name, offsets in of_lines():
+            measured, base = at_address(gpu, 1, offsets, zeros, runs=1)
+            table.writerow([name, f"{measured:.2f}", " ".join(map(str, base + 4 * offsets))])
+
+
+def of_lines() -> Iterator[tuple[str, np.ndarray]]:
+    """(name, first word of every lane): lines below a power of two, and of two far groups."""
+    rng, lane = np.random.default_rng(5), np.arange(32)
+    for bits in range(5, LINE_BITS + 1):
+        for _ in range(5):
+            lines = rng.integers(0, 1 << bits, 32)
+            yield f"lines below 2^{bits}", lines * WORDS_PER_LINE + lane
+    for bit in range(5, LINE_BITS):
+        for _ in range(3):
+            lines = rng.integers(0, 32, 32) + (rng.integers(0, 2, 32) << bit)
+            yield f"lines that differ in bit {bit}", lines * WORDS_PER_LINE + lane
 
 
 def main() -> None:
+    if sys.argv[1:] == ["tags"]:
+        tags()
+        return
     table = csv.writer(sys.stdout, lineterminator="\n")
     with Gpu() as gpu:
         print(f"# {gpu.device.name}, {nvcc_version()}: {' '.join(sys.argv)}")
