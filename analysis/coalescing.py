@@ -142,8 +142,9 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
 
 
 # Bits of a line's number whose parity is one bit of its tag bank. Found on an H200 by timing loads
-# of random lines (benchmarks/global_load_cycles.py): every one of 401 patterns of lines below 2^21
-# takes as many clocks as this says, with any other mask of 21 bits some do not.
+# of random lines (benchmarks/global_load_cycles.py tags): with lines that lie within 32 MiB, all
+# recorded patterns take what this says, and with another mask some do not. The three highest bits
+# were seen in one buffer only: further apart, hardware may go by physical addresses.
 TAG_BANK_MASKS = (0x1AD5DA, 0x1F7AB5)
 
 

@@ -20,11 +20,13 @@ from analysis.coalescing import (
     pattern,
     sectors,
     shared_wavefronts,
+    tag_cycles,
 )
 from analysis.errors import InputError
 
 RECORDED = Path(__file__).parent / "recorded" / "shared_wavefronts_sm_90.csv"
 RECORDED_LOADS = RECORDED.with_name("global_loads_sm_90.csv")
+RECORDED_TAGS = RECORDED.with_name("tag_banks_sm_90.csv")
 LANE = np.arange(32)
 
 
@@ -294,6 +296,38 @@ def test_no_recorded_load_took_less_than_the_rule_says() -> None:
     for name, addresses, width, measured in loads:
         # 7%: columns of pitch 128, 1,024 and 2,048 bytes took 30 clocks, all others at least 32
         assert global_cycles(addresses, width_bytes=width) <= 1.07 * measured, name
+
+
+def test_tags_take_what_was_recorded_within_32_mib() -> None:
+    with RECORDED_TAGS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    near = [row for row in rows if int(row["pattern"].split()[-1].removeprefix("2^")) < 18]
+    assert len(near) > 90
+    for row in near:
+        addresses = np.array([int(address) for address in row["addresses"].split()])
+        # 4 / 3: any load of a line; 0.4: what the fullest banks save, as columns that take 30, not 32
+        expected = max(tag_cycles(addresses, width_bytes=4), 4 / 3)
+        assert float(row["cycles"]) == pytest.approx(expected, abs=0.4), row["pattern"]
+
+
+def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word() -> None:
+    words = [load for load in recorded_loads() if load[2] == 4]
+    assert len(words) > 100
+    for name, addresses, width, measured in words:
+        expected = max(
+            global_cycles(addresses, width_bytes=width), tag_cycles(addresses, width_bytes=width)
+        )
+        if expected > 1 and expected != 32:  # columns of some pitches take 30
+            assert measured == pytest.approx(expected, abs=0.1), name
+
+
+def test_each_bank_of_tags_takes_one_line_per_clock() -> None:
+    assert tag_cycles(128 * np.arange(4), width_bytes=4) == 1  # in banks 0, 1, 2 and 1 ^ 2
+    assert tag_cycles(128 * np.arange(5), width_bytes=4) == 2
+    # by hand: 5 and 10 in binary are 0101 and 1010, whose bits are of one mask each
+    assert tag_cycles(128 * np.array([0b0101, 0b1010, 0]), width_bytes=4) == 3
+    assert tag_cycles(np.zeros(32, dtype=int), width_bytes=4) == 1
+    assert tag_cycles(4 * LANE, width_bytes=4, active=[False] * 32) == 0
 
 
 def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says() -> None:
