@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from analysis.cycles import SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
 from analysis.devices import Device
@@ -158,11 +157,13 @@ def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
     slot is free first: the largest number of them that some SM can be expected to get, each slot
     as likely as the others.
     """
+    from scipy.special import bdtrc  # slow to import, and not needed for a prediction that is kept
+
     rounds, left = divmod(blocks, sms * per_sm)
     if not rounds:
         return ceil(blocks / sms)
     share = left / (sms * per_sm)
-    expected = [sms * float(binom.sf(k - 1, per_sm, share)) for k in range(1, per_sm + 1)]
+    expected = [sms * float(bdtrc(k - 1, per_sm, share)) for k in range(1, per_sm + 1)]
     return rounds * per_sm + max(
         (k + 1 for k, n in enumerate(expected) if n >= 1), default=bool(left)
     )
