@@ -305,7 +305,7 @@ def test_tags_take_what_was_recorded_within_32_mib() -> None:
     assert len(near) > 90
     for row in near:
         addresses = np.array([int(address) for address in row["addresses"].split()])
-        # 4 / 3: any load of a line; 0.4: what the fullest banks save, as columns that take 30, not 32
+        # 4 / 3: any load of a line; 0.4: full banks save a little, as columns of 30 clocks do
         expected = max(tag_cycles(addresses, width_bytes=4), 4 / 3)
         assert float(row["cycles"]) == pytest.approx(expected, abs=0.4), row["pattern"]
 

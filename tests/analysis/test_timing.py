@@ -169,7 +169,8 @@ def test_the_time_is_a_line_along_k() -> None:
     """As long as bytes grow with it: the same two points, continued."""
     per_k = [predict(work(k=k), H200).cycles for k in (512, 1024, 1536)]
     (one, two) = (later - sooner for sooner, later in pairwise(per_k))
-    assert one == pytest.approx(two, rel=1e-9)
+    # but for a clock: the more a launch brings into L2, the less of it pushes out what was dirty
+    assert one == pytest.approx(two, rel=1e-5)
 
 
 def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
