@@ -30,7 +30,8 @@ class SmConstants:
 
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
     the clocks until a scoreboard is released where the result's time varies. `fma_halves` is 2
-    where multiply-adds have two half-width pipes of which only one takes integer products.
+    where multiply-adds have two half-width pipes of which only one takes integer products, and with
+    `integers_share` also what the ALU does elsewhere.
     Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
     what CUDA events show around an empty launch. `dram_spread` is how much longer than
@@ -41,6 +42,7 @@ class SmConstants:
     units: dict[Unit, int]
     latencies: dict[Unit, int]
     fma_halves: int
+    integers_share: int
     bank_count: int
     queue: int
     operand_clocks: int
@@ -107,6 +109,7 @@ _HOPPER: dict[str, Any] = {
     "units": (_units(fma=2, heavy=2, alu=2, fp64=2), _H200),
     "latencies": (_LATENCIES, _H200),
     "fma_halves": (2, _H200),
+    "integers_share": (0, "NVIDIA H100 whitepaper: INT32 lanes of their own"),
     "bank_count": (2, _H200),
     "queue": (8, _FITTED),
     "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
@@ -167,11 +170,13 @@ _CONSTANTS = (
     _like_hopper(
         "sm_86",
         units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
+        integers_share=(1, "NVIDIA GA102 whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA GA102 whitepaper"),
     ),
     _like_hopper(
         "sm_89",
         units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
+        integers_share=(1, "NVIDIA Ada whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA Ada whitepaper"),
     ),
     _constants("sm_90", **_HOPPER, is_fitted=True),

@@ -243,6 +243,7 @@ class _Prediction:
             block_start=c.block_start,
             backlog=c.backlog,
             fma_halves=c.fma_halves,
+            integers_share=c.integers_share,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             write_bytes_per_clock=min(
                 c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd

@@ -127,6 +127,7 @@ class Machine:
     backlog: int = 64
     fill_clocks_x16: int = 4
     fetch_clocks: int = 30
+    integers_share: int = 0
     fma_halves: int = 2
     free_memory: int = 0
     free_conflicts: int = 0

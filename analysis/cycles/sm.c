@@ -61,6 +61,7 @@ typedef struct {
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
     u32 fetch_clocks;     /* of 128 bytes of code that the SM has not executed before */
+    u32 integers_share;   /* 1: the ALU's work is done by the half that makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
@@ -493,6 +494,13 @@ static u8 waits_for(const Instruction *i, const Step *step) {
     return global || (i->kind == KIND_ATOMIC && step->lines) ? LOST_GLOBAL : LOST_SHARED;
 }
 
+/* The pipe that takes an instruction, by the unit that is named after it: wide products, and on
+ * some architectures all integers, are the business of one half of the multiply-add unit. */
+static u8 pipe_of(const Machine *m, const Instruction *i) {
+    if (i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && m->integers_share)) return UNIT_FMA_HEAVY;
+    return i->unit;
+}
+
 /* Whether a warp can issue now; if not, why, and when that may change. */
 static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (!w->alive || w->at_barrier) {
@@ -512,8 +520,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     if (is_request(i) && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
-    /* wide products are made by the half of the multiply-add unit that takes integers */
-    u64 free = x->unit_free[i->unit == UNIT_FMA_WIDE ? UNIT_FMA_HEAVY : i->unit];
+    u64 free = x->unit_free[pipe_of(s->m, i)];
     if (i->unit == UNIT_FMA) {
         free = x->unit_free[UNIT_FMA_HEAVY];
         if (s->m->fma_halves == 2 && x->lite_free < free) free = x->lite_free;
@@ -527,7 +534,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
 }
 
 static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
-    u64 *free = &x->unit_free[i->unit == UNIT_FMA_WIDE ? UNIT_FMA_HEAVY : i->unit];
+    u64 *free = &x->unit_free[pipe_of(s->m, i)];
     if (i->unit == UNIT_FMA) /* the half that took work longer ago */
         free = s->m->fma_halves == 2 && x->lite_free <= s->now ? &x->lite_free
                                                                : &x->unit_free[UNIT_FMA_HEAVY];

@@ -105,6 +105,15 @@ def test_a_unit_takes_an_instruction_every_so_many_clocks(
     assert value == pytest.approx(pipe_clocks, rel=0.02)
 
 
+@pytest.mark.parametrize(("shared", "expected"), [(0, 4), (1, 6)])
+def test_integers_may_share_a_half_with_products(shared: int, expected: int) -> None:
+    wide = {"unit": Unit.FMA_WIDE, "pipe_clocks": 4}
+    alu = {"unit": Unit.ALU, "pipe_clocks": 2}
+    # a wide product and an ALU instruction: side by side, or 4 + 2 clocks of one half
+    found = steady(code(wide, alu, EXIT), 16, [0, 1], integers_share=shared)
+    assert found / 4 == pytest.approx(expected, rel=0.02)
+
+
 def test_integer_products_take_one_half_and_leave_the_other_to_multiply_adds() -> None:
     imad = {"unit": Unit.FMA_HEAVY, "pipe_clocks": 2}
     table = code(FFMA, imad, EXIT)
