@@ -9,10 +9,10 @@ its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import Any
 
@@ -294,20 +294,14 @@ class _Prediction:
     @cached_property
     def _runs(self) -> dict[str, Ran]:
         """All runs of the model, two at a time: at each point, and variations with few blocks."""
-        jobs: dict[str, Callable[[], Ran]] = {
-            f"{point}": lambda point=point: self._ran(self.machine, *point)  # type: ignore[misc]
-            for point in self._points
-        }
         fewest = self._numbers_of_blocks[0]
-        for name, machine in self._variations().items():
-            for k in sorted(self.work.samples):
-                jobs[f"{name} at {k}"] = lambda machine=machine, k=k: self._ran(  # type: ignore[misc]
-                    machine, k, fewest
-                )
         in_step = replace(self.machine, waiting_share=1.0)
-        jobs["in step"] = lambda: self._ran(in_step, *self._points[-1])
+        jobs = {f"{point}": partial(self._ran, self.machine, *point) for point in self._points}
+        jobs["in step"] = partial(self._ran, in_step, *self._points[-1])
         for k in sorted(self.work.samples):
-            jobs[f"alone at {k}"] = lambda k=k: self._alone(k)  # type: ignore[misc]
+            jobs[f"alone at {k}"] = partial(self._alone, k)
+            for name, machine in self._variations().items():
+                jobs[f"{name} at {k}"] = partial(self._ran, machine, k, fewest)
         with ThreadPoolExecutor(2) as pool:
             futures = {name: pool.submit(job) for name, job in jobs.items()}
             return {name: future.result() for name, future in futures.items()}
