@@ -12,7 +12,6 @@ import pytest
 from analysis.cycles import Kind, Streams
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
-from toolkit import prediction
 from toolkit.compile import compile_cubin
 from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine import Bound, Run, run_blocks
@@ -260,11 +259,10 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
     assert len(kept.steps) == whole
 
 
-def test_a_block_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_too_long_says_so() -> None:
     bound, _ = bound_to("phases", LAUNCHES["phases"])
-    monkeypatch.setattr(prediction, "MOST_STEPS", 10)
     with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
-        streams_of(bound, [0])
+        streams_of(bound, [0], most_steps=10)
 
 
 def test_streams_of_chosen_blocks_are_those_of_each() -> None:
