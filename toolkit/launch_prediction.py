@@ -60,6 +60,7 @@ def launch_time(
     found = predicted(
         {
             "code": sha256(cubin.image).hexdigest(),
+            "timed code": sha256(work.code.tobytes()).hexdigest(),  # counts of all blocks are in it
             "symbol": cubin.symbol,
             "geometry": launch.geometry,
             "blocks per SM": launch.blocks_per_sm,

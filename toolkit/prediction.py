@@ -113,7 +113,7 @@ def predicted(
     try:
         made = predict(work(), device)
     except (ToolkitError, ValueError, MemoryError) as error:
-        return str(error)
+        return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())
     return made
 

@@ -437,19 +437,25 @@ class _Rung:
             "parameters": sorted(self.parameters.items()),
             "blocks per SM": self.residence.blocks_per_sm,
             "traffic": sorted(modelled.items()),
+            "replayed": self._replayed(),
         }
         return predicted(launch, self.residence.device, lambda: self._work(modelled, counts))
+
+    def _replayed(self) -> tuple[list[int], list[int]]:
+        """The blocks whose streams stand for all, and the values of K at which they do."""
+        assert self.residence is not None
+        return (
+            blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count),
+            timed_k(self.executed.k, self.counts, self.geometry),
+        )
 
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
         cubin = self.translated.cubin
-        blocks = blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count)
+        blocks, points = self._replayed()
         return Work(
             code=machine_code(self.translated.program, counts),
-            samples={
-                k: self._streams(k, blocks)
-                for k in timed_k(self.executed.k, self.counts, self.geometry)
-            },
+            samples={k: self._streams(k, blocks) for k in points},
             k=self.executed.k,
             blocks=self.geometry.blocks,
             blocks_per_sm=self.residence.blocks_per_sm,

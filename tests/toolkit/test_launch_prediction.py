@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import toolkit.launch_prediction
+import toolkit.prediction
 from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import find_device
 from analysis.errors import InputError
@@ -74,6 +75,25 @@ def test_the_basis_says_which_blocks_stand_for_all() -> None:
 
 def test_the_same_launch_has_the_same_time_again() -> None:
     assert launched(AXPY).predicted == launched(AXPY).predicted
+
+
+def test_blocks_that_are_not_replayed_tell_launches_apart() -> None:
+    """Their shared accesses say what an average one takes without bank conflicts."""
+    source = """extern "C" __global__ void pick(float *out, const int *apart) {
+        __shared__ float4 tile[128];
+        tile[threadIdx.x] = make_float4(threadIdx.x, 0, 0, 0);
+        __syncthreads();
+        const float4 x = tile[threadIdx.x * apart[blockIdx.x]];
+        out[blockIdx.x * blockDim.x + threadIdx.x] = x.x + x.y + x.z + x.w;
+    }"""
+    out = np.zeros(BLOCKS * THREADS, dtype=np.float32)
+    all_apart, few_apart = np.ones(BLOCKS, dtype=np.int32), np.zeros(BLOCKS, dtype=np.int32)
+    few_apart[spread_blocks_of_an_sm(BLOCKS, 132)] = 1
+    first, second = (
+        time_of(launched(source, arguments=[out, apart])) for apart in (all_apart, few_apart)
+    )
+    assert first.time_s == second.time_s
+    assert first.gap != second.gap
 
 
 def test_without_flop_the_peak_takes_no_time() -> None:
@@ -249,6 +269,14 @@ def test_a_block_that_fails_without_those_before_it_is_told() -> None:
         "a block that is executed without those before it stops: next: global write of 4 bytes"
     )
     assert found.outputs[1].all()
+
+
+def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_memory(*_: object) -> Predicted:
+        raise MemoryError
+
+    monkeypatch.setattr(toolkit.prediction, "predict", without_memory)
+    assert reason(launched(COPY)) == "not enough memory"
 
 
 def test_an_unknown_device_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from analysis.counters import InstructionCounts, totals
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Check
+from analysis.result import Check, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from toolkit import simulated_ladder
@@ -21,6 +22,7 @@ from toolkit.compile import Cubin, compile_cubin
 from toolkit.sass.core import COUNT
 from toolkit.simulated_ladder import (
     LadderSimulator,
+    Residence,
     Simulation,
     affine,
     k_points,
@@ -153,6 +155,22 @@ def test_values_of_k_leave_the_same_remainder() -> None:
     assert k_points(192, 32) == []
     assert k_points(193, 32) == []  # 65, 97, 129 and 193 itself
     assert k_points(224, 32) == [64, 96, 128, 192]
+
+
+def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+    selection = parse_selection("tiled")
+    cubin = compile_for(DEVICE, selection)
+    ladder = LadderSimulator(Workload(parse_shape("32x32x2048"), 3))
+    residence = Residence(device=DEVICE, blocks_per_sm=1)
+    first = ladder.simulate(cubin, selection, residence=residence).predicted
+    monkeypatch.setattr(simulated_ladder, "TIMED_STEPS", simulated_ladder.TIMED_STEPS + 1)
+    second = ladder.simulate(cubin, selection, residence=residence).predicted
+    assert isinstance(first, Predicted)
+    assert isinstance(second, Predicted)
+    assert first.basis != second.basis
 
 
 @pytest.mark.parametrize(
