@@ -363,6 +363,13 @@ class _Prediction:
     @cached_property
     def total(self) -> _Totals:
         """Of the SM with the most blocks."""
+        found = self._replayed
+        clocks = found.clocks * (1 + self._coupling * self._waits)
+        return replace(found, clocks=max(clocks, *(t * self.clock_hz for t in self._below_l1_s)))
+
+    @cached_property
+    def _replayed(self) -> _Totals:
+        """The same by the replay alone, in which SMs wait for DRAM now and then."""
         found = self._along_k(
             [
                 self._over_blocks(
@@ -371,9 +378,7 @@ class _Prediction:
                 for k in sorted(self.work.samples)
             ]
         )
-        found = found.times(self._weight)
-        clocks = found.clocks * (1 + self._coupling * self._waits)
-        return replace(found, clocks=max(clocks, *(t * self.clock_hz for t in self._below_l1_s)))
+        return found.times(self._weight)
 
     @cached_property
     def _weight(self) -> float:
@@ -512,7 +517,7 @@ class _Prediction:
         run_s = time_s - self.constants.launch_s
         fewest = self._numbers_of_blocks[0]
         usual = self._clocks([f"{k, fewest}" for k in sorted(self.work.samples)])
-        scale = run_s / (usual * (1 + self._coupling * self._waits))
+        scale = self._replayed.clocks / usual / self.clock_hz
         before = peak_s * spread
         for name, key, detail in GAP:
             after = self._clocks([f"{key} at {k}" for k in sorted(self.work.samples)]) * scale

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,17 @@ def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
 @pytest.mark.parametrize("path", [case.values[1] for case in FILES], ids=lambda p: p.name)
 def test_every_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_what_modules_read_beside_them_is_installed_with_them() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = declared["tool"]["setuptools"]["package-data"]
+    installed = {
+        path
+        for package, globs in patterns.items()
+        for g in globs
+        for path in (ROOT / package).glob(g)
+    }
+    beside = {path for package in patterns for path in (ROOT / package).rglob("*.cu")}
+    assert beside
+    assert beside <= installed
