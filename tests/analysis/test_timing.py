@@ -83,6 +83,15 @@ def usual() -> Predicted:
     return predict(work(), H200)
 
 
+def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency() -> None:
+    read = work().l2_read_bytes
+    replayed, floored = (predict(work(dram_read_bytes=n * read), H200) for n in (1, 200))
+    assert floored.time_s > 10 * replayed.time_s  # SMs read as much of DRAM in both: all they ask
+    for before, after in zip(replayed.gap, floored.gap, strict=True):
+        if before.name != "exposed latency":  # a little more writing goes on during the replay
+            assert abs(after.time_s) <= 2 * abs(before.time_s), before.name
+
+
 # How many blocks the busiest SM runs.
 
 
