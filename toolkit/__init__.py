@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit.experiment import profile
     from toolkit.gpu import run
+    from toolkit.sanitizer import check
     from toolkit.simulator import simulate
     from toolkit.store import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "load", "profile", "run", "save", "simulate"]
+__all__ = ["__version__", "check", "load", "profile", "run", "save", "simulate"]
 
 _HOMES = {
+    "check": "toolkit.sanitizer",
     "profile": "toolkit.experiment",
     "run": "toolkit.gpu",
     "simulate": "toolkit.simulator",

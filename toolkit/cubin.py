@@ -47,6 +47,9 @@ _MOST_THREADS = 0x05  # EIATTR_MAX_THREADS: of __launch_bounds__
 _REQUIRED_BLOCK = 0x10  # EIATTR_REQNTID: of __block_size__
 _CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER: blocks along each axis, of __cluster_dims__
 _BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
+_WARP_OFFSETS = 0x28  # EIATTR_COOP_GROUP_INSTR_OFFSETS: what lanes of a warp do together
+_WARP_MASKS = 0x29  # EIATTR_COOP_GROUP_MASK_REGIDS: the register of each one's mask
+_NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
 # Types of relocations: an address, and a generic one, of 32 or 64 bits; the lower and the upper
@@ -205,6 +208,24 @@ def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
     """
     base, _, found = _parameters(_attributes(_File(image), symbol))
     return base, found
+
+
+def warp_operations(image: bytes, symbol: str) -> dict[int, int | None]:
+    """The offsets of what lanes of a warp do together by a mask, and the register that holds it.
+
+    None stands for a mask that is a constant. A __syncwarp() of lanes that the compiler knows to be
+    together is a NOP at such an offset.
+    """
+    attributes = dict(_attributes(_File(image), symbol))
+    offsets, masks = (_words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS))
+    return {
+        offset: None if mask == _NO_REGISTER else mask & 0xFF
+        for offset, mask in zip(offsets, masks, strict=True)
+    }
+
+
+def _words(payload: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(payload) // 4}I", payload)
 
 
 def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:

@@ -111,7 +111,7 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin = _machine_code(source, kernel)
+    cubin = machine_code_of(source, kernel)
     if cubin is not None:
         return simulator.run(cubin, geometry, arguments)
     assert isinstance(source, str | Path)
@@ -176,19 +176,9 @@ class Simulator:
         folder: Path | None = None,
     ) -> Execution:
         """Run a kernel of a source text, whose own headers are in `folder`; as `simulate`."""
-        architecture, note = known_architecture(self.arch)
-        cubin = compile_cubin(
-            source,
-            name=name,
-            kernel=kernel,
-            arch=architecture,
-            defines=defines,
-            options=options,
-            folder=folder,
+        cubin, declared = compiled(
+            source, name, kernel, arch=self.arch, defines=defines, options=options, folder=folder
         )
-        if note is not None:
-            cubin = replace(cubin, resources=replace(cubin.resources, note=note))
-        declared = signature(source, cubin.kernel)
         return self.run(cubin, geometry, arguments, declared=declared, limits_of=self.arch)
 
     def run(
@@ -205,27 +195,9 @@ class Simulator:
         `declared` are its parameters where the source is known; `limits_of` is the architecture
         that it shall fit, where that is not the one it was compiled for.
         """
-        check_geometry(cubin.kernel, geometry)
-        check_shared(
-            cubin.kernel,
-            cubin.resources.static_shared_bytes,
-            geometry.dynamic_shared_bytes,
-            limits_of or cubin.architecture,
+        translated, bound, outputs = prepared(
+            cubin, geometry, arguments, declared=declared, limits_of=limits_of
         )
-        _, taken = parameters(cubin.image, cubin.symbol)
-        check_arguments(cubin.kernel, arguments, taken, declared)
-        check_memory(cubin.kernel, arguments)
-        translated = translate(cubin)
-        check_fits(
-            cubin.kernel,
-            geometry,
-            cubin.resources,
-            max_threads=translated.program.max_threads,
-            required_block=translated.program.required_block,
-            arch=limits_of or cubin.architecture,
-        )
-        bound, outputs = bind(translated, geometry, arguments)
-        bound = _with_names(bound, translated, arguments, declared)
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -377,6 +349,67 @@ class _Counted:
     basis: str
 
 
+def compiled(
+    source: str,
+    name: str,
+    kernel: str | None,
+    *,
+    arch: str,
+    defines: Mapping[str, object],
+    options: Sequence[str],
+    folder: Path | None,
+) -> tuple[Cubin, Sequence[Declared] | None]:
+    """The machine code of a kernel, and its parameters as the source declares them."""
+    architecture, note = known_architecture(arch)
+    cubin = compile_cubin(
+        source,
+        name=name,
+        kernel=kernel,
+        arch=architecture,
+        defines=defines,
+        options=options,
+        folder=folder,
+    )
+    if note is not None:
+        cubin = replace(cubin, resources=replace(cubin.resources, note=note))
+    return cubin, signature(source, cubin.kernel)
+
+
+def prepared(
+    cubin: Cubin,
+    geometry: Geometry,
+    arguments: Sequence[Argument],
+    *,
+    declared: Sequence[Declared] | None = None,
+    limits_of: str | None = None,
+) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
+    """A launch that was checked before it runs, and the copies of the arrays that it will write.
+
+    Raises as `simulate` does, but for what a kernel does wrong.
+    """
+    check_geometry(cubin.kernel, geometry)
+    check_shared(
+        cubin.kernel,
+        cubin.resources.static_shared_bytes,
+        geometry.dynamic_shared_bytes,
+        limits_of or cubin.architecture,
+    )
+    _, taken = parameters(cubin.image, cubin.symbol)
+    check_arguments(cubin.kernel, arguments, taken, declared)
+    check_memory(cubin.kernel, arguments)
+    translated = translate(cubin)
+    check_fits(
+        cubin.kernel,
+        geometry,
+        cubin.resources,
+        max_threads=translated.program.max_threads,
+        required_block=translated.program.required_block,
+        arch=limits_of or cubin.architecture,
+    )
+    bound, outputs = bind(translated, geometry, arguments)
+    return translated, _with_names(bound, translated, arguments, declared), outputs
+
+
 def known_architecture(arch: str) -> tuple[str, str | None]:
     """`arch`, or the nearest one that the compiler knows where it is too old, with a note.
 
@@ -419,7 +452,7 @@ def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
     ).blocks_per_sm
 
 
-def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+def machine_code_of(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
         if kernel not in (None, source.kernel, source.symbol):

@@ -70,7 +70,7 @@ COUNT = np.dtype(
 )
 
 ALLOCATION = np.dtype(
-    [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("reserved", "u4")]
+    [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("unwritten", "u4")]
 )
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
@@ -90,6 +90,25 @@ TOUCH = np.dtype(
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 SEGMENT = np.dtype(
     [("block", "u8"), ("first", "u8"), ("first_line", "u8"), ("warp", "u4"), ("reserved", "u4")]
+)
+
+
+# Two accesses that nothing orders, or what else the sanitizer found (check.h).
+FINDING = np.dtype(
+    [
+        ("kind", "u4"),
+        ("space", "u4"),
+        ("pc", "u4"),
+        ("pc_before", "u4"),
+        ("block", "u8"),
+        ("block_before", "u8"),
+        ("thread", "u4"),
+        ("thread_before", "u4"),
+        ("address", "u8"),
+        ("width", "u4"),
+        ("is_async", "u4"),
+        ("times", "u8"),
+    ]
 )
 
 
@@ -116,7 +135,7 @@ class Launch(Structure):
         ("shared_window", c_uint64),
         ("local_window", c_uint64),
         ("cancel", c_uint32),
-        ("reserved", c_uint32),
+        ("check", c_uint32),
         ("most_touches", c_uint64),
         ("most_steps", c_uint64),
         ("spread_base", c_uint64),
@@ -164,10 +183,11 @@ def operations() -> dict[str, int]:
 
 def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 8)()
+    sizes = (c_uint32 * 9)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
     layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize, STEP.itemsize, SEGMENT.itemsize]
+    layouts.append(FINDING.itemsize)
     if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
         raise UnavailableError(
             f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
@@ -212,6 +232,8 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("core_steps", "core_segments", "core_lines"):
         getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
         getattr(core, name).restype = c_void_p
+    core.core_findings.argtypes = [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]
+    core.core_findings.restype = c_void_p
     core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
     core.core_probe.restype = c_uint32
     return core

@@ -150,17 +150,18 @@ def _where(fault: Fault, translated: Translated) -> str:
 
 
 def _who(fault: Fault, bound: Bound) -> str:
-    thread = _index(fault.warp * LANES + fault.lane, bound.geometry.block)
+    thread = coordinates(fault.warp * LANES + fault.lane, bound.geometry.block)
     return f"{_block(fault, bound)}, thread {thread}"
 
 
 def _block(fault: Fault, bound: Bound) -> str:
-    return f"block {_index(fault.block, bound.geometry.grid)}"
+    return f"block {coordinates(fault.block, bound.geometry.grid)}"
 
 
-def _index(linear: int, extents: tuple[int, int, int]) -> str:
+def coordinates(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    """(x, y, z) of a linear index."""
     x, rest = linear % extents[0], linear // extents[0]
-    return f"({x}, {rest % extents[1]}, {rest // extents[1]})"
+    return x, rest % extents[1], rest // extents[1]
 
 
 def _bytes(count: int) -> str:

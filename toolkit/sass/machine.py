@@ -76,6 +76,7 @@ class Bound:
     most_touches: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
+    checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,7 @@ def run_blocks(
     where there is not enough memory. On KeyboardInterrupt the core stops within milliseconds.
     """
     cores = 1 if bound.in_order else workers or available_cores()
-    with _launched(bound) as launch:
+    with launched(bound) as launch:
         if len(blocks) == 1:
             return [_run_range(launch, bound, blocks[0], cores, max_instructions, advance)]
         with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
@@ -177,10 +178,10 @@ def _run_range(
     length = len(bound.lowered.program)
     counts = np.zeros((workers, length), dtype=core.COUNT)
     budget = UNLIMITED if max_instructions is None else max_instructions
-    handles = [_new_worker(launch, row, budget) for row in counts]
+    handles = [new_worker(launch, row, budget) for row in counts]
     try:
         _drive(launch, handles, chosen, advance)
-        faults = [_faults(handle) for handle in handles]
+        faults = [faults_of(handle) for handle in handles]
         touched = _touched(handles) if bound.most_touches else None
         streams = _streams(handles) if bound.most_steps else None
     finally:
@@ -242,7 +243,7 @@ def _total(counts: NDArray[Any]) -> NDArray[Any]:
     return total
 
 
-def _new_worker(launch: core.Launch, counts: NDArray[Any], budget: int) -> int:
+def new_worker(launch: core.Launch, counts: NDArray[Any], budget: int) -> int:
     handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, budget)
     if not handle:
         raise LaunchError("the simulation does not fit into this machine's memory")
@@ -295,7 +296,7 @@ def _pieces(chosen: range, workers: int) -> Iterator[range]:
     return (chosen[first : first + size] for first in range(0, len(chosen), size))
 
 
-def _faults(handle: int) -> tuple[Fault, Fault, int]:
+def faults_of(handle: int) -> tuple[Fault, Fault, int]:
     fault, unwritten, reads = core.Fault(), core.Fault(), ctypes.c_uint64()
     core.library().core_faults(
         handle, ctypes.byref(fault), ctypes.byref(unwritten), ctypes.byref(reads)
@@ -319,7 +320,7 @@ def _fault(raw: core.Fault) -> Fault:
 
 
 @contextmanager
-def _launched(bound: Bound) -> Iterator[core.Launch]:
+def launched(bound: Bound) -> Iterator[core.Launch]:
     """The launch as the core reads it; what it points to lives as long as the context."""
     program = np.ascontiguousarray(bound.lowered.program)
     values = [_value(entry, bound.banks) for entry in bound.lowered.pool]
@@ -343,6 +344,7 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         local_window=LOCAL_WINDOW,
         most_touches=bound.most_touches,
         most_steps=bound.most_steps,
+        check=bound.checked_bytes,
     )
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes

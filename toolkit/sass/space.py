@@ -35,12 +35,16 @@ LOCAL_WINDOW = 0x7E8000000000
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """Device memory with an address; `name` is for messages."""
+    """Device memory with an address; `name` is for messages.
+
+    Of what is `unwritten` the sanitizer says who reads it before a block has written it.
+    """
 
     name: str
     address: int
     data: NDArray[np.uint8]
     writable: bool = True
+    unwritten: bool = False
 
     @property
     def bytes(self) -> int:
@@ -151,6 +155,7 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
     for row, buffer in zip(table, buffers, strict=False):
         row["base"], row["bytes"] = buffer.address, buffer.bytes
         row["host"], row["writable"] = buffer.data.ctypes.data, buffer.writable
+        row["unwritten"] = buffer.unwritten
     return table
 
 

@@ -8,6 +8,7 @@
 #ifndef CONTROL_H
 #define CONTROL_H
 
+#include "check.h"
 #include "core.h"
 #include "integer.h"
 
@@ -85,6 +86,7 @@ static void join(Worker *c, Warp *w, u32 state, int left) {
         for (u32 k = 0; k < w->groups; k++)
             if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
         if ((come & wanted) != wanted) continue;
+        if (c->checker && state == AT_WARPSYNC) check_warp_sync(c, w, come & wanted);
         w->group[first].state = READY;
         for (u32 k = w->groups; k-- > first + 1;) {
             Group *g = &w->group[k];
@@ -275,6 +277,7 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
         barrier->red_or = barrier->red_popc = 0;
     }
     barrier->expected = count;
+    if (c->checker) check_arrival(c, w, m, number, count);
     barrier->arrived += (u32)__builtin_popcount(m) + (count ? unborn : 0);
     if (i->flags & BARRIER_REDUCE) {
         w->reduced = number;

@@ -1,4 +1,11 @@
 #include "core.h"
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
 #include "integer.h"
 #include "floating.h"
 #include "double.h"
@@ -8,17 +15,12 @@
 #include "memory.h"
 #include "atomics.h"
 #include "warp.h"
+#include "check.h"
 #include "control.h"
-
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
-    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) WARP_OPS(OP)
+    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) WARP_OPS(OP) CHECK_OPS(OP)
 
 enum {
     OP_NOP,
@@ -37,6 +39,8 @@ static Handler *const handlers[] = {
     DATA_OPS(HANDLER)
 #undef HANDLER
 };
+
+static Handler *handler_of(u32 op) { return handlers[op]; }
 
 /* The operations in the order of their numbers. */
 static const char *const names[] = {
@@ -107,6 +111,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (others) split(w, others, g->pc + 1);
         u32 room[LANES], united = 0, wanted = m;
         const u32 *masks = source(w, i, 0, room), alike = lanes_like_first(masks, m);
+        if (c->checker) check_masks(c, w, masks, m);
         for (int l = 0; l < LANES; l++) united |= m >> l & 1 ? masks[l] : 0;
         if (alike == m) wanted = united;
         /* lanes with masks of their own wait apart, unless all whom any of them wants are here */
@@ -205,6 +210,7 @@ static int open_barriers(Worker *c) {
         Barrier *barrier = &c->barrier[n];
         if (!barrier->arrived) continue;
         if (barrier->arrived < (barrier->expected ? barrier->expected : alive)) continue;
+        if (c->checker) check_opening(c, n, barrier->expected);
         for (u32 k = 0; k < c->warp_count; k++) {
             Warp *w = &c->warps[k];
             for (u32 j = 0; j < w->groups; j++)
@@ -255,6 +261,7 @@ static void start_block(Worker *c, u64 block) {
     memset(c->shared_written, 0, launch->shared_bytes);
     c->shared_unwritten = launch->shared_bytes - launch->shared_base;
     if (c->trace) trace_block(c->trace);
+    if (c->checker) check_block(c);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 
@@ -301,12 +308,14 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[5] = sizeof(Touch);
     sizes[6] = sizeof(Step);
     sizes[7] = sizeof(Segment);
+    sizes[8] = sizeof(Finding);
 }
 
 EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
     free_trace(c->trace);
     free_stream(c->stream);
+    free_checker(c->checker, c->launch->allocation_count);
     free(c);
 }
 
@@ -335,8 +344,10 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
     c->arena = malloc(warps * (registers + local) + 64);
     if (launch->most_touches) c->trace = new_trace(launch->most_touches);
     if (launch->most_steps) c->stream = new_stream(launch->most_steps);
+    if (launch->check) c->checker = new_checker(launch, warps);
     if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena ||
-        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream)) {
+        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream) ||
+        (launch->check && !c->checker)) {
         core_free_worker(c);
         return NULL;
     }

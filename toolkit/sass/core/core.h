@@ -50,7 +50,7 @@ typedef struct {
     u8 ps[4];        /* predicates read, with PREDICATE_NOT */
     u32 width;       /* memory: bytes per lane */
     u32 aux;         /* meaning by operation */
-    u32 reserved;
+    u32 reserved;    /* CHECK_* of operations that are checked (check.h) */
     i64 imm;         /* memory: offset; control: index of the target; others: by operation */
 } Ins;
 
@@ -93,7 +93,7 @@ typedef struct {
 typedef struct {
     u64 base, bytes;
     u8 *host;
-    u32 writable, reserved;
+    u32 writable, unwritten; /* unwritten: nobody may read it before a block has written it */
 } Allocation;
 
 typedef struct { u8 *data; u64 bytes; } Bank;
@@ -117,7 +117,7 @@ typedef struct {
     u32 first_ur;          /* slot of UR0 */
     u64 shared_window, local_window; /* generic addresses of the two spaces */
     volatile u32 cancel;
-    u32 reserved;
+    u32 check;             /* bytes of a cell of the sanitizer (check.h); 0: nothing is checked */
     u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
     u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
     u64 spread_base, spread_bytes; /* a matrix whose lines are kept as if its rows lay further apart */
@@ -142,6 +142,7 @@ typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
 typedef struct Stream Stream;
+typedef struct Checker Checker;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 
@@ -201,6 +202,7 @@ typedef struct {
     Fault fault;
     Trace *trace;          /* NULL: nothing is noted */
     Stream *stream;        /* NULL: nothing is kept */
+    Checker *checker;      /* NULL: nothing is checked */
     u8 *arena;             /* what was allocated for this worker */
 } Worker;
 

@@ -1,0 +1,421 @@
+"""What is wrong with a kernel, found on the CPU, in the words of NVIDIA's compute-sanitizer.
+
+>>> import numpy as np
+>>> from toolkit import check
+>>> source = '''
+... extern "C" __global__ void reverse(float *x) {
+...     __shared__ float copy[64];
+...     copy[threadIdx.x] = x[threadIdx.x];
+...     x[threadIdx.x] = copy[63 - threadIdx.x];
+... }'''
+>>> x = np.zeros(64, dtype=np.float32)
+>>> found = check(source, "reverse", grid=(1,), block=(64,), arguments=[x], arch="sm_80")
+>>> found.findings[0].tool, found.findings[0].kind
+('racecheck', 'RAW')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from analysis.errors import InputError, LaunchError
+from analysis.geometry import Geometry
+from toolkit.compile import Cubin
+from toolkit.executor import Argument, read_source, three
+from toolkit.sass import check as watch
+from toolkit.sass import machine
+from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.faults import coordinates, describe
+from toolkit.sass.machine import Bound, Fault
+from toolkit.sass.representatives import places
+from toolkit.sass.space import Buffer
+from toolkit.sass.translate import Translated
+from toolkit.simulator import (
+    MAX_INSTRUCTIONS,
+    PERIOD,
+    Blocks,
+    compiled,
+    limited,
+    machine_code_of,
+    prepared,
+)
+
+Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
+TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
+
+_HAZARDS = {
+    watch.READ_AFTER_WRITE: ("RAW", "read-after-write"),
+    watch.WRITE_AFTER_READ: ("WAR", "write-after-read"),
+    watch.WRITE_AFTER_WRITE: ("WAW", "write-after-write"),
+}
+_BARRIERS = {
+    watch.DIVERGENT_WARP: (
+        "divergent thread(s) in warp",
+        "a barrier of the block that threads of the same warp do not reach",
+    ),
+    watch.DIVERGENT_BLOCK: (
+        "divergent thread(s) in block",
+        "a barrier of the block that other warps left the kernel without reaching",
+    ),
+    watch.INVALID_MASK: (
+        "invalid arguments",
+        "a thread takes part in a warp operation whose mask does not name it",
+    ),
+    watch.MISMATCHED_MASK: (
+        "invalid arguments",
+        "threads of a warp synchronise with each other, and name different masks",
+    ),
+}
+_FAULTS: dict[int, tuple[Tool, str]] = {
+    machine.OUT_OF_BOUNDS: ("memcheck", "out of bounds"),
+    machine.MISALIGNED: ("memcheck", "misaligned"),
+    machine.WRITE_TO_CONSTANT: ("memcheck", "write to read-only memory"),
+    machine.TRAP: ("memcheck", "trap"),
+    machine.DEADLOCK: ("synccheck", "deadlock"),
+}
+_MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who did what, and where in the source; `line` is None without -lineinfo."""
+
+    what: str
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    file: str | None
+    line: int | None
+    instruction: str
+
+    @property
+    def place(self) -> str:
+        if self.line is None:
+            return f"{self.instruction} (compile with -lineinfo for the source line)"
+        return f"{self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One mistake: what `tool` calls it, the threads and lines, where, and how often.
+
+    Of a hazard `accesses` are two, in the order in which they were simulated: nothing says which
+    comes first on hardware. `address` counts bytes from the start of the block's shared memory, or
+    of the `buffer`; None where it is about no memory. Findings of the same two instructions
+    are one, which occurred `times` times; the threads are those of the first.
+    """
+
+    tool: Tool
+    kind: str
+    message: str
+    memory: str | None
+    buffer: str | None
+    address: int | None
+    width_bytes: int
+    accesses: tuple[Access, ...]
+    times: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What a check found, in how many of the launch's blocks; `tools` are those that could look."""
+
+    kernel: str
+    findings: tuple[Finding, ...]
+    executed_blocks: int
+    blocks: int
+    tools: tuple[Tool, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        of = "the one block" if self.blocks == 1 else f"{self.executed_blocks:,} of {self.blocks:,} blocks"
+        if not self.findings:
+            return f"{self.kernel}: no errors: {', '.join(self.tools)} on {of}"
+        errors = f"{len(self.findings)} error{'s' * (len(self.findings) != 1)}"
+        return f"{self.kernel}: {errors}: {', '.join(self._counts())} on {of}"
+
+    def _counts(self) -> Iterator[str]:
+        for tool in TOOLS:
+            if count := sum(finding.tool == tool for finding in self.findings):
+                yield f"{tool} {count}"
+
+
+def check(
+    source: str | Path | bytes | Cubin,
+    kernel: str | None = None,
+    *,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Argument],
+    unwritten: Sequence[int] = (),
+    dynamic_shared_bytes: int = 0,
+    arch: str = "sm_90",
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+    blocks: Blocks = "all",
+    max_instructions: int = MAX_INSTRUCTIONS,
+    advance: Callable[[int, int], None] = lambda done, of: None,
+) -> Checked:
+    """Execute a launch as `simulate` does, and watch its memory and its synchronisation.
+
+    `unwritten` are positions of array arguments that hold nothing, such as outputs: initcheck
+    reports who reads them first. `blocks` as in `simulate`; accesses of different blocks are
+    compared among those that are executed. A kernel that would stop is a finding. Raises as
+    `simulate` does for everything else.
+    """
+    geometry = Geometry(
+        grid=three(grid, "grid"),
+        block=three(block, "block"),
+        dynamic_shared_bytes=dynamic_shared_bytes,
+    )
+    cubin, declared = machine_code_of(source, kernel), None
+    if cubin is None:
+        assert isinstance(source, str | Path)
+        text, name = read_source(source)
+        folder = Path(source).resolve().parent if isinstance(source, Path) or text != source else None
+        cubin, declared = compiled(
+            text, name, kernel, arch=arch, defines=defines or {}, options=options, folder=folder
+        )
+    translated, bound, _ = prepared(
+        cubin, geometry, arguments, declared=declared, limits_of=arch if declared else None
+    )
+    return check_bound(
+        translated,
+        bound,
+        chosen_blocks(geometry.grid, blocks),
+        unwritten=_named(bound, arguments, unwritten),
+        max_instructions=max_instructions,
+        advance=advance,
+    )
+
+
+def check_bound(
+    translated: Translated,
+    bound: Bound,
+    blocks: Sequence[int],
+    *,
+    unwritten: Sequence[str] = (),
+    max_instructions: int = MAX_INSTRUCTIONS,
+    advance: Callable[[int, int], None] = lambda done, of: None,
+) -> Checked:
+    """Watch some blocks of a bound launch; `unwritten` names buffers.
+
+    Raises LaunchError where it cannot go on and that is no finding, such as an endless loop.
+    """
+    done = 0
+
+    def count(finished: int) -> None:
+        nonlocal done
+        done += finished
+        advance(done, len(blocks))
+
+    follows = watch.follows_shared_memory(translated)
+    raw = run_watched(
+        watched(translated, bound, unwritten), blocks, max_instructions=max_instructions, advance=count
+    )
+    words = _Words(translated, bound)
+    findings = [words.finding(row) for row in raw.findings]
+    if raw.fault is not None:
+        findings.append(words.of_fault(raw.fault))
+    return Checked(
+        kernel=translated.cubin.kernel,
+        findings=tuple(x for x in findings if follows or x.memory != "shared" or x.tool != "racecheck"),
+        executed_blocks=done + (raw.fault is not None),
+        blocks=bound.geometry.blocks,
+        tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
+        notes=tuple(_notes(raw, follows)),
+    )
+
+
+def _notes(raw: Raw, follows: bool) -> Iterator[str]:
+    if raw.fault is not None:
+        what = "the kernel was stopped there"
+        yield f"{what}: what it does afterwards, and in later blocks, was not checked"
+    if not raw.is_complete:
+        yield "there are more kinds of findings than are listed: mend these first"
+    if not follows:
+        yield (
+            "racecheck did not look at shared memory: it does not follow barriers in memory "
+            "(mbarrier)"
+        )
+
+
+def chosen_blocks(grid: tuple[int, int, int], blocks: Blocks) -> Sequence[int]:
+    """The linear indices of the blocks that `blocks` asks for."""
+    everything = grid[0] * grid[1] * grid[2]
+    if blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
+        return range(everything)
+    chosen = places(grid, PERIOD)
+    if isinstance(blocks, int):
+        chosen = limited(chosen, blocks)
+    return sorted(member for place in chosen for member in place.members)
+
+
+def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:
+    """The names of the buffers of these arguments, which are the last ones, in order."""
+    arrays = [k for k, argument in enumerate(arguments) if argument.shape or argument.ndim]
+    buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))
+    wrong = [k for k in unwritten if k not in buffers]
+    if wrong:
+        raise InputError(
+            f"unwritten = {wrong[0]}: that argument is no array: give positions among "
+            f"{sorted(buffers)}"
+        )
+    return [buffers[k].name for k in unwritten]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Where:
+    """Global memory: a buffer and the byte in it."""
+
+    buffer: Buffer
+    offset: int
+
+
+class _Words:
+    """Puts what the core found into words."""
+
+    def __init__(self, translated: Translated, bound: Bound) -> None:
+        self._translated, self._bound = translated, bound
+
+    def finding(self, row: Any) -> Finding:
+        kind = int(row["kind"])
+        if kind in _HAZARDS:
+            return self._hazard(row, *_HAZARDS[kind])
+        if kind == watch.UNWRITTEN:
+            return self._unwritten(row)
+        return self._barrier(row, *_BARRIERS[kind])
+
+    def of_fault(self, fault: Fault) -> Finding:
+        """What stopped the kernel. Raises LaunchError for what is no mistake of these tools."""
+        message = describe(fault, self._translated, self._bound)
+        if fault.kind not in _FAULTS:
+            raise LaunchError(message)
+        tool, kind = _FAULTS[fault.kind]
+        in_memory = tool == "memcheck" and fault.kind != machine.TRAP
+        thread = fault.warp * 32 + fault.lane
+        what = ("write" if fault.is_store else "read") if in_memory else "wait"
+        return Finding(
+            tool=tool,
+            kind=kind,
+            message=message,
+            memory=_MEMORY[fault.space] if in_memory else None,
+            buffer=None,
+            address=fault.address if in_memory else None,
+            width_bytes=fault.width_bytes,
+            accesses=(self._access(what, fault.instruction, fault.block, thread),),
+            times=1,
+        )
+
+    def _hazard(self, row: Any, short: str, long: str) -> Finding:
+        first = self._access(
+            self._what(row["pc_before"]), row["pc_before"], row["block_before"], row["thread_before"]
+        )
+        second = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
+        memory, buffer, address = self._memory(row)
+        in_global = memory == "global"
+        remedy = (
+            "a copy that its thread did not wait for (cp.async.wait)"
+            if row["is_async"]
+            else "no fence and atomic operation orders the blocks"
+            if in_global
+            else "no __syncwarp() lies between"
+            if int(row["thread"]) // 32 == int(row["thread_before"]) // 32
+            else "no __syncthreads() lies between"
+        )
+        first_block = f" of block {first.block}" if in_global else ""
+        second_block = f" of block {second.block}"
+        message = (
+            f"{long} hazard on {self._at(memory, buffer, address)}: {first.what} by thread "
+            f"{first.thread}{first_block}, {first.place}; {second.what} by thread {second.thread}"
+            f"{second_block}, {second.place}: {remedy}"
+        )
+        return self._made(row, "racecheck", short, message, (first, second))
+
+    def _unwritten(self, row: Any) -> Finding:
+        access = self._access("read", row["pc"], row["block"], row["thread"])
+        message = (
+            f"uninitialized read of {self._at(*self._memory(row))}, which nobody has written: "
+            f"thread {access.thread} of block {access.block}, {access.place}"
+        )
+        return self._made(row, "initcheck", "uninitialized read", message, (access,))
+
+    def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
+        access = self._access("wait", row["pc"], row["block"], row["thread"])
+        accesses = [access]
+        missing = ""
+        if row["thread_before"] != watch.NOBODY:
+            absent = self._thread(int(row["thread_before"]))
+            missing = f" and thread {absent} does not"
+        elif row["address"]:
+            missing = f" with mask {int(row['address']):#010x}"
+        message = (
+            f"barrier error: {kind}: {meaning}: thread {access.thread} of block {access.block} "
+            f"is at {access.place}{missing}"
+        )
+        return self._made(row, "synccheck", kind, message, tuple(accesses))
+
+    def _made(
+        self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]
+    ) -> Finding:
+        memory, buffer, address = self._memory(row)
+        return Finding(
+            tool=tool,
+            kind=kind,
+            message=message,
+            memory=memory,
+            buffer=buffer,
+            address=address,
+            width_bytes=int(row["width"]),
+            accesses=accesses,
+            times=int(row["times"]),
+        )
+
+    def _memory(self, row: Any) -> tuple[str | None, str | None, int | None]:
+        memory = _MEMORY[int(row["space"])]
+        if memory == "shared":
+            return memory, None, int(row["address"]) - self._bound.shared_base
+        if memory == "global":
+            where = self._located(int(row["address"]))
+            return memory, where.buffer.name, where.offset
+        return None, None, None
+
+    def _located(self, address: int) -> _Where:
+        buffer = next(
+            x for x in self._bound.buffers if x.address <= address < x.address + x.bytes
+        )
+        return _Where(buffer=buffer, offset=address - buffer.address)
+
+    @staticmethod
+    def _at(memory: str | None, buffer: str | None, address: int | None) -> str:
+        return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
+
+    def _what(self, pc: int) -> str:
+        opcode = self._translated.program.instructions[int(pc)].opcode
+        if opcode == "LDGSTS":
+            return "asynchronous copy"
+        if opcode.startswith(("ATOM", "RED")):
+            return "atomic"
+        return "write" if opcode.startswith("ST") else "read"
+
+    def _access(self, what: str, pc: int, block: int, thread: int) -> Access:
+        instruction = self._translated.program.instructions[int(pc)]
+        source = instruction.source
+        return Access(
+            what=what,
+            block=self._block(int(block)),
+            thread=self._thread(int(thread)),
+            file=source.file if source else None,
+            line=source.line if source else None,
+            instruction=f"{instruction.text.strip()} at {instruction.address:#06x}",
+        )
+
+    def _thread(self, linear: int) -> tuple[int, int, int]:
+        return coordinates(linear, self._bound.geometry.block)
+
+    def _block(self, linear: int) -> tuple[int, int, int]:
+        return coordinates(linear, self._bound.geometry.grid)

@@ -1,0 +1,193 @@
+"""The sanitizer's side of the simulator: a program that is watched, and what was found in it.
+
+The core watches operations of its own (`core/check.h`); this puts them in the place of the plain
+ones, so that a plain simulation pays nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.cubin import warp_operations
+from toolkit.sass import core
+from toolkit.sass.instruction import Instruction
+from toolkit.sass.isa.memory import LOCAL, SPACE_SHIFT
+from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.machine import (
+    CANCELLED,
+    OK,
+    UNLIMITED,
+    Bound,
+    Fault,
+    faults_of,
+    launched,
+    new_worker,
+)
+from toolkit.sass.translate import Translated
+
+# FOUND_* of check.h
+(
+    READ_AFTER_WRITE,
+    WRITE_AFTER_READ,
+    WRITE_AFTER_WRITE,
+    UNWRITTEN,
+    DIVERGENT_WARP,
+    DIVERGENT_BLOCK,
+    INVALID_MASK,
+    MISMATCHED_MASK,
+) = range(1, 9)
+NOBODY = 0xFFFFFFFF
+RELAXED, INSTEAD_SHIFT = 1, 8  # CHECK_* of check.h
+
+WORD = 4  # bytes of a cell, unless an access of the program is narrower
+# Barriers in memory and what waits at them: not followed, so that nothing can be said of what they
+# order.
+UNFOLLOWED = {"SYNCS", "ARRIVES", "UBLKCP", "UTMALDG", "UTMASTG"}
+# How far behind the load of an atomic loop its compare-and-store stands, in instructions.
+LOOP_LENGTH = 16
+
+Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """What the core found (`core.FINDING`), and the fault that stopped it, if one did."""
+
+    findings: NDArray[Any]
+    is_complete: bool  # False: there were more kinds than it notes
+    fault: Fault | None
+
+
+def watched(translated: Translated, bound: Bound, unwritten: Sequence[str] = ()) -> Bound:
+    """The launch with its memory and its synchronisation watched.
+
+    `unwritten` names buffers that hold nothing a kernel may read.
+    """
+    return replace(
+        bound,
+        lowered=_watched_program(translated),
+        buffers=[replace(b, unwritten=b.name in unwritten) for b in bound.buffers],
+        checked_bytes=_cell_bytes(translated.lowered),
+    )
+
+
+def run_watched(
+    bound: Bound,
+    blocks: Sequence[int],
+    *,
+    max_instructions: int | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+) -> Raw:
+    """Execute blocks one after another on one worker, which sees the accesses of all of them."""
+    counts = np.zeros(len(bound.lowered.program), dtype=core.COUNT)
+    budget = UNLIMITED if max_instructions is None else max_instructions
+    with launched(bound) as launch:
+        handle = new_worker(launch, counts, budget)
+        try:
+            with ThreadPoolExecutor(1) as pool:  # so that Ctrl-C is heard
+                try:
+                    pool.submit(_execute, handle, blocks, advance).result()
+                except BaseException:
+                    launch.cancel = 1
+                    raise
+            return _raw(handle)
+        finally:
+            core.library().core_free_worker(handle)
+
+
+def _execute(handle: int, blocks: Sequence[int], advance: Callable[[int], None]) -> None:
+    for block in blocks:
+        if core.library().core_run(handle, block, block + 1, 1):
+            return
+        advance(1)
+
+
+def _raw(handle: int) -> Raw:
+    count, lost = ctypes.c_uint32(), ctypes.c_uint32()
+    address = core.library().core_findings(handle, ctypes.byref(count), ctypes.byref(lost))
+    data = ctypes.string_at(address, count.value * core.FINDING.itemsize) if address else b""
+    fault, _, _ = faults_of(handle)
+    return Raw(
+        findings=np.frombuffer(data, dtype=core.FINDING),
+        is_complete=not lost.value,
+        fault=None if fault.kind in (OK, CANCELLED) else fault,
+    )
+
+
+def follows_shared_memory(translated: Translated) -> bool:
+    """Whether all that orders accesses of shared memory in this code is understood."""
+    return not any(i.opcode in UNFOLLOWED for i in translated.program.instructions)
+
+
+def _cell_bytes(lowered: Lowered) -> int:
+    """The narrowest access of the program, so that neighbours in a word are told apart."""
+    kinds = [core.operations()[name] for name in Access]
+    widths = lowered.program["width"][np.isin(lowered.program["op"], kinds)]
+    return int(min([WORD, *widths]))
+
+
+def _watched_program(translated: Translated) -> Lowered:
+    lowered, instructions = translated.lowered, translated.program.instructions
+    program = lowered.program.copy()
+    together = warp_operations(translated.cubin.image, translated.cubin.symbol)
+    for index, instruction in enumerate(instructions):
+        row = program[index]
+        _watch_access(row, index, instructions)
+        _watch_synchronisation(row, instruction)
+        if instruction.address in together:
+            mask = together[instruction.address]
+            is_known = mask is not None and mask < lowered.first_uniform
+            _watch_warp(row, instruction, mask if is_known else None)
+    return replace(lowered, program=program)
+
+
+def _watch_access(row: Any, index: int, instructions: Sequence[Instruction]) -> None:
+    operations, instruction = core.operations(), instructions[index]
+    name = next((x for x in Access if operations[x] == row["op"]), None)
+    if name is not None and row["flags"] >> SPACE_SHIFT & 7 != LOCAL:
+        row["op"] = operations[Access[name]]
+        row["reserved"] = RELAXED if _is_relaxed(index, instructions) else 0
+    elif instruction.opcode == "LDGSTS":
+        row["op"] = operations["CHECK_COPY_ASYNC"]
+
+
+def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
+    """Whether an access is volatile or atomic, or the load of a loop that makes an atomic one."""
+    load = instructions[index]
+    if "STRONG" in load.modifiers:
+        return True
+    return load.opcode == "LDS" and any(
+        later.opcode == "ATOMS" and "CAST" in later.modifiers and load.operands[-1] in later.operands
+        for later in instructions[index + 1 : index + LOOP_LENGTH]
+    )
+
+
+def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
+    operations = core.operations()
+    match instruction.opcode:
+        case "LDGDEPBAR":
+            row["op"] = operations["CHECK_COMMIT"]
+        case "DEPBAR" if "LE" in instruction.modifiers:
+            row["op"] = operations["CHECK_WAIT"]
+            row["aux"] = getattr(instruction.operands[1], "integer", 0)
+        case "MEMBAR" if {"GPU", "SYS"} & set(instruction.modifiers):
+            row["op"] = operations["CHECK_FENCE"]
+
+
+def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
+    operations = core.operations()
+    if instruction.opcode == "NOP":
+        row["op"] = operations["CHECK_SYNCWARP"]
+        row["aux"] = mask is not None
+        row["s"][0] = mask or 0
+    elif instruction.opcode in ("SHFL", "VOTE", "MATCH", "REDUX") and mask is not None:
+        row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
+        row["op"] = operations["CHECK_MASK"]
+        row["s"][5] = mask

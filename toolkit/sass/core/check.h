@@ -1,0 +1,673 @@
+/* The sanitizer: hazards, barriers and unwritten memory, found by tracking the ordering itself.
+ *
+ * A launch that is checked runs a program whose memory operations are the CHECK_ forms below
+ * (toolkit/sass/check.py puts them in), so that a plain simulation pays nothing. Shared memory has a
+ * shadow of cells: who wrote a cell last, and which lanes of each warp read it. Warps run one after
+ * another here and lanes in lockstep, but neither orders anything: an access comes after another of
+ * another thread only where
+ *
+ * - a barrier of the whole block lies between (an `epoch` ends with each),
+ * - or a barrier of a part of it, or a warp synchronisation (`know`, a vector clock per thread).
+ *
+ * A thread's clock is the phase of its warp. An asynchronous copy is a write that nothing is
+ * ordered with, its own thread included, until that thread waits for it.
+ *
+ * In global memory, accesses of different blocks are not ordered but by a fence and an atomic
+ * operation (or a volatile or atomic access) that the other block sees.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "atomics.h"
+#include "core.h"
+#include "memory.h"
+
+/* toolkit/sass/check.py numbers them likewise. */
+enum {
+    FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
+    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK
+};
+/* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
+ * such; above it, for CHECK_MASK, the operation that it stands for. */
+enum { CHECK_RELAXED = 1, CHECK_INSTEAD_SHIFT = 8 };
+
+enum { NOBODY = 0xffffffffu, MOST_FINDINGS = 1 << 12, WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC };
+
+/* Accesses of two threads, `before` the one that was simulated first; the first pair of each two
+ * instructions, and how many there were. */
+typedef struct {
+    u32 kind, space;
+    u32 pc, pc_before;
+    u64 block, block_before;
+    u32 thread, thread_before;
+    u64 address;
+    u32 width, is_async; /* the earlier one is a copy that nobody had waited for */
+    u64 times;
+} Finding;
+
+typedef struct { u32 epoch, stamp, pc, step; u16 thread; u8 kind, unused; } Written;
+typedef struct { u32 stamp, mask, pc; } ReadBy;
+
+/* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
+typedef struct { u32 writer, reader; } Owner;
+typedef struct {
+    u32 write_pc, read_pc, other_pc, other; /* `other`: a reader before the last one */
+    u16 write_thread, read_thread, other_thread, write_fences, read_fences, other_fences;
+} Detail;
+
+enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
+
+typedef struct { Owner *owner; Detail *detail; } Shadow;
+
+/* An asynchronous copy of a thread that it has not waited for. */
+typedef struct { u32 thread, group, first, cells; } Pending;
+
+/* What blocks had done before a fence, and published at an address after it. */
+typedef struct { u64 address; u32 block, fences; } Published;
+
+struct Checker {
+    u32 grain;           /* bytes of a cell: the narrowest access of the program */
+    u32 cells, threads;
+    u32 epoch, first_epoch; /* barriers of the block so far, over all blocks; those before this one */
+    Written *written;    /* [cells] */
+    u32 *read_epoch;     /* [cells] */
+    ReadBy *read;        /* [warps][cells] */
+    u32 *phase, *floor;  /* [warps]: the clock now, and at the last barrier of the block */
+    u32 *know;           /* [threads][threads]: clocks up to which a thread is ordered after others */
+    u32 *meeting;        /* [CTA_BARRIERS][threads]: clocks of those who arrived at a partial barrier */
+    int crossed;         /* `know` holds something across warps */
+    u32 *committed;      /* [threads]: groups of asynchronous copies */
+    Pending *pending;
+    u64 pending_count, pending_room;
+    Shadow *shadow;      /* of each allocation */
+    u32 fences;          /* of the block in hand */
+    Published *published;
+    u64 published_count, published_room;
+    u32 *acquired;       /* by block: fences of it that the block in hand has seen */
+    u64 blocks;
+    Finding *found;
+    u32 found_count, lost;
+};
+
+static void free_checker(Checker *k, u32 allocations) {
+    if (!k) return;
+    for (u32 n = 0; k->shadow && n < allocations; n++) {
+        free(k->shadow[n].owner); free(k->shadow[n].detail);
+    }
+    free(k->written); free(k->read_epoch); free(k->read); free(k->phase); free(k->know);
+    free(k->meeting); free(k->committed); free(k->pending); free(k->shadow); free(k->published);
+    free(k->acquired); free(k->found); free(k);
+}
+
+/* NULL where there is not enough memory. */
+static Checker *new_checker(const Launch *launch, u32 warps) {
+    Checker *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    k->grain = launch->check;
+    k->cells = launch->shared_bytes / k->grain + 1;
+    k->threads = warps * LANES;
+    k->blocks = (u64)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    k->written = calloc(k->cells, sizeof *k->written);
+    k->read_epoch = calloc(k->cells, sizeof *k->read_epoch);
+    k->read = calloc((size_t)warps * k->cells, sizeof *k->read);
+    k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
+    k->committed = calloc(k->threads, sizeof *k->committed);
+    k->shadow = calloc(launch->allocation_count + 1, sizeof *k->shadow);
+    k->found = calloc(MOST_FINDINGS, sizeof *k->found);
+    k->acquired = calloc(k->blocks, sizeof *k->acquired);
+    if (!k->written || !k->read_epoch || !k->read || !k->phase || !k->committed || !k->shadow ||
+        !k->found || !k->acquired)
+        goto failed;
+    k->floor = k->phase + warps;
+    for (u32 n = 0; n < launch->allocation_count; n++) {
+        const size_t cells = launch->allocations[n].bytes / k->grain + 1;
+        k->shadow[n].owner = calloc(cells, sizeof(Owner));
+        k->shadow[n].detail = calloc(cells, sizeof(Detail));
+        if (!k->shadow[n].owner || !k->shadow[n].detail) goto failed;
+    }
+    return k;
+failed:
+    free_checker(k, launch->allocation_count);
+    return NULL;
+}
+
+/* Everything so far is ordered before everything from here on, for all threads of the block. */
+static void check_epoch(Worker *c) {
+    Checker *k = c->checker;
+    k->epoch++;
+    for (u32 n = 0; n < c->warp_count; n++) k->floor[n] = ++k->phase[n];
+}
+
+static void check_block(Worker *c) {
+    Checker *k = c->checker;
+    check_epoch(c);
+    k->first_epoch = k->epoch;
+    k->pending_count = 0;
+    k->fences = 0;
+    memset(k->committed, 0, k->threads * sizeof *k->committed);
+    memset(k->acquired, 0, k->blocks * sizeof *k->acquired);
+    if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->threads * sizeof(u32));
+}
+
+/* Findings. */
+
+static void report(Worker *c, const Finding *f) {
+    Checker *k = c->checker;
+    for (u32 n = k->found_count; n-- > 0;) {
+        Finding *old = &k->found[n];
+        if (old->kind == f->kind && old->pc == f->pc && old->pc_before == f->pc_before &&
+            old->space == f->space) {
+            old->times++;
+            return;
+        }
+    }
+    if (k->found_count == MOST_FINDINGS) { k->lost = 1; return; }
+    k->found[k->found_count] = *f;
+    k->found[k->found_count++].times = 1;
+}
+
+static u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)lane; }
+
+static void report_alone(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address,
+                         u32 width) {
+    const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
+                       .block = c->block, .block_before = c->block, .thread = thread_of(w, lane),
+                       .thread_before = NOBODY, .address = address, .width = width};
+    report(c, &f);
+}
+
+/* Ordering of threads. */
+
+static int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
+    return k->know && k->know[(size_t)thread * k->threads + other] >= stamp;
+}
+
+/* The vector clocks, made when they are first needed; false where there is no memory. */
+static int has_clocks(Worker *c) {
+    Checker *k = c->checker;
+    if (!k->know) k->know = calloc((size_t)k->threads * k->threads, sizeof(u32));
+    if (!k->know) stop(c, NO_MEMORY);
+    return k->know != NULL;
+}
+
+/* Lanes of a warp synchronise: what each knew or did, all know. */
+static void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
+    Checker *k = c->checker;
+    if (!has_clocks(c)) return;
+    const u32 base = w->index * LANES;
+    const u32 from = k->crossed ? 0 : base, to = k->crossed ? k->threads : base + LANES;
+    for (u32 j = from; j < to; j++) {
+        u32 latest = j - base < LANES && lanes >> (j - base) & 1 ? k->phase[w->index] : 0;
+        for (u32 l = 0; l < LANES; l++) {
+            if (!(lanes >> l & 1)) continue;
+            const u32 x = k->know[(size_t)(base + l) * k->threads + j];
+            if (x > latest) latest = x;
+        }
+        for (u32 l = 0; l < LANES; l++)
+            if (lanes >> l & 1) k->know[(size_t)(base + l) * k->threads + j] = latest;
+    }
+    k->phase[w->index]++;
+}
+
+/* Barriers of the block. */
+
+/* Lanes of m arrive at a barrier, `count` threads wide (0: all). */
+static void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
+    Checker *k = c->checker;
+    if (!count && m != w->born) {
+        const int missing = __builtin_ctz(w->born & ~m);
+        Finding f = {.kind = FOUND_DIVERGENT_WARP, .pc = c->pc, .pc_before = NOBODY,
+                     .space = SPACE_GENERIC, .block = c->block, .block_before = c->block,
+                     .thread = thread_of(w, __builtin_ctz(m)),
+                     .thread_before = thread_of(w, missing)};
+        report(c, &f);
+    }
+    if (!count || !has_clocks(c)) return;
+    if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->threads, sizeof(u32));
+    if (!k->meeting) { stop(c, NO_MEMORY); return; }
+    u32 *meeting = k->meeting + (size_t)number * k->threads;
+    for (u32 l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        const u32 thread = thread_of(w, (int)l);
+        const u32 *know = k->know + (size_t)thread * k->threads;
+        IVDEP for (u32 j = 0; j < k->threads; j++) meeting[j] = know[j] > meeting[j] ? know[j] : meeting[j];
+        if (k->phase[w->index] > meeting[thread]) meeting[thread] = k->phase[w->index];
+    }
+    k->crossed = 1;
+    k->phase[w->index]++;
+}
+
+static u32 lanes_at_barrier(const Warp *w, u32 number) {
+    u32 lanes = 0;
+    for (u32 j = 0; j < w->groups; j++)
+        if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number)
+            lanes |= w->group[j].mask;
+    return lanes;
+}
+
+/* Warps that left the kernel did not come to a barrier of all threads. */
+static void check_absent_warps(Worker *c, u32 number) {
+    const Warp *here = NULL;
+    int absent = -1;
+    u32 at = 0;
+    for (u32 n = 0; n < c->warp_count; n++) {
+        const Warp *w = &c->warps[n];
+        if (!w->alive && absent < 0) absent = (int)n;
+        for (u32 j = 0; j < w->groups && !here; j++)
+            if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number) {
+                here = w;
+                at = w->group[j].pc - 1;
+            }
+    }
+    if (!here || absent < 0) return;
+    const Finding f = {.kind = FOUND_DIVERGENT_BLOCK, .pc = at, .pc_before = NOBODY,
+                       .space = SPACE_GENERIC, .block = c->block, .block_before = c->block,
+                       .thread = thread_of(here, __builtin_ctz(lanes_at_barrier(here, number))),
+                       .thread_before = (u32)absent * LANES};
+    report(c, &f);
+}
+
+/* A barrier opens; those who wait there still do. */
+static void check_opening(Worker *c, u32 number, u32 expected) {
+    Checker *k = c->checker;
+    if (!expected) {
+        check_absent_warps(c, number);
+        check_epoch(c);
+        return;
+    }
+    u32 *meeting = k->meeting + (size_t)number * k->threads;
+    for (u32 n = 0; n < c->warp_count; n++) {
+        const u32 lanes = lanes_at_barrier(&c->warps[n], number);
+        for (u32 l = 0; l < LANES; l++) {
+            if (!(lanes >> l & 1)) continue;
+            u32 *know = k->know + (size_t)(n * LANES + l) * k->threads;
+            IVDEP for (u32 j = 0; j < k->threads; j++) know[j] = know[j] > meeting[j] ? know[j] : meeting[j];
+        }
+    }
+    memset(meeting, 0, k->threads * sizeof *meeting);
+}
+
+/* Masks of lanes that synchronise with each other. `masks` is what each lane of m names. */
+static void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m) {
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        if (!(masks[l] >> l & 1)) {
+            report_alone(c, w, FOUND_INVALID_MASK, SPACE_GENERIC, l, masks[l], 0);
+            return;
+        }
+        for (int n = 0; n < LANES; n++)
+            if (m & masks[l] & 1u << n && masks[n] != masks[l]) {
+                report_alone(c, w, FOUND_MISMATCHED_MASK, SPACE_GENERIC, l, masks[l], 0);
+                return;
+            }
+    }
+}
+
+/* Shared memory. */
+
+/* The word that lane l stores at byte `offset` of its access, as far as a cell shows it. */
+static u32 stored(const Checker *k, const Ins *i, const u32 *x, int l, u32 offset) {
+    if (k->grain == WORD) return x[offset / WORD * LANES + (u32)l];
+    const u32 word = x[offset / WORD * LANES + (u32)l] >> (i->flags & STORE_HIGH ? 16 : 0);
+    return word >> 8 * (offset % WORD) & (k->grain == 1 ? 0xffu : 0xffffu);
+}
+
+static u32 held(const Checker *k, const u8 *at) {
+    u32 x = 0;
+    memcpy(&x, at, k->grain);
+    return x;
+}
+
+static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
+                        u32 before, u32 pc_before, int is_async) {
+    const Finding f = {.kind = kind, .space = SPACE_SHARED, .pc = c->pc, .pc_before = pc_before,
+                       .block = c->block, .block_before = c->block, .thread = thread_of(w, lane),
+                       .thread_before = before, .address = (u64)cell * c->checker->grain,
+                       .width = width, .is_async = (u32)is_async};
+    report(c, &f);
+}
+
+/* Whether the last write of a cell is not ordered before an access of `thread` now. */
+static int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
+    if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
+    if (last->kind == WRITE_ASYNC) return 1;
+    if (last->epoch != k->epoch || last->thread == thread) return 0;
+    if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC) return 0;
+    return !is_after(k, thread, last->thread, last->stamp);
+}
+
+static void note_read(Checker *k, const Warp *w, u32 pc, int lane, u32 cell) {
+    ReadBy *read = k->read + (size_t)w->index * k->cells + cell;
+    const u32 phase = k->phase[w->index], thread = thread_of(w, lane);
+    k->read_epoch[cell] = k->epoch;
+    if (read->stamp != phase) {
+        u32 left = 0; /* earlier readers that this one is not ordered after */
+        if (read->stamp >= k->floor[w->index] && read->stamp)
+            for (u32 l = 0; l < LANES; l++)
+                if (read->mask >> l & 1 && l != (u32)lane &&
+                    !is_after(k, thread, w->index * LANES + l, read->stamp))
+                    left |= 1u << l;
+        read->stamp = phase;
+        read->mask = left;
+    }
+    read->mask |= 1u << lane;
+    read->pc = pc;
+}
+
+static void check_shared_read(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
+                              int relaxed) {
+    Checker *k = c->checker;
+    const u32 first = (u32)address / k->grain, last = ((u32)address + i->width - 1) / k->grain;
+    for (u32 cell = first; cell <= last; cell++) {
+        const Written *written = &k->written[cell];
+        if (written->epoch < k->first_epoch)
+            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell * k->grain, i->width);
+        else if (written->epoch == k->epoch || written->kind == WRITE_ASYNC) {
+            if (races_with_write(k, written, thread_of(w, lane), relaxed ? WRITE_ATOMIC : WRITE_PLAIN))
+                report_pair(c, w, FOUND_READ_AFTER_WRITE, lane, cell, i->width, written->thread,
+                            written->pc, written->kind == WRITE_ASYNC);
+        }
+        if (!relaxed) note_read(k, w, c->pc, lane, cell);
+    }
+}
+
+/* Reads of this epoch that a write of `lane` is not ordered after. */
+static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width) {
+    Checker *k = c->checker;
+    if (k->read_epoch[cell] != k->epoch) return;
+    for (u32 n = 0; n < c->warp_count; n++) {
+        const ReadBy *read = k->read + (size_t)n * k->cells + cell;
+        if (read->stamp < k->floor[n] || !read->stamp) continue;
+        u32 lanes = n == w->index ? read->mask & ~(1u << lane) : read->mask;
+        for (; lanes; lanes &= lanes - 1) {
+            const u32 reader = n * LANES + (u32)__builtin_ctz(lanes);
+            if (is_after(k, thread_of(w, lane), reader, read->stamp)) continue;
+            report_pair(c, w, FOUND_WRITE_AFTER_READ, lane, cell, width, reader, read->pc, 0);
+            return;
+        }
+    }
+}
+
+/* A write by `lane`; x holds the registers that are stored, NULL where the value is not known. */
+static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
+                               u32 kind, const u32 *x) {
+    Checker *k = c->checker;
+    const u32 first = (u32)address / k->grain, last = ((u32)address + i->width - 1) / k->grain;
+    const u32 thread = thread_of(w, lane);
+    for (u32 cell = first; cell <= last; cell++) {
+        Written *written = &k->written[cell];
+        if (races_with_write(k, written, thread, kind)) {
+            const u32 offset = cell * k->grain - (u32)address;
+            const int together = written->pc == c->pc && written->step == w->steps &&
+                                 written->thread / LANES == w->index;
+            /* who writes what is there already changes nothing, whoever comes first */
+            const int alike = x && written->kind != WRITE_ASYNC &&
+                stored(k, i, x, lane, offset) ==
+                    (together ? stored(k, i, x, written->thread % LANES, offset)
+                              : held(k, c->shared + (size_t)cell * k->grain));
+            if (!alike)
+                report_pair(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written->thread,
+                            written->pc, written->kind == WRITE_ASYNC);
+        }
+        check_against_reads(c, w, lane, cell, i->width);
+        *written = (Written){.epoch = k->epoch, .stamp = k->phase[w->index], .pc = c->pc,
+                             .step = w->steps, .thread = (u16)thread, .kind = (u8)kind};
+    }
+}
+
+static int is_in_shared(const Launch *launch, u64 address, u32 width) {
+    return address >= launch->shared_base && address + width <= launch->shared_bytes;
+}
+
+/* Global memory. */
+
+static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,
+                          u32 block, u32 pc, u32 thread) {
+    const Finding f = {.kind = kind, .space = SPACE_GLOBAL, .pc = c->pc, .pc_before = pc,
+                       .block = c->block, .block_before = block - 1, .thread = thread_of(w, lane),
+                       .thread_before = thread, .address = address, .width = width};
+    report(c, &f);
+}
+
+/* Whether an access of `block` (plus one), after so many of its fences, races with this block. */
+static int is_foreign(const Worker *c, u32 block, u32 fences) {
+    if (!block || block == BY_ATOMICS || block - 1 == c->block) return 0;
+    return c->checker->acquired[block - 1] <= fences;
+}
+
+static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                              Owner *owner, Detail *detail, int unwritten) {
+    const u32 me = (u32)c->block + 1;
+    if (unwritten && !owner->writer)
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
+    if (is_foreign(c, owner->writer, detail->write_fences))
+        report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
+                      detail->write_pc, detail->write_thread);
+    if (owner->reader == me) return;
+    detail->other = owner->reader;
+    detail->other_pc = detail->read_pc;
+    detail->other_thread = detail->read_thread;
+    detail->other_fences = detail->read_fences;
+    owner->reader = me;
+    detail->read_pc = c->pc;
+    detail->read_thread = (u16)thread_of(w, lane);
+    detail->read_fences = (u16)c->checker->fences;
+}
+
+static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                               Owner *owner, Detail *detail, int alike) {
+    if (!alike && is_foreign(c, owner->writer, detail->write_fences))
+        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, owner->writer,
+                      detail->write_pc, detail->write_thread);
+    if (is_foreign(c, owner->reader, detail->read_fences))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, owner->reader,
+                      detail->read_pc, detail->read_thread);
+    else if (is_foreign(c, detail->other, detail->other_fences))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other,
+                      detail->other_pc, detail->other_thread);
+    owner->writer = (u32)c->block + 1;
+    detail->write_pc = c->pc;
+    detail->write_thread = (u16)thread_of(w, lane);
+    detail->write_fences = (u16)c->checker->fences;
+}
+
+/* The block publishes what it did before its last fence at an address, and sees what others did
+ * before theirs that they published there. */
+static void synchronise(Worker *c, u64 address) {
+    Checker *k = c->checker;
+    int known = 0;
+    for (u64 n = 0; n < k->published_count; n++) {
+        Published *p = &k->published[n];
+        if (p->address != address) continue;
+        if (p->block == c->block) { p->fences = k->fences; known = 1; }
+        else if (k->acquired[p->block] < p->fences) k->acquired[p->block] = p->fences;
+    }
+    if (known || !k->fences) return;
+    void *room = grown(k->published, &k->published_room, k->published_count + 1, sizeof(Published));
+    if (!room) { stop(c, NO_MEMORY); return; }
+    k->published = room;
+    k->published[k->published_count++] =
+        (Published){.address = address, .block = (u32)c->block, .fences = k->fences};
+}
+
+static void check_global(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+                         int relaxed, const u32 *x) {
+    Checker *k = c->checker;
+    const Launch *launch = c->launch;
+    const u32 me = (u32)c->block + 1;
+    u64 before = 0;
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        if (!is_store && before == a[l] && !relaxed) continue; /* neighbours mostly read the same */
+        before = a[l];
+        const Allocation *all = allocation_of(c, a[l], a[l] + i->width);
+        if (!all) continue; /* it is about to stop */
+        if (relaxed && (k->fences || k->published_count)) synchronise(c, a[l]);
+        const Shadow *shadow = &k->shadow[all - launch->allocations];
+        const u64 offset = a[l] - all->base;
+        for (u64 cell = offset / k->grain; cell <= (offset + i->width - 1) / k->grain; cell++) {
+            Owner *owner = &shadow->owner[cell];
+            if (!is_store && owner->reader == me && (owner->writer == me || (!owner->writer && !all->unwritten)))
+                continue;
+            Detail *detail = &shadow->detail[cell];
+            const u64 address = all->base + cell * k->grain;
+            if (relaxed && is_store) owner->writer = BY_ATOMICS;
+            else if (relaxed) continue;
+            else if (is_store)
+                check_global_write(c, w, l, address, i->width, owner, detail,
+                                   x && stored(k, i, x, l, (u32)(cell * k->grain - offset)) ==
+                                            held(k, all->host + cell * k->grain));
+            else check_global_read(c, w, l, address, i->width, owner, detail, (int)all->unwritten);
+        }
+    }
+}
+
+/* The checked operations: what is checked comes first, since a load may change its own address. */
+
+static void check_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+                         u32 kind, const u32 *x) {
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1) || !is_in_shared(c->launch, a[l], i->width)) continue;
+        if (is_store) check_shared_write(c, w, i, l, a[l], kind, x);
+        else check_shared_read(c, w, i, l, a[l], kind == WRITE_ATOMIC);
+    }
+}
+
+static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    const u64 window = 1ull << 24, from = c->launch->shared_window;
+    const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
+    const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
+    u64 a[LANES];
+    u32 in_shared = space == SPACE_SHARED ? m : 0, in_local = space == SPACE_LOCAL ? m : 0;
+    addresses(w, i, m, a);
+    if (space == SPACE_GENERIC) {
+        LANE_BITS(in_shared, a[l] - from < window);
+        LANE_BITS(in_local, a[l] - c->launch->local_window < window);
+        for (int l = 0; l < LANES; l++)
+            if (in_shared >> l & 1) a[l] -= from;
+    }
+    if (m & in_shared)
+        check_shared(c, w, i, m & in_shared, a, is_store,
+                     relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN, x);
+    if (m & ~in_shared & ~in_local)
+        check_global(c, w, i, m & ~in_shared & ~in_local, a, is_store, relaxed, x);
+}
+
+static void op_CHECK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
+    check_access(c, w, i, m, 0, 0);
+    op_LOAD(c, w, i, m);
+}
+
+static void op_CHECK_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
+    check_access(c, w, i, m, 1, 0);
+    op_STORE(c, w, i, m);
+}
+
+static void op_CHECK_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
+    check_access(c, w, i, m, 1, 1);
+    op_ATOMIC(c, w, i, m);
+}
+
+static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
+    Checker *k = c->checker;
+    void *room = grown(k->pending, &k->pending_room, k->pending_count + 1, sizeof(Pending));
+    if (!room) { stop(c, NO_MEMORY); return; }
+    k->pending = room;
+    k->pending[k->pending_count++] =
+        (Pending){.thread = thread, .group = k->committed[thread],
+                  .first = (u32)address / k->grain, .cells = width / k->grain};
+}
+
+static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
+    const u32 reading = m & predicate(w, i->ps[0]);
+    Ins shared = *i, global = *i;
+    u64 a[LANES];
+    shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
+    shared.imm = (i32)i->aux;
+    addresses(w, &shared, m, a);
+    check_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
+    for (int l = 0; l < LANES; l++)
+        if (m >> l & 1 && is_in_shared(c->launch, a[l], i->width))
+            note_pending(c, thread_of(w, l), a[l], i->width);
+    if (reading && !(i->flags & COPY_PARTIAL)) {
+        global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
+        global.s[0] = i->s[2];
+        global.s[1] = i->s[3];
+        addresses(w, &global, reading, a);
+        check_global(c, w, &global, reading, a, 0, 0, NULL);
+    }
+    op_COPY_ASYNC(c, w, i, m);
+}
+
+/* LDGDEPBAR: the copies so far are a group. */
+static void op_CHECK_COMMIT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)i;
+    for (int l = 0; l < LANES; l++)
+        if (m >> l & 1) c->checker->committed[thread_of(w, l)]++;
+}
+
+/* From here on a copy is as if its thread had stored it. */
+static void settle(Checker *k, const Warp *w, const Pending *p) {
+    for (u32 cell = p->first; cell < p->first + p->cells; cell++) {
+        Written *written = &k->written[cell];
+        if (written->kind != WRITE_ASYNC || written->thread != p->thread) continue;
+        written->kind = WRITE_PLAIN;
+        written->epoch = k->epoch;
+        written->stamp = k->phase[w->index];
+    }
+}
+
+/* DEPBAR: all but the last aux groups of these lanes are there. */
+static void op_CHECK_WAIT(Worker *c, Warp *w, const Ins *i, u32 m) {
+    Checker *k = c->checker;
+    u64 kept = 0;
+    for (u64 n = 0; n < k->pending_count; n++) {
+        const Pending p = k->pending[n];
+        const int mine = p.thread / LANES == w->index && m >> p.thread % LANES & 1;
+        if (mine && p.group + i->aux < k->committed[p.thread]) settle(k, w, &p);
+        else k->pending[kept++] = p;
+    }
+    k->pending_count = kept;
+}
+
+/* MEMBAR of the device: what the block did so far may be published. */
+static void op_CHECK_FENCE(Worker *c, Warp *w, const Ins *i, u32 m) {
+    (void)w; (void)i; (void)m;
+    c->checker->fences++;
+}
+
+/* A __syncwarp() where the compiler knows that the lanes are together, which leaves no more than a
+ * place in the code; s[0] is the mask where aux is set, else the compiler kept none. */
+static void op_CHECK_SYNCWARP(Worker *c, Warp *w, const Ins *i, u32 m) {
+    u32 room[LANES], lanes = 0;
+    const u32 *masks = i->aux ? vector(w, i->s[0]) : room;
+    if (!i->aux)
+        for (int l = 0; l < LANES; l++) room[l] = m;
+    check_masks(c, w, masks, m);
+    for (u32 left = m; left; left &= ~lanes) {
+        lanes = left & masks[__builtin_ctz(left)];
+        lanes |= left & -left;
+        check_warp_sync(c, w, lanes);
+    }
+}
+
+static Handler *handler_of(u32 op);
+
+/* A shuffle or vote; s[5] is the mask. It orders no memory. */
+static void op_CHECK_MASK(Worker *c, Warp *w, const Ins *i, u32 m) {
+    check_masks(c, w, vector(w, i->s[5]), m);
+    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(c, w, i, m);
+}
+
+#define CHECK_OPS(OP)                                                                          \
+    OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT)        \
+    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_MASK)
+
+EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
+    *count = c->checker ? c->checker->found_count : 0;
+    *lost = c->checker ? c->checker->lost : 0;
+    return c->checker ? c->checker->found : NULL;
+}
+
+#endif
