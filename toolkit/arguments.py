@@ -2,6 +2,7 @@
 
     f32[4096,4096]          a buffer, filled at random
     f32[1024]=zeros         filled: zeros, ones, arange, random, a number, or the file data.npy
+    f32[1024]=unwritten     an output: `check` reports who reads it before it is written
     data.npy                a buffer as it was saved
     i32=4096                a value
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
@@ -44,7 +45,9 @@ _OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "uint": 
     "double": "f64",
 }
 
-FILLS = ("random", "zeros", "ones", "arange")
+UNWRITTEN = "unwritten"
+FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
+POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
 # A simulation works on a copy of every buffer.
@@ -230,6 +233,8 @@ def _filled(buffer: Buffer, rng: np.random.Generator) -> NDArray[np.generic]:
         return np.full(shape, fill, dtype=dtype)
     if fill == "random":
         return _random(shape, dtype, rng)
+    if fill == UNWRITTEN:
+        return np.full(prod(shape) * dtype.itemsize, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
         return np.arange(prod(shape)).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
-from toolkit.arguments import Buffer, make_arguments, parse_arguments
+from toolkit.arguments import UNWRITTEN, Buffer, make_arguments, parse_arguments
 from toolkit.executor import Execution, read_source
 from toolkit.launch_checks import device_of
 from toolkit.plan import chosen_seed
+from toolkit.sanitizer import Checked, check
 from toolkit.signature import Declared, signature
 from toolkit.simulator import MAX_INSTRUCTIONS, simulate
 from toolkit.store import check_writable
@@ -74,6 +75,28 @@ class Call:
         )
         return Simulated(call=self, execution=execution)
 
+    def check(self, advance: Callable[[int, int], None]) -> Checked:
+        """What is wrong with it. Raises as `check` does."""
+        return check(
+            self.source,
+            self.kernel,
+            grid=self.grid,
+            block=self.block,
+            arguments=make_arguments(self.arguments, seed=self.seed),
+            unwritten=[
+                position
+                for position, item in enumerate(self.arguments)
+                if isinstance(item, Buffer) and item.fill == UNWRITTEN
+            ],
+            dynamic_shared_bytes=self.dynamic_shared_bytes,
+            arch=self.arch,
+            defines=self.defines,
+            options=self.options,
+            blocks=self.blocks,
+            max_instructions=self.max_instructions,
+            advance=advance,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
@@ -119,7 +142,7 @@ def parse_call(
     blocks: str,
     max_instructions: int | None,
     seed: int | None,
-    saves: Sequence[str],
+    saves: Sequence[str] = (),
 ) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
     parsed = parse_arguments(arguments)

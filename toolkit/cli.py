@@ -308,6 +308,126 @@ def simulate(
             view.print_simulated(simulated, top=top if lines else None)
 
 
+@app.command(epilog="Example: python -m toolkit check my.cu -g 64 -b 256 -a 'f32[16384]'")
+def check(
+    source: Annotated[
+        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
+    ],
+    grid: Annotated[
+        str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
+    ],
+    block: Annotated[
+        str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+    ],
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="NAME",
+            help="Such as 'scale' or 'gemm<128, 64>'.",
+            show_default="the only one in the file",
+        ),
+    ] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
+    ] = None,
+    shared: Annotated[
+        int,
+        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
+    ] = 0,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            metavar="NAME",
+            help="The same by a device of `list devices`.",
+            autocompletion=_complete_device,
+        ),
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+    ] = None,
+    blocks: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            help="Blocks to execute: all; representative, some of each place in the grid; or how "
+            "many.",
+        ),
+    ] = "all",
+    max_instructions: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Repeat the random content of an earlier run.",
+            show_default="random",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
+    ] = False,
+) -> None:
+    """Say what is wrong with a kernel, with no GPU: the tools of compute-sanitizer, on the CPU.
+
+    memcheck: accesses out of bounds or misaligned. racecheck: hazards on shared memory between
+    threads that no barrier, warp synchronisation or wait for an asynchronous copy orders, and
+    between blocks on global memory. synccheck: barriers that some threads never reach, masks of
+    other lanes. initcheck: reads of what nobody wrote.
+
+    Arguments are those of simulate; 'f32[64]=unwritten' is an output, which holds nothing that may
+    be read.
+
+    Exit code 1 says that there are errors.
+    """
+    with _one_line_errors(), _interrupt_says("interrupted: the check is not complete"):
+        from toolkit.call import parse_call
+
+        call = parse_call(
+            source=source,
+            kernel=kernel,
+            grid=grid,
+            block=block,
+            shared=shared,
+            arguments=arg or [],
+            arch=arch,
+            device=device,
+            defines=define or [],
+            options=option or [],
+            blocks=blocks,
+            max_instructions=max_instructions,
+            seed=seed,
+        )
+        from toolkit import console_check as view
+        from toolkit.console_simulate import SimulationProgress
+
+        with SimulationProgress(source.name) as progress:
+            checked = call.check(progress.advance)
+        if as_json:
+            _print_json(view.document(call, checked))
+        else:
+            view.print_checked(checked)
+        if checked.findings:
+            raise typer.Exit(FAILED)
+
+
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
     record: Annotated[Path, typer.Argument(help="A profile.json, or one that xz compressed.")],

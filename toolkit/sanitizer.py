@@ -16,8 +16,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +76,7 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.TRAP: ("memcheck", "trap"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }
+_WITHIN_WARP = "no __syncwarp() lies between"
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
@@ -103,8 +104,8 @@ class Finding:
 
     Of a hazard `accesses` are two, in the order in which they were simulated: nothing says which
     comes first on hardware. `address` counts bytes from the start of the block's shared memory, or
-    of the `buffer`; None where it is about no memory. Findings of the same two instructions
-    are one, which occurred `times` times; the threads are those of the first.
+    of the `buffer`; None where it is about no memory. Findings of the same lines are one, which
+    occurred `times` times; the threads are those of the first, if there is one of two warps.
     """
 
     tool: Tool
@@ -116,6 +117,11 @@ class Finding:
     width_bytes: int
     accesses: tuple[Access, ...]
     times: int
+
+    @property
+    def within_warp(self) -> bool:
+        """Whether both threads are of one warp, where another barrier would do."""
+        return self.message.endswith(_WITHIN_WARP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +224,7 @@ def check_bound(
         watched(translated, bound, unwritten), blocks, max_instructions=max_instructions, advance=count
     )
     words = _Words(translated, bound)
-    findings = [words.finding(row) for row in raw.findings]
+    findings = folded(words.finding(row) for row in raw.findings)
     if raw.fault is not None:
         findings.append(words.of_fault(raw.fault))
     return Checked(
@@ -229,6 +235,20 @@ def check_bound(
         tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
         notes=tuple(_notes(raw, follows)),
     )
+
+
+def folded(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings of the same lines as one."""
+    kept: dict[object, Finding] = {}
+    for finding in findings:
+        places = [(x.file, x.line, x.line is None and x.instruction) for x in finding.accesses]
+        key = finding.tool, finding.kind, finding.memory, *places
+        other = kept.get(key)
+        if other is not None:
+            first = finding if other.within_warp else other
+            finding = replace(first, times=other.times + finding.times)
+        kept[key] = finding
+    return list(kept.values())
 
 
 def _notes(raw: Raw, follows: bool) -> Iterator[str]:
@@ -323,7 +343,7 @@ class _Words:
             if row["is_async"]
             else "no fence and atomic operation orders the blocks"
             if in_global
-            else "no __syncwarp() lies between"
+            else _WITHIN_WARP
             if int(row["thread"]) // 32 == int(row["thread_before"]) // 32
             else "no __syncthreads() lies between"
         )

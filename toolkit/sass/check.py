@@ -44,15 +44,17 @@ from toolkit.sass.translate import Translated
     MISMATCHED_MASK,
 ) = range(1, 9)
 NOBODY = 0xFFFFFFFF
-RELAXED, INSTEAD_SHIFT = 1, 8  # CHECK_* of check.h
+RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
+MASK_SOURCE = 5
 
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
 # Barriers in memory and what waits at them: not followed, so that nothing can be said of what they
 # order.
 UNFOLLOWED = {"SYNCS", "ARRIVES", "UBLKCP", "UTMALDG", "UTMASTG"}
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
-LOOP_LENGTH = 16
+LOOP_LENGTH = 32
 
+COLLECTIVES = {"SHFL", "VOTE", "MATCH", "REDUX"}
 Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"}
 
 
@@ -164,7 +166,9 @@ def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
     if "STRONG" in load.modifiers:
         return True
     return load.opcode == "LDS" and any(
-        later.opcode == "ATOMS" and "CAST" in later.modifiers and load.operands[-1] in later.operands
+        later.opcode == "ATOMS"
+        and "SPIN" in later.modifiers
+        and load.operands[0] == later.operands[-2]  # what it compares with
         for later in instructions[index + 1 : index + LOOP_LENGTH]
     )
 
@@ -185,9 +189,11 @@ def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
     operations = core.operations()
     if instruction.opcode == "NOP":
         row["op"] = operations["CHECK_SYNCWARP"]
-        row["aux"] = mask is not None
-        row["s"][0] = mask or 0
-    elif instruction.opcode in ("SHFL", "VOTE", "MATCH", "REDUX") and mask is not None:
+    elif instruction.opcode in COLLECTIVES:
         row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
-        row["op"] = operations["CHECK_MASK"]
-        row["s"][5] = mask
+        row["op"] = operations["CHECK_COLLECTIVE"]
+    else:
+        return
+    if mask is not None:
+        row["reserved"] |= HAS_MASK
+        row["s"][MASK_SOURCE] = mask

@@ -28,10 +28,10 @@ enum {
     FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
- * such; above it, for CHECK_MASK, the operation that it stands for. */
-enum { CHECK_RELAXED = 1, CHECK_INSTEAD_SHIFT = 8 };
+ * such; above it, for CHECK_COLLECTIVE, the operation that it stands for. */
+enum { CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_INSTEAD_SHIFT = 8 };
 
-enum { NOBODY = 0xffffffffu, MOST_FINDINGS = 1 << 12, WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC };
+enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, MOST_FINDINGS = 1 << 12, WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC };
 
 /* Accesses of two threads, `before` the one that was simulated first; the first pair of each two
  * instructions, and how many there were. */
@@ -45,19 +45,22 @@ typedef struct {
     u64 times;
 } Finding;
 
-typedef struct { u32 epoch, stamp, pc, step; u16 thread; u8 kind, unused; } Written;
+/* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. */
+typedef struct { u32 epoch, stamp, pc, step, read_epoch; u16 thread; u8 kind, unused; } Written;
 typedef struct { u32 stamp, mask, pc; } ReadBy;
 
 /* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
 typedef struct { u32 writer, reader; } Owner;
-typedef struct {
-    u32 write_pc, read_pc, other_pc, other; /* `other`: a reader before the last one */
-    u16 write_thread, read_thread, other_thread, write_fences, read_fences, other_fences;
+typedef struct { u32 pc; u16 thread, fences; } Reader; /* who that reader was */
+typedef struct { /* what is rare: the last write, and a reader before the last one */
+    u32 write_pc, other;
+    u16 write_thread, write_fences;
+    Reader other_reader;
 } Detail;
 
 enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
 
-typedef struct { Owner *owner; Detail *detail; } Shadow;
+typedef struct { Owner *owner; Reader *reader; Detail *detail; } Shadow;
 
 /* An asynchronous copy of a thread that it has not waited for. */
 typedef struct { u32 thread, group, first, cells; } Pending;
@@ -66,11 +69,10 @@ typedef struct { u32 thread, group, first, cells; } Pending;
 typedef struct { u64 address; u32 block, fences; } Published;
 
 struct Checker {
-    u32 grain;           /* bytes of a cell: the narrowest access of the program */
+    u32 grain, shift;    /* bytes of a cell: the narrowest access of the program; and their logarithm */
     u32 cells, threads;
     u32 epoch, first_epoch; /* barriers of the block so far, over all blocks; those before this one */
     Written *written;    /* [cells] */
-    u32 *read_epoch;     /* [cells] */
     ReadBy *read;        /* [warps][cells] */
     u32 *phase, *floor;  /* [warps]: the clock now, and at the last barrier of the block */
     u32 *know;           /* [threads][threads]: clocks up to which a thread is ordered after others */
@@ -92,9 +94,9 @@ struct Checker {
 static void free_checker(Checker *k, u32 allocations) {
     if (!k) return;
     for (u32 n = 0; k->shadow && n < allocations; n++) {
-        free(k->shadow[n].owner); free(k->shadow[n].detail);
+        free(k->shadow[n].owner); free(k->shadow[n].reader); free(k->shadow[n].detail);
     }
-    free(k->written); free(k->read_epoch); free(k->read); free(k->phase); free(k->know);
+    free(k->written); free(k->read); free(k->phase); free(k->know);
     free(k->meeting); free(k->committed); free(k->pending); free(k->shadow); free(k->published);
     free(k->acquired); free(k->found); free(k);
 }
@@ -104,26 +106,27 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     Checker *k = calloc(1, sizeof *k);
     if (!k) return NULL;
     k->grain = launch->check;
+    k->shift = (u32)__builtin_ctz(k->grain);
     k->cells = launch->shared_bytes / k->grain + 1;
     k->threads = warps * LANES;
     k->blocks = (u64)launch->grid[0] * launch->grid[1] * launch->grid[2];
     k->written = calloc(k->cells, sizeof *k->written);
-    k->read_epoch = calloc(k->cells, sizeof *k->read_epoch);
     k->read = calloc((size_t)warps * k->cells, sizeof *k->read);
     k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
     k->committed = calloc(k->threads, sizeof *k->committed);
     k->shadow = calloc(launch->allocation_count + 1, sizeof *k->shadow);
     k->found = calloc(MOST_FINDINGS, sizeof *k->found);
     k->acquired = calloc(k->blocks, sizeof *k->acquired);
-    if (!k->written || !k->read_epoch || !k->read || !k->phase || !k->committed || !k->shadow ||
+    if (!k->written || !k->read || !k->phase || !k->committed || !k->shadow ||
         !k->found || !k->acquired)
         goto failed;
     k->floor = k->phase + warps;
     for (u32 n = 0; n < launch->allocation_count; n++) {
         const size_t cells = launch->allocations[n].bytes / k->grain + 1;
         k->shadow[n].owner = calloc(cells, sizeof(Owner));
+        k->shadow[n].reader = calloc(cells, sizeof(Reader));
         k->shadow[n].detail = calloc(cells, sizeof(Detail));
-        if (!k->shadow[n].owner || !k->shadow[n].detail) goto failed;
+        if (!k->shadow[n].owner || !k->shadow[n].reader || !k->shadow[n].detail) goto failed;
     }
     return k;
 failed:
@@ -142,6 +145,9 @@ static void check_block(Worker *c) {
     Checker *k = c->checker;
     check_epoch(c);
     k->first_epoch = k->epoch;
+    for (u64 n = 0; n < k->pending_count; n++) /* copies that the last block did not wait for */
+        for (u32 cell = 0; cell < k->pending[n].cells; cell++)
+            k->written[k->pending[n].first + cell].epoch = 0;
     k->pending_count = 0;
     k->fences = 0;
     memset(k->committed, 0, k->threads * sizeof *k->committed);
@@ -151,12 +157,14 @@ static void check_block(Worker *c) {
 
 /* Findings. */
 
+static int within_warp(const Finding *f) { return f->thread / LANES == f->thread_before / LANES; }
+
 static void report(Worker *c, const Finding *f) {
     Checker *k = c->checker;
     for (u32 n = k->found_count; n-- > 0;) {
         Finding *old = &k->found[n];
         if (old->kind == f->kind && old->pc == f->pc && old->pc_before == f->pc_before &&
-            old->space == f->space) {
+            old->space == f->space && within_warp(old) == within_warp(f)) {
             old->times++;
             return;
         }
@@ -211,17 +219,9 @@ static void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
 
 /* Barriers of the block. */
 
-/* Lanes of m arrive at a barrier, `count` threads wide (0: all). */
+/* Lanes of m arrive at a barrier of `count` threads (0: of all, which ends an epoch when it opens). */
 static void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
     Checker *k = c->checker;
-    if (!count && m != w->born) {
-        const int missing = __builtin_ctz(w->born & ~m);
-        Finding f = {.kind = FOUND_DIVERGENT_WARP, .pc = c->pc, .pc_before = NOBODY,
-                     .space = SPACE_GENERIC, .block = c->block, .block_before = c->block,
-                     .thread = thread_of(w, __builtin_ctz(m)),
-                     .thread_before = thread_of(w, missing)};
-        report(c, &f);
-    }
     if (!count || !has_clocks(c)) return;
     if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->threads, sizeof(u32));
     if (!k->meeting) { stop(c, NO_MEMORY); return; }
@@ -245,32 +245,56 @@ static u32 lanes_at_barrier(const Warp *w, u32 number) {
     return lanes;
 }
 
-/* Warps that left the kernel did not come to a barrier of all threads. */
+static void report_absent(Worker *c, u32 kind, u32 pc, u32 thread, u32 absent) {
+    const Finding f = {.kind = kind, .pc = pc, .pc_before = NOBODY, .space = SPACE_GENERIC,
+                       .block = c->block, .block_before = c->block, .thread = thread,
+                       .thread_before = absent};
+    report(c, &f);
+}
+
+/* At a barrier of all threads: some of a warp are, and others of it left the kernel or are at another
+ * such instruction. */
+static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
+    const Group *first = NULL;
+    const u32 here = lanes_at_barrier(w, number);
+    for (u32 j = 0; j < w->groups; j++) {
+        const Group *g = &w->group[j];
+        if (g->state != AT_BARRIER || g->barrier != number) continue;
+        if (!first) first = g;
+        else if (g->pc != first->pc)
+            report_absent(c, FOUND_DIVERGENT_WARP, first->pc - 1,
+                          thread_of(w, __builtin_ctz(first->mask)),
+                          thread_of(w, __builtin_ctz(g->mask)));
+    }
+    if (first && w->born & ~here)
+        report_absent(c, FOUND_DIVERGENT_WARP, first->pc - 1,
+                      thread_of(w, __builtin_ctz(first->mask)),
+                      thread_of(w, __builtin_ctz(w->born & ~here)));
+}
+
+/* Whole warps left the kernel without coming to it. */
 static void check_absent_warps(Worker *c, u32 number) {
-    const Warp *here = NULL;
-    int absent = -1;
-    u32 at = 0;
+    const Warp *here = NULL, *absent = NULL;
+    const Group *first = NULL;
     for (u32 n = 0; n < c->warp_count; n++) {
         const Warp *w = &c->warps[n];
-        if (!w->alive && absent < 0) absent = (int)n;
+        if (!w->alive && !absent) absent = w;
         for (u32 j = 0; j < w->groups && !here; j++)
             if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number) {
                 here = w;
-                at = w->group[j].pc - 1;
+                first = &w->group[j];
             }
     }
-    if (!here || absent < 0) return;
-    const Finding f = {.kind = FOUND_DIVERGENT_BLOCK, .pc = at, .pc_before = NOBODY,
-                       .space = SPACE_GENERIC, .block = c->block, .block_before = c->block,
-                       .thread = thread_of(here, __builtin_ctz(lanes_at_barrier(here, number))),
-                       .thread_before = (u32)absent * LANES};
-    report(c, &f);
+    if (here && absent)
+        report_absent(c, FOUND_DIVERGENT_BLOCK, first->pc - 1,
+                      thread_of(here, __builtin_ctz(first->mask)), absent->index * LANES);
 }
 
 /* A barrier opens; those who wait there still do. */
 static void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     if (!expected) {
+        for (u32 n = 0; n < c->warp_count; n++) check_absent_lanes(c, &c->warps[n], number);
         check_absent_warps(c, number);
         check_epoch(c);
         return;
@@ -330,51 +354,98 @@ static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, 
 /* Whether the last write of a cell is not ordered before an access of `thread` now. */
 static int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
     if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
-    if (last->kind == WRITE_ASYNC) return 1;
+    if (last->epoch == UNSETTLED) return 1;
     if (last->epoch != k->epoch || last->thread == thread) return 0;
     if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC) return 0;
     return !is_after(k, thread, last->thread, last->stamp);
 }
 
-static void note_read(Checker *k, const Warp *w, u32 pc, int lane, u32 cell) {
-    ReadBy *read = k->read + (size_t)w->index * k->cells + cell;
-    const u32 phase = k->phase[w->index], thread = thread_of(w, lane);
-    k->read_epoch[cell] = k->epoch;
-    if (read->stamp != phase) {
-        u32 left = 0; /* earlier readers that this one is not ordered after */
-        if (read->stamp >= k->floor[w->index] && read->stamp)
-            for (u32 l = 0; l < LANES; l++)
-                if (read->mask >> l & 1 && l != (u32)lane &&
-                    !is_after(k, thread, w->index * LANES + l, read->stamp))
-                    left |= 1u << l;
-        read->stamp = phase;
-        read->mask = left;
-    }
-    read->mask |= 1u << lane;
-    read->pc = pc;
+/* The cell's readers in this warp begin anew with the phase, but for those that `lane` is not ordered
+ * after. */
+static void begin_phase(const Checker *k, const Warp *w, ReadBy *read, int lane) {
+    u32 left = 0;
+    if (read->stamp >= k->floor[w->index] && read->stamp)
+        for (u32 l = 0; l < LANES; l++)
+            if (read->mask >> l & 1 && l != (u32)lane &&
+                !is_after(k, thread_of(w, lane), w->index * LANES + l, read->stamp))
+                left |= 1u << l;
+    read->stamp = k->phase[w->index];
+    read->mask = left;
 }
 
-static void check_shared_read(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
-                              int relaxed) {
+/* A read of what was not written in an earlier epoch of this block. */
+static void check_fresh_read(Worker *c, const Warp *w, int lane, u32 cell, u32 width, u32 kind) {
+    const Checker *k = c->checker;
+    const Written *written = &k->written[cell];
+    if (written->epoch < k->first_epoch)
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell << k->shift, width);
+    else if (races_with_write(k, written, thread_of(w, lane), kind))
+        report_pair(c, w, FOUND_READ_AFTER_WRITE, lane, cell, width, written->thread, written->pc,
+                    written->epoch == UNSETTLED);
+}
+
+/* `lanes` of a warp, `lane` the first of them, read the same. */
+static void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64 address, u32 width,
+                              u32 kind) {
     Checker *k = c->checker;
-    const u32 first = (u32)address / k->grain, last = ((u32)address + i->width - 1) / k->grain;
-    for (u32 cell = first; cell <= last; cell++) {
-        const Written *written = &k->written[cell];
-        if (written->epoch < k->first_epoch)
-            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell * k->grain, i->width);
-        else if (written->epoch == k->epoch || written->kind == WRITE_ASYNC) {
-            if (races_with_write(k, written, thread_of(w, lane), relaxed ? WRITE_ATOMIC : WRITE_PLAIN))
-                report_pair(c, w, FOUND_READ_AFTER_WRITE, lane, cell, i->width, written->thread,
-                            written->pc, written->kind == WRITE_ASYNC);
+    const u32 first = (u32)address >> k->shift, count = width >> k->shift;
+    const u32 phase = k->phase[w->index], epochs = k->epoch - k->first_epoch;
+    ReadBy *reads = k->read + (size_t)w->index * k->cells;
+    for (u32 cell = first; cell < first + count; cell++) {
+        Written *written = &k->written[cell];
+        ReadBy *read = &reads[cell];
+        if (written->epoch - k->first_epoch >= epochs)
+            for (u32 left = lanes; left; left &= left - 1)
+                check_fresh_read(c, w, __builtin_ctz(left), cell, width, kind);
+        if (kind == WRITE_ATOMIC) continue;
+        if (read->stamp != phase) begin_phase(k, w, read, lane);
+        read->mask |= lanes;
+        read->pc = c->pc;
+        written->read_epoch = k->epoch;
+    }
+}
+
+/* What most reads are, without a look at what is rare: of words written before the last barrier, by
+ * lanes of which none is known to have read them in an earlier phase of this epoch. The lanes that
+ * this is not true of. */
+static inline __attribute__((always_inline)) u32
+note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc) {
+    Written *restrict written = k->written;
+    ReadBy *restrict reads = k->read + (size_t)w->index * k->cells;
+    const u32 epoch = k->epoch, first = k->first_epoch;
+    const u32 phase = k->phase[w->index], floor = k->floor[w->index];
+    u32 rare = 0;
+    for (int l = 0; l < LANES; l++) {
+        const u32 lane = m & 1u << l;
+        if (!lane) continue;
+        for (u32 cell = cells[l]; cell < cells[l] + count; cell++) {
+            ReadBy *read = &reads[cell];
+            const u32 stamp = read->stamp, mask = stamp < floor ? 0 : read->mask;
+            const int is_rare = (written[cell].epoch - first >= epoch - first) |
+                                ((stamp >= floor) & (stamp != phase));
+            rare |= is_rare ? lane : 0;
+            read->mask = mask | lane;
+            read->stamp = is_rare ? stamp : phase;
+            read->pc = pc;
+            written[cell].read_epoch = epoch;
         }
-        if (!relaxed) note_read(k, w, c->pc, lane, cell);
+    }
+    return rare;
+}
+
+/* The lowest and the highest of the addresses; inactive lanes hold that of an active one. */
+static void extent(const u64 *a, u64 *low, u64 *high) {
+    *low = *high = a[0];
+    for (int l = 1; l < LANES; l++) {
+        *low = a[l] < *low ? a[l] : *low;
+        *high = a[l] > *high ? a[l] : *high;
     }
 }
 
 /* Reads of this epoch that a write of `lane` is not ordered after. */
 static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width) {
     Checker *k = c->checker;
-    if (k->read_epoch[cell] != k->epoch) return;
+    if (k->written[cell].read_epoch != k->epoch) return;
     for (u32 n = 0; n < c->warp_count; n++) {
         const ReadBy *read = k->read + (size_t)n * k->cells + cell;
         if (read->stamp < k->floor[n] || !read->stamp) continue;
@@ -392,26 +463,28 @@ static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u3
 static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
                                u32 kind, const u32 *x) {
     Checker *k = c->checker;
-    const u32 first = (u32)address / k->grain, last = ((u32)address + i->width - 1) / k->grain;
+    const u32 first = (u32)address >> k->shift, count = i->width >> k->shift;
     const u32 thread = thread_of(w, lane);
-    for (u32 cell = first; cell <= last; cell++) {
+    for (u32 cell = first; cell < first + count; cell++) {
         Written *written = &k->written[cell];
         if (races_with_write(k, written, thread, kind)) {
             const u32 offset = cell * k->grain - (u32)address;
             const int together = written->pc == c->pc && written->step == w->steps &&
                                  written->thread / LANES == w->index;
             /* who writes what is there already changes nothing, whoever comes first */
-            const int alike = x && written->kind != WRITE_ASYNC &&
+            const int alike = x && written->epoch != UNSETTLED &&
                 stored(k, i, x, lane, offset) ==
                     (together ? stored(k, i, x, written->thread % LANES, offset)
                               : held(k, c->shared + (size_t)cell * k->grain));
             if (!alike)
                 report_pair(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written->thread,
-                            written->pc, written->kind == WRITE_ASYNC);
+                            written->pc, written->epoch == UNSETTLED);
         }
         check_against_reads(c, w, lane, cell, i->width);
-        *written = (Written){.epoch = k->epoch, .stamp = k->phase[w->index], .pc = c->pc,
-                             .step = w->steps, .thread = (u16)thread, .kind = (u8)kind};
+        *written = (Written){.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
+                             .stamp = k->phase[w->index], .pc = c->pc, .step = w->steps,
+                             .read_epoch = written->read_epoch, .thread = (u16)thread,
+                             .kind = (u8)kind};
     }
 }
 
@@ -436,35 +509,37 @@ static int is_foreign(const Worker *c, u32 block, u32 fences) {
 }
 
 static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                              Owner *owner, Detail *detail, int unwritten) {
+                              Owner *owner, Reader *reader, Detail *detail, int unwritten) {
     const u32 me = (u32)c->block + 1;
-    if (unwritten && !owner->writer)
+    if (owner->writer) {
+        if (is_foreign(c, owner->writer, detail->write_fences))
+            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
+                          detail->write_pc, detail->write_thread);
+    } else if (unwritten) {
         report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
-    if (is_foreign(c, owner->writer, detail->write_fences))
-        report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
-                      detail->write_pc, detail->write_thread);
+    }
     if (owner->reader == me) return;
-    detail->other = owner->reader;
-    detail->other_pc = detail->read_pc;
-    detail->other_thread = detail->read_thread;
-    detail->other_fences = detail->read_fences;
+    if (owner->reader) {
+        detail->other = owner->reader;
+        detail->other_reader = *reader;
+    }
     owner->reader = me;
-    detail->read_pc = c->pc;
-    detail->read_thread = (u16)thread_of(w, lane);
-    detail->read_fences = (u16)c->checker->fences;
+    *reader = (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
+                       .fences = (u16)c->checker->fences};
 }
 
 static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                               Owner *owner, Detail *detail, int alike) {
+                               Owner *owner, const Reader *reader, Detail *detail, int alike) {
     if (!alike && is_foreign(c, owner->writer, detail->write_fences))
         report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, owner->writer,
                       detail->write_pc, detail->write_thread);
-    if (is_foreign(c, owner->reader, detail->read_fences))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, owner->reader,
-                      detail->read_pc, detail->read_thread);
-    else if (is_foreign(c, detail->other, detail->other_fences))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other,
-                      detail->other_pc, detail->other_thread);
+    const Reader *other = &detail->other_reader;
+    if (is_foreign(c, owner->reader, reader->fences))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, owner->reader, reader->pc,
+                      reader->thread);
+    else if (is_foreign(c, detail->other, other->fences))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other, other->pc,
+                      other->thread);
     owner->writer = (u32)c->block + 1;
     detail->write_pc = c->pc;
     detail->write_thread = (u16)thread_of(w, lane);
@@ -490,68 +565,140 @@ static void synchronise(Worker *c, u64 address) {
         (Published){.address = address, .block = (u32)c->block, .fences = k->fences};
 }
 
-static void check_global(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                         int relaxed, const u32 *x) {
+/* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
+ * one has written. */
+static int is_known(Worker *c, const u64 *a, u32 width) {
+    const Checker *k = c->checker;
+    u64 low, high;
+    extent(a, &low, &high);
+    const Allocation *all = allocation_of(c, low, high + width);
+    if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
+    const Owner *owners = k->shadow[all - c->launch->allocations].owner;
+    const u32 me = (u32)c->block + 1, count = width >> k->shift;
+    const int lanes = low == high ? 1 : LANES;
+    u32 news = 0, cells[LANES];
+    for (int l = 0; l < LANES; l++) cells[l] = (u32)((a[l] - all->base) >> k->shift);
+    for (u32 n = 0; n < count && !news; n++)
+        for (int l = 0; l < lanes; l++)
+            news |= (owners[cells[l] + n].reader ^ me) | owners[cells[l] + n].writer;
+    return !news;
+}
+
+/* One lane's access of a buffer. */
+static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, const Allocation *all,
+                              u64 offset, int is_store, int relaxed, const u32 *x) {
     Checker *k = c->checker;
-    const Launch *launch = c->launch;
+    const Shadow *shadow = &k->shadow[all - c->launch->allocations];
     const u32 me = (u32)c->block + 1;
+    const u64 first = offset >> k->shift, count = i->width >> k->shift;
+    for (u64 cell = first; cell < first + count; cell++) {
+        Owner *owner = &shadow->owner[cell];
+        const int known = owner->writer == me || (!owner->writer && !all->unwritten);
+        if (!is_store && known && owner->reader == me) continue;
+        const u64 address = all->base + (cell << k->shift);
+        if (relaxed) {
+            if (is_store) owner->writer = BY_ATOMICS;
+        } else if (is_store) {
+            const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
+                                       held(k, all->host + (cell << k->shift));
+            check_global_write(c, w, l, address, i->width, owner, &shadow->reader[cell],
+                               &shadow->detail[cell], alike);
+        } else {
+            check_global_read(c, w, l, address, i->width, owner, &shadow->reader[cell],
+                              &shadow->detail[cell], (int)all->unwritten);
+        }
+    }
+}
+
+static void check_global(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+                         int relaxed, const u32 *x) {
+    const Checker *k = c->checker;
+    const Allocation *all = NULL;
     u64 before = 0;
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
-        if (!is_store && before == a[l] && !relaxed) continue; /* neighbours mostly read the same */
+    if (!is_store && !relaxed && is_known(c, a, i->width)) return;
+    for (; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        if (before == a[l] && all && !is_store && !relaxed) continue; /* neighbours read the same */
         before = a[l];
-        const Allocation *all = allocation_of(c, a[l], a[l] + i->width);
+        if (!all || !inside(all, a[l], a[l] + i->width)) all = allocation_of(c, a[l], a[l] + i->width);
         if (!all) continue; /* it is about to stop */
         if (relaxed && (k->fences || k->published_count)) synchronise(c, a[l]);
-        const Shadow *shadow = &k->shadow[all - launch->allocations];
-        const u64 offset = a[l] - all->base;
-        for (u64 cell = offset / k->grain; cell <= (offset + i->width - 1) / k->grain; cell++) {
-            Owner *owner = &shadow->owner[cell];
-            if (!is_store && owner->reader == me && (owner->writer == me || (!owner->writer && !all->unwritten)))
-                continue;
-            Detail *detail = &shadow->detail[cell];
-            const u64 address = all->base + cell * k->grain;
-            if (relaxed && is_store) owner->writer = BY_ATOMICS;
-            else if (relaxed) continue;
-            else if (is_store)
-                check_global_write(c, w, l, address, i->width, owner, detail,
-                                   x && stored(k, i, x, l, (u32)(cell * k->grain - offset)) ==
-                                            held(k, all->host + cell * k->grain));
-            else check_global_read(c, w, l, address, i->width, owner, detail, (int)all->unwritten);
-        }
+        check_global_lane(c, w, i, l, all, a[l] - all->base, is_store, relaxed, x);
     }
 }
 
 /* The checked operations: what is checked comes first, since a load may change its own address. */
 
+/* The lanes whose reads are left to look at. */
+static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, u32 m, u32 width) {
+    Checker *k = c->checker;
+    u64 low, high;
+    u32 cells[LANES];
+    extent(a, &low, &high);
+    if (low == high || !is_in_shared(c->launch, low, width) || !is_in_shared(c->launch, high, width))
+        return m;
+    for (int l = 0; l < LANES; l++) cells[l] = (u32)a[l] >> k->shift;
+    switch (width >> k->shift) {
+    case 1: return note_shared_reads(k, w, cells, m, 1, c->pc);
+    case 4: return note_shared_reads(k, w, cells, m, 4, c->pc);
+    default: return note_shared_reads(k, w, cells, m, width >> k->shift, c->pc);
+    }
+}
+
 static void check_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                          u32 kind, const u32 *x) {
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1) || !is_in_shared(c->launch, a[l], i->width)) continue;
+    if (!is_store && kind == WRITE_PLAIN) m = check_common_reads(c, w, a, m, i->width);
+    while (m) {
+        const int l = __builtin_ctz(m);
+        u32 lanes = m & -m;
+        if (!is_store) /* neighbours that read the same */
+            for (int n = l + 1; n < LANES && m >> n & 1 && a[n] == a[l]; n++) lanes |= 1u << n;
+        m &= ~lanes;
+        if (!is_in_shared(c->launch, a[l], i->width)) continue; /* it is about to stop */
         if (is_store) check_shared_write(c, w, i, l, a[l], kind, x);
-        else check_shared_read(c, w, i, l, a[l], kind == WRITE_ATOMIC);
+        else check_shared_read(c, w, l, lanes, a[l], i->width, kind);
+    }
+}
+
+/* Lanes that are in another memory get the address of one that is in this. */
+static void narrow(u64 *a, u32 m) {
+    const u64 first = a[__builtin_ctz(m)];
+    for (int l = 0; l < LANES; l++)
+        if (!(m >> l & 1)) a[l] = first;
+}
+
+/* A generic address says by its window which space it means. */
+static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+                          int relaxed, u32 kind, const u32 *x) {
+    const u64 window = 1ull << 24, from = c->launch->shared_window;
+    u64 b[LANES];
+    u32 in_shared, in_local;
+    LANE_BITS(in_shared, a[l] - from < window);
+    LANE_BITS(in_local, a[l] - c->launch->local_window < window);
+    const u32 in_global = m & ~in_shared & ~in_local;
+    if (m & in_shared) {
+        for (int l = 0; l < LANES; l++) b[l] = a[l] - from;
+        narrow(b, m & in_shared);
+        check_shared(c, w, i, m & in_shared, b, is_store, kind, x);
+    }
+    if (in_global) {
+        memcpy(b, a, sizeof b);
+        narrow(b, in_global);
+        check_global(c, w, i, in_global, b, is_store, relaxed, x);
     }
 }
 
 static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
     const u32 space = i->flags >> SPACE_SHIFT & 7;
-    const u64 window = 1ull << 24, from = c->launch->shared_window;
     const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
     const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
+    /* a volatile store to shared memory is one like any other */
+    const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
     u64 a[LANES];
-    u32 in_shared = space == SPACE_SHARED ? m : 0, in_local = space == SPACE_LOCAL ? m : 0;
     addresses(w, i, m, a);
-    if (space == SPACE_GENERIC) {
-        LANE_BITS(in_shared, a[l] - from < window);
-        LANE_BITS(in_local, a[l] - c->launch->local_window < window);
-        for (int l = 0; l < LANES; l++)
-            if (in_shared >> l & 1) a[l] -= from;
-    }
-    if (m & in_shared)
-        check_shared(c, w, i, m & in_shared, a, is_store,
-                     relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN, x);
-    if (m & ~in_shared & ~in_local)
-        check_global(c, w, i, m & ~in_shared & ~in_local, a, is_store, relaxed, x);
+    if (space == SPACE_SHARED) check_shared(c, w, i, m, a, is_store, kind, x);
+    else if (space == SPACE_GLOBAL) check_global(c, w, i, m, a, is_store, relaxed, x);
+    else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
 }
 
 static void op_CHECK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
@@ -576,7 +723,7 @@ static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
     k->pending = room;
     k->pending[k->pending_count++] =
         (Pending){.thread = thread, .group = k->committed[thread],
-                  .first = (u32)address / k->grain, .cells = width / k->grain};
+                  .first = (u32)address >> k->shift, .cells = width >> k->shift};
 }
 
 static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
@@ -637,32 +784,35 @@ static void op_CHECK_FENCE(Worker *c, Warp *w, const Ins *i, u32 m) {
     c->checker->fences++;
 }
 
-/* A __syncwarp() where the compiler knows that the lanes are together, which leaves no more than a
- * place in the code; s[0] is the mask where aux is set, else the compiler kept none. */
-static void op_CHECK_SYNCWARP(Worker *c, Warp *w, const Ins *i, u32 m) {
-    u32 room[LANES], lanes = 0;
-    const u32 *masks = i->aux ? vector(w, i->s[0]) : room;
-    if (!i->aux)
-        for (int l = 0; l < LANES; l++) room[l] = m;
-    check_masks(c, w, masks, m);
-    for (u32 left = m; left; left &= ~lanes) {
-        lanes = left & masks[__builtin_ctz(left)];
-        lanes |= left & -left;
+/* Lanes of m synchronise, each with those that its mask names; s[5] is the mask where there is one,
+ * else the compiler kept none: all of them. */
+static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    const u32 *masks = i->reserved & CHECK_HAS_MASK ? vector(w, i->s[5]) : NULL;
+    if (masks) check_masks(c, w, masks, m);
+    for (u32 left = m, lanes; left; left &= ~lanes) {
+        lanes = masks ? (left & masks[__builtin_ctz(left)]) | (left & -left) : left;
         check_warp_sync(c, w, lanes);
     }
 }
 
+/* A __syncwarp() where the compiler knows that the lanes are together: no more than a place in the
+ * code is left of it. */
+static void op_CHECK_SYNCWARP(Worker *c, Warp *w, const Ins *i, u32 m) {
+    synchronise_lanes(c, w, i, m);
+}
+
 static Handler *handler_of(u32 op);
 
-/* A shuffle or vote; s[5] is the mask. It orders no memory. */
-static void op_CHECK_MASK(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_masks(c, w, vector(w, i->s[5]), m);
+/* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
+ * accesses are made in the order of its instructions. */
+static void op_CHECK_COLLECTIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
+    synchronise_lanes(c, w, i, m);
     handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(c, w, i, m);
 }
 
 #define CHECK_OPS(OP)                                                                          \
     OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT)        \
-    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_MASK)
+    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_COLLECTIVE)
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
     *count = c->checker ? c->checker->found_count : 0;
