@@ -138,7 +138,11 @@ class Checked:
     @property
     def summary(self) -> str:
         """One line."""
-        of = "the one block" if self.blocks == 1 else f"{self.executed_blocks:,} of {self.blocks:,} blocks"
+        of = (
+            "the one block"
+            if self.blocks == 1
+            else f"{self.executed_blocks:,} of {self.blocks:,} blocks"
+        )
         if not self.findings:
             return f"{self.kernel}: no errors: {', '.join(self.tools)} on {of}"
         errors = f"{len(self.findings)} error{'s' * (len(self.findings) != 1)}"
@@ -182,7 +186,9 @@ def check(
     if cubin is None:
         assert isinstance(source, str | Path)
         text, name = read_source(source)
-        folder = Path(source).resolve().parent if isinstance(source, Path) or text != source else None
+        folder = (
+            Path(source).resolve().parent if isinstance(source, Path) or text != source else None
+        )
         cubin, declared = compiled(
             text, name, kernel, arch=arch, defines=defines or {}, options=options, folder=folder
         )
@@ -221,7 +227,10 @@ def check_bound(
 
     follows = watch.follows_shared_memory(translated)
     raw = run_watched(
-        watched(translated, bound, unwritten), blocks, max_instructions=max_instructions, advance=count
+        watched(translated, bound, unwritten),
+        blocks,
+        max_instructions=max_instructions,
+        advance=count,
     )
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings)
@@ -229,7 +238,9 @@ def check_bound(
         findings.append(words.of_fault(raw.fault))
     return Checked(
         kernel=translated.cubin.kernel,
-        findings=tuple(x for x in findings if follows or x.memory != "shared" or x.tool != "racecheck"),
+        findings=tuple(
+            x for x in findings if follows or x.memory != "shared" or x.tool != "racecheck"
+        ),
         executed_blocks=done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
@@ -246,8 +257,9 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
         other = kept.get(key)
         if other is not None:
             first = finding if other.within_warp else other
-            finding = replace(first, times=other.times + finding.times)
-        kept[key] = finding
+            kept[key] = replace(first, times=other.times + finding.times)
+        else:
+            kept[key] = finding
     return list(kept.values())
 
 
@@ -333,7 +345,10 @@ class _Words:
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
         first = self._access(
-            self._what(row["pc_before"]), row["pc_before"], row["block_before"], row["thread_before"]
+            self._what(row["pc_before"]),
+            row["pc_before"],
+            row["block_before"],
+            row["thread_before"],
         )
         second = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
         memory, buffer, address = self._memory(row)
@@ -405,9 +420,7 @@ class _Words:
         return None, None, None
 
     def _located(self, address: int) -> _Where:
-        buffer = next(
-            x for x in self._bound.buffers if x.address <= address < x.address + x.bytes
-        )
+        buffer = next(x for x in self._bound.buffers if x.address <= address < x.address + x.bytes)
         return _Where(buffer=buffer, offset=address - buffer.address)
 
     @staticmethod

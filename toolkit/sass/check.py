@@ -165,11 +165,14 @@ def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
     load = instructions[index]
     if "STRONG" in load.modifiers:
         return True
-    return load.opcode == "LDS" and any(
-        later.opcode == "ATOMS"
-        and "SPIN" in later.modifiers
-        and load.operands[0] == later.operands[-2]  # what it compares with
-        for later in instructions[index + 1 : index + LOOP_LENGTH]
+    return (
+        load.opcode == "LDS"
+        and any(
+            later.opcode == "ATOMS"
+            and "SPIN" in later.modifiers
+            and load.operands[0] == later.operands[-2]  # what it compares with
+            for later in instructions[index + 1 : index + LOOP_LENGTH]
+        )
     )
 
 

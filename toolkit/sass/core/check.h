@@ -79,6 +79,7 @@ struct Checker {
     u32 *meeting;        /* [CTA_BARRIERS][threads]: clocks of those who arrived at a partial barrier */
     int crossed;         /* `know` holds something across warps */
     u32 *committed;      /* [threads]: groups of asynchronous copies */
+    u32 *mask;           /* [threads]: the lanes that each waits for at a WARPSYNC */
     Pending *pending;
     u64 pending_count, pending_room;
     Shadow *shadow;      /* of each allocation */
@@ -97,7 +98,7 @@ static void free_checker(Checker *k, u32 allocations) {
         free(k->shadow[n].owner); free(k->shadow[n].reader); free(k->shadow[n].detail);
     }
     free(k->written); free(k->read); free(k->phase); free(k->know);
-    free(k->meeting); free(k->committed); free(k->pending); free(k->shadow); free(k->published);
+    free(k->meeting); free(k->committed); free(k->mask); free(k->pending); free(k->shadow); free(k->published);
     free(k->acquired); free(k->found); free(k);
 }
 
@@ -114,10 +115,11 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     k->read = calloc((size_t)warps * k->cells, sizeof *k->read);
     k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
     k->committed = calloc(k->threads, sizeof *k->committed);
+    k->mask = calloc(k->threads, sizeof *k->mask);
     k->shadow = calloc(launch->allocation_count + 1, sizeof *k->shadow);
     k->found = calloc(MOST_FINDINGS, sizeof *k->found);
     k->acquired = calloc(k->blocks, sizeof *k->acquired);
-    if (!k->written || !k->read || !k->phase || !k->committed || !k->shadow ||
+    if (!k->written || !k->read || !k->phase || !k->committed || !k->mask || !k->shadow ||
         !k->found || !k->acquired)
         goto failed;
     k->floor = k->phase + warps;
@@ -324,6 +326,22 @@ static void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m) {
                 report_alone(c, w, FOUND_MISMATCHED_MASK, SPACE_GENERIC, l, masks[l], 0);
                 return;
             }
+    }
+}
+
+/* Lanes of m come to a WARPSYNC ... */
+static void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m) {
+    check_masks(c, w, masks, m);
+    for (u32 l = 0; l < LANES; l++)
+        if (m >> l & 1) c->checker->mask[w->index * LANES + l] = masks[l];
+}
+
+/* ... and go on from it, each in company of those that it named. */
+static void check_parting(Worker *c, const Warp *w, u32 lanes) {
+    const u32 *mask = c->checker->mask + w->index * LANES;
+    for (u32 together; lanes; lanes &= ~together) {
+        together = (lanes & mask[__builtin_ctz(lanes)]) | (lanes & -lanes);
+        check_warp_sync(c, w, together);
     }
 }
 

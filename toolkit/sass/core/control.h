@@ -86,7 +86,7 @@ static void join(Worker *c, Warp *w, u32 state, int left) {
         for (u32 k = 0; k < w->groups; k++)
             if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
         if ((come & wanted) != wanted) continue;
-        if (c->checker && state == AT_WARPSYNC) check_warp_sync(c, w, come & wanted);
+        if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted);
         w->group[first].state = READY;
         for (u32 k = w->groups; k-- > first + 1;) {
             Group *g = &w->group[k];

@@ -111,7 +111,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (others) split(w, others, g->pc + 1);
         u32 room[LANES], united = 0, wanted = m;
         const u32 *masks = source(w, i, 0, room), alike = lanes_like_first(masks, m);
-        if (c->checker) check_masks(c, w, masks, m);
+        if (c->checker) check_meeting(c, w, masks, m);
         for (int l = 0; l < LANES; l++) united |= m >> l & 1 ? masks[l] : 0;
         if (alike == m) wanted = united;
         /* lanes with masks of their own wait apart, unless all whom any of them wants are here */

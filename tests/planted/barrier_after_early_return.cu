@@ -1,0 +1,14 @@
+// Bug       a warp leaves before a barrier that the other waits at
+// Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
+// Expected  synccheck divergent thread(s) in block
+// NVIDIA    synccheck
+
+extern "C" __global__ void planted(const float* in, float* out)
+{
+    __shared__ float copy[64];
+    const int t = threadIdx.x;
+    if (t >= 32) return;
+    copy[t] = in[t];
+    __syncthreads();  // <-
+    out[t] = copy[31 - t];
+}

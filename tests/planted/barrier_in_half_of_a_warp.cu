@@ -1,0 +1,15 @@
+// Bug       a barrier that half of a warp never reaches
+// Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
+// Expected  synccheck divergent thread(s) in warp
+// NVIDIA    synccheck
+
+extern "C" __global__ void planted(const float* in, float* out)
+{
+    __shared__ float copy[64];
+    const int t = threadIdx.x;
+    if (t < 16) {
+        copy[t] = in[t];
+        __syncthreads();  // <-
+        out[t] = copy[15 - t];
+    }
+}

@@ -1,0 +1,102 @@
+"""Small kernels, each with one mistake, and what must be said of it.
+
+The head of each file says how it is launched (as `check` takes it), what is expected, and what
+compute-sanitizer can see of it. Lines that end in `// <-` are those that a finding names.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.registry import LADDER, Variant
+from toolkit.arguments import make_arguments
+from toolkit.call import Call, parse_call
+
+FOLDER = Path(__file__).parent
+SEED = 1
+MARK = "// <-"
+NOTHING = "nothing"
+BARRIER = re.compile(r"__syncthreads\(\);")
+_OPTIONS = {"-g": "grid", "-b": "block", "--shared": "shared"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """A kernel with its launch; `tool` and `kind` are None where nothing is wrong."""
+
+    path: Path
+    launch: str
+    tool: str | None
+    kind: str | None
+    nvidia: str  # the tool of compute-sanitizer that sees it, or "none"
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """Those that are marked."""
+        texts = self.path.read_text(encoding="utf-8").splitlines()
+        return frozenset(n for n, text in enumerate(texts, 1) if text.endswith(MARK))
+
+    def call(self, arch: str) -> Call:
+        """The launch, parsed."""
+        words = shlex.split(self.launch)
+        options = {"grid": "1", "block": "32", "shared": "0"}
+        arguments = []
+        for option, value in zip(words[::2], words[1::2], strict=True):
+            if option == "-a":
+                arguments.append(value)
+            else:
+                options[_OPTIONS[option]] = value
+        return parse_call(
+            source=self.path,
+            kernel=None,
+            grid=options["grid"],
+            block=options["block"],
+            shared=int(options["shared"]),
+            arguments=arguments,
+            arch=arch,
+            device=None,
+            defines=[],
+            options=[],
+            blocks="all",
+            max_instructions=10**7,
+            seed=SEED,
+        )
+
+
+def bugs() -> list[Bug]:
+    """All of them, by name."""
+    return [_read(path) for path in sorted(FOLDER.glob("*.cu"))]
+
+
+def _read(path: Path) -> Bug:
+    head = dict(re.findall(r"^// (\w+) +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+    expected = head["Expected"]
+    tool, _, kind = expected.partition(" ")
+    return Bug(
+        path=path,
+        launch=head["Launch"],
+        tool=None if expected == NOTHING else tool,
+        kind=None if expected == NOTHING else kind,
+        nvidia=head["NVIDIA"],
+    )
+
+
+def without_barriers() -> list[tuple[str, Variant, str]]:
+    """(name, rung, source) of every rung with one of its barriers deleted."""
+    found = []
+    for variant in LADDER:
+        for barrier in BARRIER.finditer(variant.source):
+            line = 1 + variant.source.count("\n", 0, barrier.start())
+            source = variant.source[: barrier.start()] + ";" + variant.source[barrier.end() :]
+            found.append((f"{variant.name} without the barrier of line {line}", variant, source))
+    return found
+
+
+__all__ = ["Bug", "bugs", "make_arguments", "without_barriers"]

@@ -1,0 +1,148 @@
+"""Record what compute-sanitizer says of the planted bugs, on a GPU.
+
+    python tests/planted/record_sanitizer.py tests/planted/recorded/compute_sanitizer_sm_90.json
+
+Each kernel is compiled once, then launched by a small process of the driver API under each of the
+four tools, several at a time; a launch that does not end is stopped. Takes a minute or two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+sys.path += [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+from bugs import SEED, bugs, make_arguments, without_barriers
+
+from analysis.problem import Gemm
+from toolkit.arguments import UNWRITTEN, Buffer
+from toolkit.compile import compile_cubin
+
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+ARCH = "sm_90"
+LIMIT_S = 40  # a kernel that deadlocks never ends
+AT_A_TIME = 8
+FAILS_WITH = 86  # the exit code that compute-sanitizer is asked for where it found errors
+SHAPE = Gemm(m=128, n=128, k=32)
+KEPT_LINES = 12
+LAUNCHER = Path(__file__).with_name("launch_planted.py")
+
+_SUMMARY = re.compile(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)")
+_MESSAGE = re.compile(
+    r"^=+ (.*(?:Invalid|Error|Race|hazard|Barrier|Uninitialized|Warning).*)$", re.M
+)
+
+
+def main() -> int:
+    """Compile, run everything, write one file."""
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    output = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_A_TIME) as pool:
+        prepared = dict(_prepared(Path(folder)))
+        jobs = {
+            (name, tool): pool.submit(_run, sanitizer, tool, path)
+            for name, path in prepared.items()
+            for tool in TOOLS
+        }
+        kernels: dict[str, dict[str, object]] = {name: {} for name in prepared}
+        for (name, tool), job in jobs.items():
+            kernels[name][tool] = job.result()
+            print(f"{name:45} {tool:10} {kernels[name][tool]['errors']}")
+    version = subprocess.run([sanitizer, "--version"], capture_output=True, text=True, check=True)
+    document = {"version": version.stdout.split("\n")[-2:], "arch": ARCH, "kernels": kernels}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _prepared(folder: Path):
+    """(name, launch) of everything that is run: a file that the launcher reads."""
+    for bug in bugs():
+        call = bug.call(ARCH)
+        cubin = compile_cubin(
+            call.text or "", name=call.source.name, kernel=None, arch=ARCH, options=("-lineinfo",)
+        )
+        unwritten = [isinstance(x, Buffer) and x.fill == UNWRITTEN for x in call.arguments]
+        arguments = make_arguments(call.arguments, seed=SEED)
+        shared = call.dynamic_shared_bytes
+        yield (
+            bug.name,
+            _kept(folder, bug.name, cubin, call.grid, call.block, shared, arguments, unwritten),
+        )
+    for name, variant, source in without_barriers():
+        parameters, shape = variant.defaults, variant.executed(SHAPE)
+        cubin = compile_cubin(
+            source,
+            name=variant.file,
+            kernel=variant.entry,
+            arch=ARCH,
+            defines=variant.macros(parameters),
+            options=("-lineinfo",),
+        )
+        geometry = variant.geometry(parameters, shape)
+        arguments = [
+            np.ones((shape.m, shape.k), np.float32),
+            np.ones((shape.k, shape.n), np.float32),
+            np.zeros((shape.m, shape.n), np.float32),
+            *map(np.int32, (shape.m, shape.n, shape.k)),
+            *map(np.float32, (1, 0)),
+        ]
+        unwritten = [position == 2 for position in range(len(arguments))]
+        yield (
+            name,
+            _kept(folder, name, cubin, geometry.grid, geometry.block, 0, arguments, unwritten),
+        )
+
+
+def _kept(folder, name, cubin, grid, block, shared, arguments, unwritten) -> Path:
+    """The launch as a file: machine code, sizes, and arguments by name."""
+    path = folder / f"{name.replace(' ', '_')}.npz"
+    arrays = {f"argument_{k}": np.asarray(argument) for k, argument in enumerate(arguments)}
+    np.savez(
+        path,
+        image=np.frombuffer(cubin.image, dtype=np.uint8),
+        symbol=cubin.symbol,
+        grid=grid,
+        block=block,
+        shared=shared,
+        is_buffer=[isinstance(argument, np.ndarray) for argument in arguments],
+        unwritten=unwritten,
+        **arrays,
+    )
+    return path
+
+
+def _run(sanitizer: str, tool: str, path: Path) -> dict[str, object]:
+    command = [sanitizer, "--tool", tool, "--error-exitcode", str(FAILS_WITH), "--print-limit", "8"]
+    command += ["--show-backtrace", "no"]
+    try:
+        done = subprocess.run(
+            [*command, sys.executable, str(LAUNCHER), str(path)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        text, ended = done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired as error:
+        text, ended = (error.stdout or b"").decode(errors="replace"), None
+    found = _SUMMARY.findall(text)
+    messages = [line.strip() for line in _MESSAGE.findall(text)]
+    return {
+        "errors": int(found[-1]) if found else None if ended is None else int(ended == FAILS_WITH),
+        "ended": ended,
+        "messages": list(dict.fromkeys(messages))[:KEPT_LINES],
+        "tail": text.splitlines()[-KEPT_LINES:] if not found else [],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

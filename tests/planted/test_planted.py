@@ -1,0 +1,109 @@
+"""Planted bugs are found, where they are; correct kernels are not blamed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.problem import Gemm
+from kernels.registry import LADDER, Variant
+from toolkit.sanitizer import Checked, check
+
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
+from bugs import Bug, bugs, without_barriers
+from cases import CASES, Case
+from compiled import compiled
+
+RECORDED = Path(__file__).parent / "recorded" / "compute_sanitizer_sm_90.json"
+RAGGED = Gemm(m=160, n=136, k=36)  # no multiple of any tile
+SMALL = Gemm(m=32, n=32, k=32)
+
+
+def check_bug(bug: Bug, arch: str) -> Checked:
+    return bug.call(arch).check(lambda done, of: None)
+
+
+BUGS = [(bug, "sm_90") for bug in bugs()]
+# What synchronises is laid out in other instructions there.
+BUGS += [(bug, "sm_80") for bug in bugs() if "async" in bug.name or "syncwarp" in bug.name]
+
+
+@pytest.mark.parametrize(("bug", "arch"), BUGS, ids=[f"{bug.name}-{arch}" for bug, arch in BUGS])
+def test_a_planted_bug_is_found_at_its_lines(bug: Bug, arch: str) -> None:
+    found = check_bug(bug, arch).findings
+    if bug.tool is None:
+        assert [finding.message for finding in found] == []
+        return
+    ours = [x for x in found if (x.tool, x.kind) == (bug.tool, bug.kind)]
+    assert ours, [finding.message for finding in found]
+    if bug.lines:
+        assert {access.line for finding in ours for access in finding.accesses} <= bug.lines
+
+
+def test_there_are_enough_of_them() -> None:
+    wrong = [bug for bug in bugs() if bug.tool is not None]
+    assert len(wrong) >= 24
+    assert {bug.tool for bug in wrong} == {"memcheck", "racecheck", "synccheck", "initcheck"}
+
+
+def check_rung(variant: Variant, source: str, arch: str = "sm_90") -> Checked:
+    shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
+    geometry = variant.geometry(variant.defaults, shape)
+    rng = np.random.default_rng(1)
+    return check(
+        source,
+        variant.entry,
+        grid=geometry.grid,
+        block=geometry.block,
+        arguments=[
+            rng.random((shape.m, shape.k), dtype=np.float32),
+            rng.random((shape.k, shape.n), dtype=np.float32),
+            np.full((shape.m, shape.n), np.nan, np.float32),
+            *map(np.int32, (shape.m, shape.n, shape.k)),
+            *map(np.float32, (1, 0)),
+        ],
+        unwritten=[2],
+        arch=arch,
+        defines=variant.macros(variant.defaults),
+    )
+
+
+@pytest.mark.parametrize("arch", ["sm_86", "sm_90"])
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_a_rung_is_not_blamed(variant: Variant, arch: str) -> None:
+    checked = check_rung(variant, variant.source, arch)
+    assert checked.findings == ()
+    assert checked.executed_blocks == checked.blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "source"), without_barriers(), ids=[x[0] for x in without_barriers()]
+)
+def test_a_deleted_barrier_is_found(name: str, variant: Variant, source: str) -> None:
+    kinds = {x.kind for x in check_rung(variant, source).findings if x.tool == "racecheck"}
+    assert kinds & {"RAW", "WAR"}, name
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_kernel_of_the_corpus_is_not_blamed(case: Case) -> None:
+    arch = "sm_90"
+    checked = check(
+        compiled(case, arch),
+        grid=case.grid,
+        block=case.block,
+        dynamic_shared_bytes=case.dynamic_shared_bytes,
+        arguments=case.make(np.random.default_rng(1)),
+    )
+    assert [finding.message for finding in checked.findings] == []
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="recorded on a GPU by record_sanitizer.py")
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_compute_sanitizer_agrees(bug: Bug) -> None:
+    """Each of its tools reports errors where, and only where, the file says that it can."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))["kernels"][bug.name]
+    assert bool(recorded.get(bug.nvidia, {}).get("errors")) == (bug.nvidia != "none")
