@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
 from analysis.result import Record
-from kernels.registry import Selection
+from kernels.registry import Selection, Variant
 from toolkit.compile import Cubin
 from toolkit.progress import Progress
 from toolkit.records import failed, with_prediction, with_simulation
+from toolkit.rung_check import check_rung, sentence
+from toolkit.sanitizer import Checked
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.theory_bench import TheoryBench
 from toolkit.workload import Workload
@@ -25,6 +28,10 @@ class SimulatorBench(TheoryBench):
 
     executor: Literal["simulate", "theory"] = "simulate"
     _ladder: LadderSimulator | None = None
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self._checked: dict[bytes, Checked] = {}  # by machine code
 
     def _executed(
         self,
@@ -46,4 +53,27 @@ class SimulatorBench(TheoryBench):
         except ToolkitError as error:
             return failed(record, str(error))
         record = with_simulation(record, found.simulated, found.check)
-        return with_prediction(record, found.predicted)
+        record = with_prediction(record, found.predicted)
+        return self._sanitized(record, selection, cubin, workload)
+
+    def _sanitized(
+        self, record: Record, selection: Selection, cubin: Cubin, workload: Workload
+    ) -> Record:
+        """The record with a line of the sanitizer, failed where it found something.
+
+        What it says does not depend on the shape: once per machine code is enough.
+        """
+        variant = selection.variant
+        assert isinstance(variant, Variant)
+        if cubin.image not in self._checked:
+            try:
+                self._checked[cubin.image] = check_rung(
+                    cubin, variant, selection.parameters, workload.seed
+                )
+            except ToolkitError as error:
+                return replace(record, notes=(*record.notes, f"not sanitized: {error}"))
+        checked = self._checked[cubin.image]
+        said = sentence(checked, variant)
+        if checked.findings and record.status == "ok":
+            return failed(record, said)
+        return replace(record, notes=(*record.notes, said))

@@ -14,10 +14,13 @@ from analysis.errors import LaunchError, UnavailableError, UnsupportedError
 from analysis.problem import Gemm
 from analysis.result import Check, Record
 from kernels import LADDER
+from kernels.registry import Variant
 from toolkit import simulated_ladder, simulator_bench
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.plan import make_plan
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
+from toolkit.sanitizer import Checked
 from toolkit.simulator_bench import SimulatorBench
 
 FULL, RAGGED = "256x256x64", "127x129x31"
@@ -75,7 +78,32 @@ def test_an_architecture_that_the_compiler_does_not_know_is_said() -> None:
     assert record.simulated is not None
     assert record.simulated.architecture == "sm_75"
     assert record.resources is not None
-    assert record.notes == (record.resources.note,)
+    assert record.notes[:-1] == (record.resources.note,)
+
+
+def test_every_rung_has_a_line_of_the_sanitizer() -> None:
+    record = bench("32", ["tiled"], "t4")["tiled"]
+    assert record.notes[-1] == (
+        "sanitizer: no errors: memcheck, racecheck, synccheck, initcheck on 9 blocks of 136x136x20"
+    )
+
+
+def test_what_the_sanitizer_finds_fails_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is simulated in an order that hides the race computes what it should."""
+    real = simulator_bench.check_rung
+
+    def without_barriers(cubin: Cubin, variant: Variant, *rest: Any) -> Checked:
+        source = variant.source.replace("__syncthreads();", "")
+        racing = compile_cubin(source, name="racing.cu", kernel=variant.entry, arch="sm_75")
+        return real(racing, variant, *rest)
+
+    monkeypatch.setattr(simulator_bench, "check_rung", without_barriers)
+    record = bench("32", ["tiled"], "t4")["tiled"]
+    assert record.check is not None
+    assert record.check.passed
+    assert record.status == "failed"
+    assert (record.reason or "").startswith("sanitizer: ")
+    assert "racing.cu, line" in (record.reason or "")
 
 
 def refuse(error: Exception) -> Any:

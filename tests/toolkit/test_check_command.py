@@ -1,0 +1,79 @@
+"""`check` on the command line: what it prints, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+
+REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
+    __shared__ float copy[64];
+    copy[threadIdx.x] = x[threadIdx.x];
+    BARRIER
+    y[threadIdx.x] = copy[63 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "reverse.cu"
+    path.write_text(REVERSE)
+    return path
+
+
+def check(source: Path, barrier: str, *more: str) -> Result:
+    options = ["-g", "1", "-b", "64", "-a", "f32[64]", "-a", "f32[64]=unwritten"]
+    return CliRunner().invoke(
+        app, ["check", str(source), *options, "-D", f"BARRIER={barrier}", *more]
+    )
+
+
+def test_a_clean_kernel_is_one_line(source: Path) -> None:
+    result = check(source, "__syncthreads();")
+    assert result.exit_code == 0
+    assert result.output == (
+        "reverse: no errors: memcheck, racecheck, synccheck, initcheck on the one block\n"
+    )
+
+
+def test_a_finding_names_both_lines_and_fails(source: Path) -> None:
+    result = check(source, "")
+    assert result.exit_code == 1
+    first = next(x for x in result.output.splitlines() if "read-after-write" in x)
+    assert "write by thread (31, 0, 0), reverse.cu, line 3" in first
+    assert "read by thread (32, 0, 0) of block (0, 0, 0), reverse.cu, line 5" in first
+    assert first.endswith("no __syncthreads() lies between (32 times)")  # warp 1, all lanes
+
+
+def test_json_holds_the_findings(source: Path) -> None:
+    result = check(source, "", "--json")
+    assert result.exit_code == 1
+    document = json.loads(result.output)
+    hazards = [x for x in document["findings"] if x["kind"] == "RAW"]
+    assert [access["line"] for access in hazards[0]["accesses"]] == [3, 5]
+    assert hazards[0]["address"] == 4 * 31  # the last word that warp 0 wrote
+    assert document["executed_blocks"] == document["blocks"] == 1
+
+
+def test_an_access_out_of_bounds_is_a_finding_not_an_error(source: Path) -> None:
+    options = ["-g", "1", "-b", "64", "-a", "f32[63]", "-a", "f32[64]", "-D", "BARRIER="]
+    result = CliRunner().invoke(app, ["check", str(source), *options])
+    assert result.exit_code == 1
+    assert "memcheck: " in result.output
+    assert "right after the end of argument 0 `x`" in result.output
+
+
+def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "hangs.cu"
+    path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) {} }')
+    options = ["-g", "1", "-b", "32", "-a", "i32[1]=zeros", "--max-instructions", "100000"]
+    result = CliRunner().invoke(app, ["check", str(path), *options])
+    assert result.exit_code == 1
+    assert "endless loop" in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,58 @@
+"""The sanitizer on a rung: a small product, so that every profile can afford it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.errors import ShapeError
+from analysis.problem import Gemm
+from kernels.registry import Parameters, Variant
+from toolkit.compile import Cubin
+from toolkit.sanitizer import Checked, check_bound, chosen_blocks
+from toolkit.sass.translate import translate
+from toolkit.simulated_ladder import bind_in_place
+from toolkit.workload import Workload
+
+# Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
+# blocks have neighbours. The second is for a rung of one block.
+SHAPES = (Gemm(m=136, n=136, k=20), Gemm(m=24, n=28, k=20))
+BLOCKS = 8
+
+
+def check_rung(cubin: Cubin, variant: Variant, parameters: Parameters, seed: int) -> Checked:
+    """What the sanitizer finds in some blocks of a small product; C is unwritten before.
+
+    Raises UnsupportedError for machine code that the simulator does not know, ShapeError where the
+    rung takes neither shape.
+    """
+    problem = _shape_of(variant)
+    executed = variant.executed(problem)
+    geometry = variant.geometry(parameters, executed)
+    a, b = Workload(problem, seed).padded(executed)
+    c = np.full((executed.m, executed.n), np.nan, dtype=np.float32)
+    translated = translate(cubin)
+    bound = bind_in_place(translated, geometry, a, b, c, executed)
+    blocks = chosen_blocks(geometry.grid, BLOCKS)
+    return check_bound(translated, bound, blocks, unwritten=["C"])
+
+
+def sentence(checked: Checked, variant: Variant) -> str:
+    """What a record says of it."""
+    looked = (
+        f"{', '.join(checked.tools)} on {checked.executed_blocks} blocks of {_shape_of(variant)}"
+    )
+    if not checked.findings:
+        return f"sanitizer: no errors: {looked}"
+    first = checked.findings[0]
+    more = f" (and {len(checked.findings) - 1} more)" if len(checked.findings) > 1 else ""
+    return f"sanitizer: {first.tool}: {first.message}{more}; {looked}"
+
+
+def _shape_of(variant: Variant) -> Gemm:
+    for shape in SHAPES:
+        try:
+            variant.check_shape(shape)
+        except ShapeError:
+            continue
+        return shape
+    raise ShapeError(f"{variant.name} takes none of {', '.join(map(str, SHAPES))}")
