@@ -133,6 +133,10 @@ def profile(
             help="Read them from a .ncu-rep, or from a CSV that ncu printed.",
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the record that an interrupted run left."),
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
     ] = False,
@@ -149,13 +153,14 @@ def profile(
         from toolkit.experiment import profile as run_profile
         from toolkit.recorded import recorded_run
         from toolkit.sampling import Sampling
-        from toolkit.store import dumps
+        from toolkit.store import dumps, load, save
 
         _check_output(html, others=[record])
         _check_output(record)
         for path in filter(None, [counters_from]):
             if path.resolve() in (html.resolve(), record.resolve()):
                 raise InputError(f"cannot write {path}: the counters are read from it")
+        before = load(record) if resume else None
         with _interrupt_says("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
@@ -168,6 +173,8 @@ def profile(
                 counters=counters,
                 counters_from=counters_from,
                 progress=progress,
+                resume=before,
+                checkpoint=lambda so_far: save(so_far, record),
             )
         if result.status == "interrupted" and not _results(result):
             _fail("interrupted before anything was measured; nothing was written")

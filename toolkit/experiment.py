@@ -9,7 +9,7 @@ records carry theory alone. The CPU reference is measured either way.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,12 +30,14 @@ from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
 from toolkit.published import with_published
 from toolkit.records import skipped
+from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
+Status = Literal["complete", "interrupted"]
 
 DEFAULT_DEVICE = "rtx-3090"  # the worked example of the source texts
 
@@ -52,6 +54,8 @@ def profile(
     counters: bool = False,
     counters_from: str | Path | None = None,
     progress: Progress | None = None,
+    resume: Profile | None = None,
+    checkpoint: Callable[[Profile], None] | None = None,
 ) -> Profile:
     """Profile `variants` (default: the whole ladder and its references) at every shape.
 
@@ -60,10 +64,15 @@ def profile(
     simulator; "theory" executes nothing. `seed` makes the random inputs repeatable; the profile
     holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
     `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
-    "interrupted"; with nothing done, KeyboardInterrupt is raised. Raises InputError or
+    "interrupted"; with nothing done, KeyboardInterrupt is raised. `checkpoint` hears of the profile
+    so far whenever a record was added, so that nothing is lost where the process is killed;
+    `resume` goes on from such a profile, and raises InputError where device, versions, sources or
+    parameters differ. Raises InputError or
     UnavailableError before anything runs; a variant that fails to compile, launch or compute
     becomes a failed record.
     """
+    if resume is not None and seed is None:
+        seed = resume.seed
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
     if counters and counters_from is not None:
@@ -83,10 +92,12 @@ def profile(
         if why_none:
             progress.notice(why_none)
         bench = TheoryBench if executor == "theory" else SimulatorBench
-        return _run(plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress)
+        return _run(
+            plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, checkpoint
+        )
     counting_if_asked = Counting(progress) if counters else nullcontext()
     with gpu, counting_if_asked as counting, GpuBench(gpu, counting) as on_gpu:
-        return _run(plan, on_gpu, file, progress)
+        return _run(plan, on_gpu, file, progress, resume, checkpoint)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -113,39 +124,64 @@ def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str
     return None, f"simulated for {asked.name}: the GPU here is another, {found.name}"
 
 
-def _run(plan: Plan, bench: Bench, file: CountersFile | None, progress: Progress) -> Profile:
+def _run(
+    plan: Plan,
+    bench: Bench,
+    file: CountersFile | None,
+    progress: Progress,
+    resume: Profile | None,
+    checkpoint: Callable[[Profile], None] | None,
+) -> Profile:
     plan.check_fits(bench.device)
     from_file = CountersOfPlan(file, plan, bench.device, progress) if file is not None else None
-    records: dict[tuple[Gemm, str], Record] = {}
-    status: Literal["complete", "interrupted"] = "complete"
-    try:
-        for problem in plan.shapes:
-            progress.stage(str(problem), bench.steps(plan))
-            bench.profile_shape(problem, plan, records, progress)
-    except KeyboardInterrupt:
-        if not records:
-            raise
-        status = "interrupted"
-    return Profile(
+    empty = Profile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=_command(plan, bench, file),
-        status=status,
+        status="interrupted",
         executor=bench.executor,
         seed=plan.seed,
         device=bench.device,
-        environment=_environment(bench),
-        records=with_published(
-            [scored(_finished(record, bench, status, from_file)) for record in records.values()],
-            bench.device,
-        ),
+        environment=_environment(plan, bench),
+        records=(),
     )
+
+    def profile_so_far(status: Status) -> Profile:
+        places = [(problem, x.label) for problem in plan.shapes for x in plan.selections]
+        done = [
+            scored(_finished(records[place], bench, status, from_file))
+            for place in places
+            if place in records
+        ]
+        return replace(empty, status=status, records=with_published(done, bench.device))
+
+    def keep() -> None:
+        if checkpoint is not None and any(x.measured or x.simulated for x in records.values()):
+            checkpoint(profile_so_far("interrupted"))
+
+    records = Journal(keep)
+    if resume is not None:
+        check_unchanged(resume, empty, "the profile")
+        records.update(finished(resume, plan))
+    try:
+        for problem in plan.shapes:
+            left = [x for x in plan.selections if (problem, x.label) not in records]
+            progress.stage(str(problem), bench.steps(replace(plan, selections=tuple(left))))
+            if left:
+                bench.profile_shape(
+                    problem, replace(plan, selections=tuple(left)), records, progress
+                )
+    except KeyboardInterrupt:
+        if not records:
+            raise
+        return profile_so_far("interrupted")
+    return profile_so_far("complete")
 
 
 def _finished(
     record: Record,
     bench: Bench,
-    status: Literal["complete", "interrupted"],
+    status: Status,
     from_file: CountersOfPlan | None,
 ) -> Record:
     if status == "interrupted":
@@ -160,9 +196,10 @@ def _closed(record: Record, bench: Bench) -> Record:
     return record
 
 
-def _environment(bench: Bench) -> Environment:
+def _environment(plan: Plan, bench: Bench) -> Environment:
     found = environment(bench.monitor)
-    return replace(found, software=found.software | bench.software())
+    sources = {SOURCES: digest(plan.selections)}
+    return replace(found, software=found.software | bench.software() | sources)
 
 
 def _command(plan: Plan, bench: Bench, file: CountersFile | None) -> str:

@@ -1,0 +1,93 @@
+"""Going on with a run that was cut short: what of it stands, and what must not have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from difflib import ndiff
+from hashlib import sha256
+
+from analysis.errors import InputError
+from analysis.problem import Gemm
+from analysis.result import Profile, Record
+from kernels.registry import Selection, Variant
+from toolkit.plan import Plan
+
+SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
+DIGITS = 12
+INTERRUPTED = "interrupted"
+
+
+class Journal(dict[tuple[Gemm, str], Record]):
+    """The records of a run; `changed` hears of every new one."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._changed = changed
+
+    def __setitem__(self, key: tuple[Gemm, str], record: Record) -> None:
+        super().__setitem__(key, record)
+        self._changed()
+
+
+def digest(selections: Iterable[Selection]) -> str:
+    """What tells the sources of these rungs from others."""
+    sources = [x.variant.source for x in selections if isinstance(x.variant, Variant)]
+    return sha256("\0".join(sources).encode()).hexdigest()[:DIGITS]
+
+
+def check_unchanged(before: Profile, now: Profile, where: str) -> None:
+    """Raise InputError where a run cannot go on from another: the first difference, by name.
+
+    `now` is the new run with nothing done yet.
+    """
+    for what, old, new in _differences(before, now):
+        raise InputError(
+            f"cannot resume {where}: {what} was {old}, now it is {new}: "
+            f"leave out --resume, or repeat what was run: {before.command}"
+        )
+
+
+def _differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
+    if before.device != now.device:
+        yield "the device", before.device.name, f"{now.device.name} (or its record differs)"
+    old, new = before.environment, now.environment
+    versions = {"toolkit": old.toolkit_version, **old.software}
+    versions_now = {"toolkit": new.toolkit_version, **new.software}
+    for name in sorted(versions.keys() | versions_now.keys()):
+        if versions.get(name) != versions_now.get(name):
+            yield name, versions.get(name, "absent"), versions_now.get(name, "absent")
+    if before.command != now.command:
+        changes = list(ndiff(_options(before.command), _options(now.command)))
+        gone, come = (
+            " ".join(line[2:] for line in changes if line.startswith(sign)) or "without it"
+            for sign in "-+"
+        )
+        yield "the command line", gone, come
+
+
+def _options(command: str) -> list[str]:
+    """'--shape 4096' and so on."""
+    head, *options = command.split(" --")
+    return [head, *(f"--{option}" for option in options)]
+
+
+def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
+    """The records that need not be made again.
+
+    On a GPU the variants of a shape are timed together: a shape stands as a whole, or not at all.
+    """
+    found = {(record.shape, record.label): record for record in before.records}
+    done = {key: record for key, record in found.items() if _is_finished(record, before)}
+    if before.executor != "gpu":
+        return done
+    labels = [selection.label for selection in plan.selections]
+    whole = {shape for shape in plan.shapes if all((shape, label) in done for label in labels)}
+    return {key: record for key, record in done.items() if key[0] in whole}
+
+
+def _is_finished(record: Record, before: Profile) -> bool:
+    if record.status == "skipped" and (record.reason or "").startswith(INTERRUPTED):
+        return False
+    if record.measured is not None:
+        return record.measured.stopped_by != "interrupt"
+    return record.status != "ok" or before.executor != "gpu"
