@@ -34,6 +34,7 @@ from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
+from toolkit.trial import survives
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -96,7 +97,7 @@ def profile(
             plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, checkpoint
         )
     counting_if_asked = Counting(progress) if counters else nullcontext()
-    with gpu, counting_if_asked as counting, GpuBench(gpu, counting) as on_gpu:
+    with gpu, counting_if_asked as counting, GpuBench(gpu, counting, survives) as on_gpu:
         return _run(plan, on_gpu, file, progress, resume, checkpoint)
 
 

@@ -199,6 +199,16 @@ class Gpu:
         """Fill `elements` floats with NaN."""
         self._driver.memset_d32(buffer, POISON, elements)
 
+    def fill(self, buffer: Any, word: int, words: int) -> None:
+        """Write one 32-bit word, `words` times."""
+        with self.launch_errors("fill"):
+            self._driver.memset_d32(buffer, word, words)
+
+    def write(self, address: int, array: NDArray[np.generic]) -> None:
+        """Copy the content of an array to an address on the GPU."""
+        with self.launch_errors("copy to the GPU"):
+            self._driver.memcpy_htod(address, np.ascontiguousarray(array))
+
     def synchronize(self) -> None:
         self._driver.Context.synchronize()
 

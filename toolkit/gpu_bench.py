@@ -42,6 +42,7 @@ from toolkit.records import (
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
+from toolkit.trial import Trial, survives
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -56,8 +57,14 @@ class GpuBench:
 
     executor: Literal["gpu"] = "gpu"
 
-    def __init__(self, gpu: Gpu, counting: Counting | None = None) -> None:
+    def __init__(
+        self,
+        gpu: Gpu,
+        counting: Counting | None = None,
+        survives: Callable[[Trial], str | None] = survives,
+    ) -> None:
         self.gpu = gpu
+        self._survives = survives
         self._counting = counting
         self.device = gpu.device
         self.monitor = GpuMonitor(gpu.pci_bus_id)
@@ -96,7 +103,7 @@ class GpuBench:
     def profile_shape(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> None:
-        """Add one record per selection: first all are checked, then all are timed together.
+        """Add one record per selection: each is tried alone, then checked; all are timed together.
 
         Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
@@ -112,6 +119,7 @@ class GpuBench:
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
         self._skip_what_cannot_run(problem, plan, records)
+        self._try_alone(problem, plan, records, progress)
         progress.step("float64 reference")
         try:
             self._check_room(problem)
@@ -147,6 +155,30 @@ class GpuBench:
             self._time(problem, launches, plan, records, progress)
             self._skip_what_cannot_run(problem, plan, records)
         return cubins
+
+    def _try_alone(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+        """Launch every rung in a process of its own; what does not come back whole has failed."""
+        for selection in plan.selections:
+            record = records[problem, selection.label]
+            variant = selection.variant
+            if record.status != "ok" or not isinstance(variant, Variant):
+                continue
+            progress.detail(f"{selection.label}: alone")
+            assert record.geometry is not None
+            reason = self._survives(
+                Trial(
+                    source=variant.source,
+                    entry=variant.entry,
+                    name=variant.file,
+                    defines=variant.macros(selection.parameters),
+                    geometry=record.geometry,
+                    problem=problem,
+                    executed=record.executed_shape,
+                    seed=plan.seed,
+                )
+            )
+            if reason is not None:
+                records[problem, selection.label] = failed(record, reason)
 
     def _count(
         self,
