@@ -47,7 +47,7 @@ def dumps(profile: Profile, *, where: str = "the profile cannot be written") -> 
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:  # a value that JSON does not have
         raise RecordError(f"{where}: {_one_line(error)}") from error
-    if _parse(text, where) != profile:
+    if parse(text, where) != profile:
         raise RecordError(f"{where}: it would not be read back equal")
     return text
 
@@ -62,7 +62,7 @@ def load(path: str | Path) -> Profile:
 
     Raises RecordError for a file that is absent, damaged, foreign or from a newer version.
     """
-    return _parse(_read(Path(path)), str(path))
+    return parse(_read(Path(path)), str(path))
 
 
 def check_writable(path: str | Path) -> None:
@@ -147,7 +147,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
     return text
 
 
-def _parse(text: str, where: str) -> Profile:
+def parse(text: str, where: str) -> Profile:
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
         _check_schema(document, where)

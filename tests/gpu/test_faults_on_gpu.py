@@ -38,7 +38,7 @@ FAULTS = {
         "did not end within",
     ),
     "waits for threads that never come": (
-        'if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); else while (alpha > 0) asm volatile("");',
+        'if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); else while (1) asm volatile("");',
         "did not end within",
     ),
     "traps": ("__trap();", "launch: "),

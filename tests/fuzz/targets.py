@@ -1,0 +1,326 @@
+"""What takes input from anywhere, as functions of bytes: they raise only where there is a bug.
+
+`test_hostile_input.py` gives them what hypothesis thinks of, `fuzz.py` what a guided fuzzer
+does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner
+
+from analysis.errors import ToolkitError
+from toolkit.arguments import parse_arguments
+from toolkit.call import parse_call
+from toolkit.cli import app
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.cubin import warp_operations
+from toolkit.experiment import profile
+from toolkit.sass.decode import OperandError, decode, parse_guard, parse_operands
+from toolkit.sass.disassemble import disassemble
+from toolkit.store import dumps, parse
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+HOSTILE: tuple[Any, ...] = (
+    MARKUP,
+    "{{ 7 * 7 }}{% raw %}",
+    "</script></style>]]>-->",
+    "\x00\x01\x1b[31m\x7f\u202e\ud800",
+    "a" * 10_000,
+    "[bold red]rich[/]",
+    "",
+    -1,
+    0,
+    2**63,
+    -(2**200),
+    10**400,
+    1e308,
+    -1e-308,
+    float("nan"),
+    float("inf"),
+    None,
+    True,
+    [],
+    {},
+    [[[[[[[[]]]]]]]],
+    {"a": {"b": {"c": {}}}},
+)
+DEEP = "[" * 5000 + "]" * 5000
+SOURCE = """extern "C" __global__ void scale(float *x, int n) {
+    __shared__ float s[32];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < n) x[threadIdx.x] = 2.0f * s[threadIdx.x ^ 1];
+}"""
+
+
+@cache
+def document() -> dict[str, Any]:
+    """A profile as it is stored."""
+    made = profile([64], ["tiled", "vectorized", "cpu"], executor="simulate", device="t4", seed=1)
+    found: dict[str, Any] = json.loads(dumps(made))
+    return found
+
+
+@cache
+def image() -> bytes:
+    """The machine code of a small kernel."""
+    return compile_cubin(SOURCE, name="scale.cu", kernel="scale", arch="sm_90").image
+
+
+@cache
+def listing() -> str:
+    """What nvdisasm prints of it."""
+    return disassemble(image())
+
+
+class Choices:
+    """Decisions drawn from bytes; zeros when they have run out."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self, below: int) -> int:
+        """0 to `below` - 1."""
+        (value,) = struct.unpack("<I", self._data[self._at : self._at + 4].ljust(4, b"\0"))
+        self._at += 4
+        return int(value % max(below, 1))
+
+    def text(self) -> str:
+        """What is left."""
+        return self._data[self._at :].decode(errors="surrogateescape")
+
+
+def stored_text(data: bytes) -> None:
+    """The reader of profile.json on any text."""
+    _read(data.decode(errors="replace"))
+
+
+def stored_document(data: bytes) -> None:
+    """The reader, and all that is made of what it lets through, on a damaged profile."""
+    choices = Choices(data)
+    damaged = json.loads(json.dumps(document()))
+    for _ in range(1 + choices.number(3)):
+        _damage(damaged, choices)
+    try:
+        text = json.dumps(damaged)
+    except ValueError:  # Python has no text for such an integer
+        return
+    if choices.number(20) == 0:
+        text = text.replace("[", DEEP[: choices.number(len(DEEP))], 1)
+    _read(text)
+
+
+def _read(text: str) -> None:
+    try:
+        found = parse(text, "profile.json")
+    except ToolkitError as error:
+        _check_line(error)
+        return
+    dumps(found)
+
+
+def _damage(value: Any, choices: Choices) -> None:
+    """Put something hostile into one place of a document."""
+    places = list(_places(value))
+    holder, key = places[choices.number(len(places))]
+    what = choices.number(len(HOSTILE) + 2)
+    if what < len(HOSTILE):
+        holder[key] = HOSTILE[what]
+    elif what == len(HOSTILE):
+        del holder[key]
+    else:
+        holder[key] = choices.text()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys = value if isinstance(value, dict) else range(len(value))
+    for key in list(keys):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key])
+
+
+def report(data: bytes) -> None:
+    """A page made of a profile whose texts are hostile: they stand in it as text."""
+    from reports import render
+
+    choices = Choices(data)
+    damaged = json.loads(json.dumps(document()))
+    texts = [(h, k) for h, k in _places(damaged) if isinstance(h[k], str)]
+    for _ in range(1 + choices.number(8)):
+        holder, key = texts[choices.number(len(texts))]
+        strings = [x for x in HOSTILE if isinstance(x, str)]
+        which = choices.number(len(strings) + 1)
+        holder[key] = strings[which] if which < len(strings) else choices.text()
+    try:
+        found = parse(json.dumps(damaged), "profile.json")
+    except ToolkitError as error:
+        _check_line(error)
+        return
+    page = render(found)
+    assert MARKUP not in page
+    assert "onerror=alert(1)>" not in re.sub(r"\\u003[ce]|&[lg]t;", "", page)
+
+
+def disassembly(data: bytes) -> None:
+    """The decoder on what nvdisasm never prints."""
+    choices = Choices(data)
+    text = listing()
+    for _ in range(1 + choices.number(4)):
+        at, length = choices.number(len(text)), choices.number(40)
+        text = text[:at] + choices.text()[: choices.number(200)] + text[at + length :]
+    try:
+        decode(text)
+    except ToolkitError as error:
+        _check_line(error)
+
+
+def operands(data: bytes) -> None:
+    """Operands and guards of any text."""
+    text = data.decode(errors="replace")
+    for function in (parse_operands, parse_guard):
+        try:
+            function(text)
+        except OperandError:
+            continue
+
+
+def machine_code(data: bytes) -> None:
+    """The reader of cubins on a damaged one."""
+    choices = Choices(data)
+    damaged = bytearray(image())
+    for _ in range(1 + choices.number(6)):
+        damaged[choices.number(len(damaged))] = choices.number(256)
+    length = len(damaged) if choices.number(4) else choices.number(len(damaged))
+    try:
+        cubin = Cubin.from_image(bytes(damaged[:length]), "scale")
+        warp_operations(cubin.image, cubin.symbol)
+    except ToolkitError as error:
+        _check_line(error)
+
+
+def launch(data: bytes) -> None:
+    """The options of `simulate` and `check` on any text."""
+    parts = data.decode(errors="replace").split("\n")
+    parts += [""] * (8 - len(parts))
+    try:
+        parse_arguments(parts[6:])
+        parse_call(
+            source=Path("kernel.cubin"),
+            kernel=parts[0],
+            grid=parts[1],
+            block=parts[2],
+            shared=0,
+            arguments=parts[6:],
+            arch=parts[3],
+            device=None,
+            defines=[parts[4]],
+            options=[],
+            blocks=parts[5],
+            max_instructions=None,
+            seed=1,
+        )
+    except ToolkitError as error:
+        _check_line(error)
+
+
+WORDS = [
+    "profile",
+    "report",
+    "compare",
+    "list",
+    "doctor",
+    "simulate",
+    "check",
+    "--shape",
+    "--variant",
+    "--device",
+    "--executor",
+    "theory",
+    "--seed",
+    "--samples",
+    "--html",
+    "--record",
+    "--json",
+    "--resume",
+    "-g",
+    "-b",
+    "-a",
+    "-D",
+    "--arch",
+    "--blocks",
+    "-k",
+    "--strict",
+    "--top",
+    "--help",
+    "4",
+    "4x4",
+    "1,1",
+    "tiled",
+    "tiled:tile=16",
+    "t4",
+    "f32[4]",
+    "i32=1",
+    "sm_90",
+    "devices",
+    "x.cu",
+]
+
+
+def command_line(data: bytes) -> None:
+    """The commands, on words of theirs and of nobody's; what would work for long is left out."""
+    choices = Choices(data)
+    count = 1 + choices.number(6)
+    words = [
+        WORDS[n] if (n := choices.number(2 * len(WORDS))) < len(WORDS) else choices.text()
+        for _ in range(count)
+    ]
+    if "doctor" in words[:1] or "profile" in words[:1]:
+        words = [*words, "--seconds", "none"]  # refused before anything runs
+    result = CliRunner().invoke(app, words)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code in (0, 1, 2, 3)
+    assert "Traceback" not in result.output
+
+
+def _check_line(error: ToolkitError) -> None:
+    """What a user gets to see is one line, of a length that can be read."""
+    assert "\n" not in str(error), str(error)
+    assert len(str(error)) < 10_000, str(error)[:200]
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target
+    for target in (
+        stored_text,
+        stored_document,
+        report,
+        disassembly,
+        operands,
+        machine_code,
+        launch,
+        command_line,
+    )
+}
+
+
+def seeds(name: str) -> list[bytes]:
+    """Inputs to begin with."""
+    rng = np.random.default_rng(1)
+    drawn = [rng.bytes(64) for _ in range(16)]
+    texts = {
+        "stored_text": [json.dumps(document()).encode(), DEEP.encode(), b'{"schema_version": 1}'],
+        "operands": [b"R0, R2.64, desc[UR4][R2.64+0x10], -|R3|, c[0x0][0x160], !P0, 0x1f, `(x)"],
+        "launch": [b"k\n8,8\n16\nsm_90\nA=1\nall\nf32[4,4]=zeros\ni32=4\nstruct:i32=1,f32=2"],
+    }
+    return [*texts.get(name, []), *drawn]
