@@ -1,0 +1,172 @@
+"""The sanitizer against a slow, obvious version of its rules, and what it leaves as it was."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.geometry import Geometry
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.sanitizer import check
+from toolkit.sass import check as watch
+from toolkit.sass import core
+from toolkit.sass.machine import run_blocks
+from toolkit.sass.translate import bind, translate
+
+THREADS, CELLS, STEPS = 64, 8, 6
+READ, WRITE, ATOMIC = 1, 2, 3
+SYNC_BLOCK, SYNC_WARP, SYNC_PART = 1, 2, 3
+LANES = 32
+
+# Each thread does at each step what a table says; a step ends with what another table says.
+SOURCE = """
+extern "C" __global__ void play(const int* what, const int* then, int* out, int steps)
+{
+    __shared__ int cells[8];
+    const int t = threadIdx.x;
+    if (t < 8) cells[t] = -1;
+    __syncthreads();
+    int seen = 0;
+    for (int step = 0; step < steps; ++step) {
+        const int kind = what[64 * step + t] / 8, cell = what[64 * step + t] % 8;
+        if (kind == 1) seen += *(volatile int*)&cells[cell];
+        if (kind == 2) *(volatile int*)&cells[cell] = 1000 * step + t;
+        if (kind == 3) atomicAdd(&cells[cell], 1);
+        __syncwarp(1u << t % 32);  // orders nobody but itself, and brings lanes together
+        if (then[step] == 1) __syncthreads();
+        if (then[step] == 2) __syncwarp();
+        if (then[step] == 3) asm volatile("bar.sync %0, 32;" :: "r"(1 + t / 32) : "memory");
+    }
+    out[t] = seen;
+}
+"""
+Step = tuple[int, int, int, int]  # step, thread, kind, cell
+
+
+@cache
+def play(arch: str) -> Cubin:
+    return compile_cubin(SOURCE, name="play.cu", kernel="play", arch=arch)
+
+
+def found(accesses: list[Step], after: list[int], arch: str) -> bool:
+    what = np.zeros((STEPS, THREADS), np.int32)
+    for step, thread, kind, cell in accesses:
+        what[step, thread] = 8 * kind + cell
+    arguments = [what, np.array(after, np.int32), np.zeros(THREADS, np.int32), np.int32(STEPS)]
+    checked = check(play(arch), grid=1, block=THREADS, arguments=arguments)
+    assert {finding.tool for finding in checked.findings} <= {"racecheck"}
+    return bool(checked.findings)
+
+
+def hazard(accesses: list[Step], after: list[int]) -> bool:
+    """Every pair of accesses, by the definition."""
+    last = {(step, thread): (kind, cell) for step, thread, kind, cell in accesses}
+    for (one, x), (other, y) in combinations(sorted(last.items()), 2):
+        (step, thread), (later, another) = one, other
+        if x[1] != y[1] or thread == another:
+            continue
+        kinds = {x[0], y[0]}
+        if kinds in ({READ}, {ATOMIC}):
+            continue
+        between = set(after[step:later])
+        same_warp = thread // LANES == another // LANES
+        if SYNC_BLOCK in between or (same_warp and between & {SYNC_WARP, SYNC_PART}):
+            continue
+        return True
+    return False
+
+
+accesses_ = st.lists(
+    st.tuples(
+        st.integers(0, STEPS - 1),
+        st.sampled_from([0, 1, 5, 31, 32, 40, 63]),
+        st.sampled_from([READ, READ, WRITE, WRITE, ATOMIC]),
+        st.integers(0, CELLS - 1),
+    ),
+    min_size=2,
+    max_size=8,
+)
+after_ = st.lists(
+    st.sampled_from([0, SYNC_BLOCK, SYNC_BLOCK, SYNC_WARP, SYNC_PART]),
+    min_size=STEPS,
+    max_size=STEPS,
+)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_hazards_are_those_of_the_definition(arch: str) -> None:
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(accesses_, after_)
+    def hold(accesses: list[Step], after: list[int]) -> None:
+        unique = list(
+            {(step, thread): (step, thread, k, c) for step, thread, k, c in accesses}.values()
+        )
+        assert found(unique, after, arch) == hazard(unique, after)
+
+    hold()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(0, False), (SYNC_WARP, False), (SYNC_PART, False), (SYNC_BLOCK, True)]
+)
+def test_two_warps_need_a_barrier_of_both(kind: int, expected: bool) -> None:
+    accesses = [(0, 0, WRITE, 3), (1, 32, READ, 3)]
+    assert found(accesses, [kind] + [0] * (STEPS - 1), "sm_90") is not expected
+
+
+def test_a_plain_launch_executes_no_checked_operation() -> None:
+    translated = translate(play("sm_90"))
+    arguments = [
+        np.zeros((STEPS, THREADS), np.int32),
+        np.zeros(STEPS, np.int32),
+        np.zeros(THREADS, np.int32),
+        np.int32(STEPS),
+    ]
+    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(THREADS, 1, 1)), arguments)
+    watched = watch.watched(translated, bound)
+    checks = [number for name, number in core.operations().items() if name.startswith("CHECK_")]
+    assert not np.isin(bound.lowered.program["op"], checks).any()
+    assert np.isin(watched.lowered.program["op"], checks).any()
+    assert translated.lowered is bound.lowered  # what is kept for later launches is untouched
+
+
+def test_a_watched_launch_computes_and_counts_the_same() -> None:
+    translated = translate(play("sm_90"))
+    rng = np.random.default_rng(1)
+    what = rng.integers(0, 32, (STEPS, THREADS)).astype(np.int32)
+    geometry = Geometry(grid=(1, 1, 1), block=(THREADS, 1, 1))
+    outs = []
+    for watch_it in (False, True):
+        arguments = [what, np.ones(STEPS, np.int32), np.zeros(THREADS, np.int32), np.int32(STEPS)]
+        bound, outputs = bind(translated, geometry, arguments)
+        if watch_it:
+            watch.run_watched(watch.watched(translated, bound), [0])
+        else:
+            run_blocks(bound, [range(1)])
+        outs.append(outputs[2])
+    assert np.array_equal(*outs)
+
+
+@pytest.mark.parametrize(
+    ("type_", "bytes_"), [("char", 1), ("short", 2), ("int", 4), ("double", 4)]
+)
+def test_neighbours_in_a_word_are_told_apart(type_: str, bytes_: int) -> None:
+    """Threads write side by side: no hazard, however narrow."""
+    source = f"""extern "C" __global__ void side_by_side({type_}* out)
+    {{
+        __shared__ {type_} cells[64];
+        cells[threadIdx.x] = threadIdx.x;
+        out[threadIdx.x] = cells[threadIdx.x];
+    }}"""
+    out = np.zeros(64, {"char": "i1", "short": "i2", "int": "i4", "double": "f8"}[type_])
+    checked = check(source, grid=1, block=64, arguments=[out], unwritten=[0])
+    assert checked.findings == ()
+    cubin = compile_cubin(source, name="kernel.cu", kernel="side_by_side", arch="sm_90")
+    translated = translate(cubin)
+    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), [out])
+    assert watch.watched(translated, bound).checked_bytes <= bytes_
