@@ -455,7 +455,7 @@ def report(
         beside = load(recorded) if recorded else None
         if beside is None and result.executor != "gpu":
             beside = recorded_run(result.device.key)
-        with _damage_of(*filter(None, [record, recorded])):
+        with damage_of(*filter(None, [record, recorded])):
             text = render(result, recorded=beside)
             shown = _shown(result, beside, as_json)
         _write({html: text})
@@ -496,7 +496,7 @@ def compare(
         if html:
             _check_output(html, others=[before, after])
         found = compare_profiles(load(before), load(after))
-        with _damage_of(before, after):
+        with damage_of(before, after):
             shown = _compared(found, as_json)
             text = page(found) if html else ""
         if html:
@@ -654,13 +654,13 @@ def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
 
 
 @contextmanager
-def _damage_of(*records: Path) -> Iterator[None]:
+def damage_of(*records: Path) -> Iterator[None]:
     """Blame the loaded files for numbers that no run of this toolkit leaves."""
     from analysis.errors import RecordError, first_line
 
     try:
         yield
-    except (ArithmeticError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise RecordError(
             f"{' or '.join(map(str, records))}: its numbers cannot be drawn "
             f"({first_line(error)}): it was edited or damaged; profile again"

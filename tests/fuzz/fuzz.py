@@ -5,7 +5,7 @@
     python tests/fuzz/fuzz.py --cases 20000 operands launch
 
 Every target runs in a process of its own (atheris, which is libFuzzer, never returns). A case that
-raises is kept in the folder and printed with its traceback; the exit code is then 1.
+raises is printed in Base64, with its traceback; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -71,7 +71,14 @@ def fuzz(name: str, cases: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(targets.seeds(name)):
             (Path(folder) / str(number)).write_bytes(seed)
-        settings = [f"-runs={cases}", "-max_len=4096", "-timeout=60", "-rss_limit_mb=8192"]
+        # what failed is printed whole, in Base64: no file is left behind
+        settings = [
+            f"-artifact_prefix={folder}/",
+            f"-runs={cases}",
+            "-max_len=4096",
+            "-timeout=60",
+            "-rss_limit_mb=8192",
+        ]
         atheris.Setup([sys.argv[0], *settings, folder], targets.TARGETS[name])
         atheris.Fuzz()
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from analysis.errors import ToolkitError
 from toolkit.arguments import parse_arguments
 from toolkit.call import parse_call
-from toolkit.cli import app
+from toolkit.cli import app, damage_of
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.cubin import warp_operations
 from toolkit.experiment import profile
@@ -163,21 +163,28 @@ def report(data: bytes) -> None:
         holder[key] = strings[which] if which < len(strings) else choices.text()
     try:
         found = parse(json.dumps(damaged), "profile.json")
+        with damage_of(Path("profile.json")):
+            page = render(found)
     except ToolkitError as error:
         _check_line(error)
         return
-    page = render(found)
     assert MARKUP not in page
     assert "onerror=alert(1)>" not in re.sub(r"\\u003[ce]|&[lg]t;", "", page)
 
 
 def disassembly(data: bytes) -> None:
-    """The decoder on what nvdisasm never prints."""
+    """The decoder on what nvdisasm never prints: in one of its texts, or anywhere."""
     choices = Choices(data)
-    text = listing()
-    for _ in range(1 + choices.number(4)):
-        at, length = choices.number(len(text)), choices.number(40)
-        text = text[:at] + choices.text()[: choices.number(200)] + text[at + length :]
+    damaged = json.loads(listing())
+    places = [(h, k) for h, k in _places(damaged) if isinstance(h[k], str)]
+    for _ in range(1 + choices.number(3)):
+        holder, key = places[choices.number(len(places))]
+        at, length = choices.number(len(holder[key]) + 1), choices.number(8)
+        holder[key] = holder[key][:at] + choices.text()[:80] + holder[key][at + length :]
+    text = json.dumps(damaged)
+    if choices.number(8) == 0:
+        at = choices.number(len(text))
+        text = text[:at] + choices.text() + text[at + 1 :]
     try:
         decode(text)
     except ToolkitError as error:

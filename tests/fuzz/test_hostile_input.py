@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analysis.errors import RecordError
+from reports import render
+from toolkit.cli import damage_of
+from toolkit.store import parse
+
 sys.path.append(str(Path(__file__).parent))
-from targets import HOSTILE, MARKUP, TARGETS, report, seeds
+from targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
 
 CASES = {"report": 5, "stored_document": 60, "command_line": 60}
 MOST = 300
@@ -35,6 +42,28 @@ def test_hostile_bytes_are_refused_in_a_line(name: str) -> None:
 def test_the_seeds_of_the_fuzzer_are_taken(name: str) -> None:
     for seed in seeds(name):
         TARGETS[name](seed)
+
+
+# What the fuzzer found once, by target.
+FOUND = {
+    # a counter that nobody knows: a KeyError when the page is drawn
+    "report": "ADXFv3QqL/beI5QXZNWLuQqhC0vc142KuUfI7IlX"
+    "4kYZ8tK5c30gKQJQlFIpCE34LlnOayESHYTY/P9KaF6pHQ==",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_fuzzer_found_stays_mended(name: str) -> None:
+    TARGETS[name](b64decode(FOUND[name]))
+
+
+def test_a_counter_that_nobody_knows_is_blamed_on_the_file() -> None:
+    stored = json.loads(json.dumps(document()))
+    stored["records"][0]["scores"][0]["counter"] = "no_such_counter.sum"
+    found = parse(json.dumps(stored), "profile.json")
+    blamed = pytest.raises(RecordError, match=r"profile.json: its numbers cannot be drawn")
+    with blamed, damage_of(Path("profile.json")):
+        render(found)
 
 
 def test_markup_in_every_text_of_a_profile_stays_text() -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from analysis.errors import ToolkitError, UnsupportedError
+from analysis.errors import ToolkitError, UnsupportedError, shortened
 from toolkit.sass.instruction import (
     INSTRUCTION_BYTES,
     PT,
@@ -57,6 +57,9 @@ _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)")
 # a memory operand, or a register, with another memory operand right behind it
 _NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
+
+
+MOST_SHOWN = 300  # characters of a text in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +113,16 @@ def _instructions(
         except OperandError as error:
             where = f" ({source.file}, line {source.line})" if source else ""
             raise UnsupportedError(
-                f"{_text(record)} at {address:#06x} of {function['function-name']}{where}: "
-                f"the simulator does not know the operand {error}"
+                f"{_shown(_text(record))} at {address:#06x} of "
+                f"{_shown(function['function-name'])}{where}: "
+                f"the simulator does not know the operand {_shown(str(error))}"
             ) from error
         address += INSTRUCTION_BYTES
+
+
+def _shown(text: str) -> str:
+    """A text as it fits into a message of one line; names of C++ templates are long."""
+    return shortened(" ".join(text.split()), MOST_SHOWN)
 
 
 def _instruction(record: Mapping[str, str], address: int, source: SourceLine | None) -> Instruction:
