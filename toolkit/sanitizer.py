@@ -10,8 +10,8 @@
 ... }'''
 >>> x = np.zeros(64, dtype=np.float32)
 >>> found = check(source, "reverse", grid=(1,), block=(64,), arguments=[x], arch="sm_80")
->>> found.findings[0].tool, found.findings[0].kind
-('racecheck', 'RAW')
+>>> [(x.tool, x.kind) for x in found.findings][:2]
+[('racecheck', 'WAR'), ('racecheck', 'RAW')]
 """
 
 from __future__ import annotations
@@ -234,13 +234,13 @@ def check_bound(
     )
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings)
+    if not follows:
+        findings = [x for x in findings if (x.tool, x.memory) != ("racecheck", "shared")]
     if raw.fault is not None:
         findings.append(words.of_fault(raw.fault))
     return Checked(
         kernel=translated.cubin.kernel,
-        findings=tuple(
-            x for x in findings if follows or x.memory != "shared" or x.tool != "racecheck"
-        ),
+        findings=tuple(sorted(findings, key=lambda finding: TOOLS.index(finding.tool))),
         executed_blocks=done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),

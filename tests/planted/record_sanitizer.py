@@ -9,8 +9,10 @@ four tools, several at a time; a launch that does not end is stopped. Takes a mi
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -123,17 +125,18 @@ def _kept(folder, name, cubin, grid, block, shared, arguments, unwritten) -> Pat
 def _run(sanitizer: str, tool: str, path: Path) -> dict[str, object]:
     command = [sanitizer, "--tool", tool, "--error-exitcode", str(FAILS_WITH), "--print-limit", "8"]
     command += ["--show-backtrace", "no"]
+    process = subprocess.Popen(
+        [*command, sys.executable, str(LAUNCHER), str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # what it starts can be ended with it
+    )
     try:
-        done = subprocess.run(
-            [*command, sys.executable, str(LAUNCHER), str(path)],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-        text, ended = done.stdout + done.stderr, done.returncode
-    except subprocess.TimeoutExpired as error:
-        text, ended = (error.stdout or b"").decode(errors="replace"), None
+        text, ended = process.communicate(timeout=LIMIT_S)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        text, ended = process.communicate()[0], None
     found = _SUMMARY.findall(text)
     messages = [line.strip() for line in _MESSAGE.findall(text)]
     return {
