@@ -8,13 +8,16 @@ its buffers; only those that come back whole are checked and timed together
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,66 +66,67 @@ def survives(trial: Trial, body: Body | None = None, limit_s: float | None = Non
 
     `body` is what the child does, `launched` unless a test says otherwise.
     """
-    context = get_context("spawn")  # CUDA does not survive a fork
-    here, there = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(body or launched, trial, there), daemon=True)
-    child.start()
-    there.close()
+    limit_s = limit_s or trial.limit_s
+    # A fresh interpreter, since CUDA does not survive a fork, and not multiprocessing, which would
+    # run the script of whoever calls this again. Ctrl-C is this process's to handle.
+    child = subprocess.Popen(
+        [sys.executable, "-m", "toolkit.trial"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+        start_new_session=True,
+    )
     try:
-        return _verdict(child, here, limit_s or trial.limit_s)
-    finally:
-        _end(child)
-        here.close()
-
-
-def _verdict(child: Any, answers: Connection, limit_s: float) -> str | None:
-    ready = wait([answers, child.sentinel], timeout=limit_s)
-    if not ready:
+        answer, _ = child.communicate(pickle.dumps((body or launched, trial)), timeout=limit_s)
+    except subprocess.TimeoutExpired:
         return (
             f"did not end within {limit_s:.0f} s and was stopped: an endless loop, or threads that "
             "wait for each other? `python -m toolkit check` says where, with no GPU"
         )
-    try:
-        if answers.poll(GRACE_S):
-            answer: str | None = answers.recv()
-            return answer
-    except EOFError:
-        pass
-    child.join(GRACE_S)
-    return f"the process that ran it died ({_how(child.exitcode)})"
+    finally:
+        _end(child)
+    if not answer:
+        return f"the process that ran it died ({_how(child.returncode)})"
+    reason: str | None = json.loads(answer)
+    return reason
 
 
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"signal {signal.Signals(-code).name}"
-    return f"exit code {code}"
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def _end(child: Any) -> None:
-    if not child.is_alive():
-        return
-    child.terminate()
-    child.join(GRACE_S)
-    if child.is_alive():
-        child.kill()
-        child.join()
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, then end it."""
+    for stop in (child.terminate, child.kill):
+        if child.poll() is None:
+            stop()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(GRACE_S)
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            stream.close()
 
 
-def _child(body: Body, trial: Trial, answers: Connection) -> None:
-    """Run the body and answer; the process then ends at once, whatever state the GPU is in."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    try:
-        answer = body(trial)
-    except ToolkitError as error:
-        answer = str(error)
-    except MemoryError:
-        answer = "the host's memory is exhausted: take a smaller shape"
-    except Exception as error:
-        answer = f"{type(error).__name__}: {first_line(error)}"
-    with suppress(OSError):  # a parent that is gone
-        answers.send(answer)
-    answers.close()
+def main() -> None:
+    """Be the child: a body and its trial come in, a reason or null goes out."""
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what kernels print is no answer
+        body, trial = pickle.load(sys.stdin.buffer)
+        answers.write(json.dumps(_answer(body, trial)))
     os._exit(0)  # PyCUDA aborts where a context was lost
+
+
+def _answer(body: Body, trial: Trial) -> str | None:
+    try:
+        return body(trial)
+    except ToolkitError as error:
+        return str(error)
+    except MemoryError:
+        return "the host's memory is exhausted: take a smaller shape"
+    except Exception as error:
+        return f"{type(error).__name__}: {first_line(error)}"
 
 
 # What the child does.
@@ -199,3 +203,7 @@ class Guarded:
         after = np.empty_like(content, order="C")
         self._gpu.download(address, into=after)
         return not np.array_equal(after.view(np.uint32), content.view(np.uint32))
+
+
+if __name__ == "__main__":
+    main()
