@@ -25,6 +25,7 @@ from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
 from toolkit.executor import Argument, read_source, three
+from toolkit.host import available_bytes
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
@@ -226,12 +227,9 @@ def check_bound(
         advance(done, len(blocks))
 
     follows = watch.follows_shared_memory(translated)
-    raw = run_watched(
-        watched(translated, bound, unwritten),
-        blocks,
-        max_instructions=max_instructions,
-        advance=count,
-    )
+    launch = watched(translated, bound, unwritten)
+    _check_memory(launch, translated.cubin.kernel)
+    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings)
     if not follows:
@@ -246,6 +244,16 @@ def check_bound(
         tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
         notes=tuple(_notes(raw, follows)),
     )
+
+
+def _check_memory(launch: Bound, kernel: str) -> None:
+    """Raise LaunchError where what is kept about the buffers may not fit into memory."""
+    needed, available = watch.shadow_bytes(launch), available_bytes()
+    if available is not None and needed > available:
+        raise LaunchError(
+            f"{kernel}: to check it takes up to {needed / 1e9:.1f} GB beside its buffers, "
+            f"{available / 1e9:.1f} GB are free: take a smaller launch"
+        )
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:

@@ -77,3 +77,15 @@ def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "endless loop" in result.stderr
     assert result.stdout == ""
+
+
+def test_a_check_that_does_not_fit_into_memory_is_one_line(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.sanitizer.available_bytes", lambda: 1000)
+    result = check(source, "__syncthreads();")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: take a "
+        "smaller launch\n"
+    )

@@ -47,6 +47,7 @@ NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 
+SHADOW_BYTES = 36  # of a cell of global memory: Owner, Reader and Detail of check.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
 # Barriers in memory and what waits at them: not followed, so that nothing can be said of what they
 # order.
@@ -121,6 +122,11 @@ def _raw(handle: int) -> Raw:
         is_complete=not lost.value,
         fault=None if fault.kind in (OK, CANCELLED) else fault,
     )
+
+
+def shadow_bytes(bound: Bound) -> int:
+    """What the core keeps about global memory, at most: it is taken as it is touched."""
+    return sum(SHADOW_BYTES * (buffer.bytes // bound.checked_bytes + 1) for buffer in bound.buffers)
 
 
 def follows_shared_memory(translated: Translated) -> bool:

@@ -86,8 +86,9 @@ struct Checker {
     u32 fences;          /* of the block in hand */
     Published *published;
     u64 published_count, published_room;
-    u32 *acquired;       /* by block: fences of it that the block in hand has seen */
+    u32 *acquired;       /* by block: fences of it that the block in hand has seen; NULL: of none */
     u64 blocks;
+    u32 has_acquired;    /* the block in hand has seen some */
     Finding *found;
     u32 found_count, lost;
 };
@@ -118,9 +119,8 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     k->mask = calloc(k->threads, sizeof *k->mask);
     k->shadow = calloc(launch->allocation_count + 1, sizeof *k->shadow);
     k->found = calloc(MOST_FINDINGS, sizeof *k->found);
-    k->acquired = calloc(k->blocks, sizeof *k->acquired);
     if (!k->written || !k->read || !k->phase || !k->committed || !k->mask || !k->shadow ||
-        !k->found || !k->acquired)
+        !k->found)
         goto failed;
     k->floor = k->phase + warps;
     for (u32 n = 0; n < launch->allocation_count; n++) {
@@ -153,7 +153,8 @@ static void check_block(Worker *c) {
     k->pending_count = 0;
     k->fences = 0;
     memset(k->committed, 0, k->threads * sizeof *k->committed);
-    memset(k->acquired, 0, k->blocks * sizeof *k->acquired);
+    if (k->has_acquired) memset(k->acquired, 0, k->blocks * sizeof *k->acquired);
+    k->has_acquired = 0;
     if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->threads * sizeof(u32));
 }
 
@@ -523,7 +524,7 @@ static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 addr
 /* Whether an access of `block` (plus one), after so many of its fences, races with this block. */
 static int is_foreign(const Worker *c, u32 block, u32 fences) {
     if (!block || block == BY_ATOMICS || block - 1 == c->block) return 0;
-    return c->checker->acquired[block - 1] <= fences;
+    return !c->checker->has_acquired || c->checker->acquired[block - 1] <= fences;
 }
 
 static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
@@ -564,6 +565,14 @@ static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, 
     detail->write_fences = (u16)c->checker->fences;
 }
 
+static void acquire(Worker *c, const Published *p) {
+    Checker *k = c->checker;
+    if (!k->acquired) k->acquired = calloc(k->blocks, sizeof *k->acquired);
+    if (!k->acquired) { stop(c, NO_MEMORY); return; }
+    k->has_acquired = 1;
+    if (k->acquired[p->block] < p->fences) k->acquired[p->block] = p->fences;
+}
+
 /* The block publishes what it did before its last fence at an address, and sees what others did
  * before theirs that they published there. */
 static void synchronise(Worker *c, u64 address) {
@@ -573,7 +582,7 @@ static void synchronise(Worker *c, u64 address) {
         Published *p = &k->published[n];
         if (p->address != address) continue;
         if (p->block == c->block) { p->fences = k->fences; known = 1; }
-        else if (k->acquired[p->block] < p->fences) k->acquired[p->block] = p->fences;
+        else acquire(c, p);
     }
     if (known || !k->fences) return;
     void *room = grown(k->published, &k->published_room, k->published_count + 1, sizeof(Published));
