@@ -86,6 +86,6 @@ def test_a_check_that_does_not_fit_into_memory_is_one_line(
     result = check(source, "__syncthreads();")
     assert result.exit_code == 1
     assert result.stderr == (
-        "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: take a "
-        "smaller launch\n"
+        "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: "
+        "take a smaller launch\n"
     )
