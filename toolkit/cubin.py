@@ -31,7 +31,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import UnsupportedError
+from analysis.errors import ToolkitError, UnsupportedError
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -214,14 +214,21 @@ def warp_operations(image: bytes, symbol: str) -> dict[int, int | None]:
     """The offsets of what lanes of a warp do together by a mask, and the register that holds it.
 
     None stands for a mask that is a constant. A __syncwarp() of lanes that the compiler knows to be
-    together is a NOP at such an offset.
+    together is a NOP at such an offset. Raises ToolkitError for a damaged image.
     """
-    attributes = dict(_attributes(_File(image), symbol))
-    offsets, masks = (_words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS))
-    return {
-        offset: None if mask == _NO_REGISTER else mask & 0xFF
-        for offset, mask in zip(offsets, masks, strict=True)
-    }
+    try:
+        attributes = dict(_attributes(_File(image), symbol))
+        offsets, masks = (
+            _words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS)
+        )
+        return {
+            offset: None if mask == _NO_REGISTER else mask & 0xFF
+            for offset, mask in zip(offsets, masks, strict=True)
+        }
+    except ToolkitError:
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader stumble over
+        raise ToolkitError(f"the machine code of {symbol} is damaged: {error!r}") from error
 
 
 def _words(payload: bytes) -> tuple[int, ...]:

@@ -49,6 +49,9 @@ FOUND = {
     # a counter that nobody knows: a KeyError when the page is drawn
     "report": "ADXFv3QqL/beI5QXZNWLuQqhC0vc142KuUfI7IlX"
     "4kYZ8tK5c30gKQJQlFIpCE34LlnOayESHYTY/P9KaF6pHQ==",
+    # an image without what is known of its kernel
+    "machine_code": "hrHCEtsMDakeNqJEbYPcPl528q2wh73E"
+    "3SVz4+BQMDaqAAAAAG3O1KC6g1AiSA4QRH6ZxVkrU/ElHSo=",
 }
 
 
