@@ -154,7 +154,12 @@ def _run(
             for place in places
             if place in records
         ]
-        return replace(empty, status=status, records=with_published(done, bench.device))
+        return replace(
+            empty,
+            status=status,
+            environment=_environment(plan, bench),  # what is told while it runs included
+            records=with_published(done, bench.device),
+        )
 
     def keep() -> None:
         if checkpoint is not None and any(x.measured or x.simulated for x in records.values()):

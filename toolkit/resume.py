@@ -14,6 +14,7 @@ from toolkit.plan import Plan
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
 DIGITS = 12
+TOLD_BY_COUNTING = {"Nsight Compute", "Hardware counters"}  # not known when a run begins
 INTERRUPTED = "interrupted"
 
 
@@ -53,7 +54,7 @@ def _differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]
     old, new = before.environment, now.environment
     versions = {"toolkit": old.toolkit_version, **old.software}
     versions_now = {"toolkit": new.toolkit_version, **new.software}
-    for name in sorted(versions.keys() | versions_now.keys()):
+    for name in sorted((versions.keys() | versions_now.keys()) - TOLD_BY_COUNTING):
         if versions.get(name) != versions_now.get(name):
             yield name, versions.get(name, "absent"), versions_now.get(name, "absent")
     if before.command != now.command:

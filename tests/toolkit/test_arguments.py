@@ -152,7 +152,10 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape() -> None:
         ("f32[４]", "[４] is no size"),
         ("f32[4*4]", "[4*4] is no size"),
         (f"f32[{'9' * 30}]", "[999999999999999999999999999999] is no size"),
-        ("f32[4]=zeroes", "a fill 'zeroes' is not known: give random, zeros, ones, arange, a num"),
+        (
+            "f32[4]=zeroes",
+            "a fill 'zeroes' is not known: give random, zeros, ones, arange, unwritten, a num",
+        ),
         ("f32[4]=", "a fill '' is not known"),
         ("i32[4]=1.5", "'1.5' is no whole number: give one such as 4096, -1 or 0x1000"),
         ("i8=128", "128 does not fit: int8 holds -128 to 127"),
