@@ -31,7 +31,7 @@ from analysis.occupancy import occupancy
 from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
-from toolkit.executor import Argument, Execution, Launch, read_source, three
+from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
 from toolkit.launch_checks import (
     check_arguments,
     check_fits,
@@ -82,7 +82,7 @@ def simulate(
     is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>"; it may be left out
     where there is only one. Arrays among `arguments` are device buffers, each one of its own,
     and stay as they are: `outputs` are copies; NumPy scalars are passed by value, structs as
-    `numpy.void`.
+    `numpy.void`, and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
 
     `blocks` says what is executed: "all"; "representative": some of each place in the grid (a
     corner, an edge, the interior), and all where those differ; or how many blocks, at least one
@@ -443,13 +443,12 @@ def _with_names(
 ) -> Bound:
     """The launch with buffers named so that their author knows them in a message."""
     labels = {}
-    for index, argument in enumerate(arguments):
-        if isinstance(argument, np.ndarray):
-            name = declared[index].name if declared and index < len(declared) else None
-            shape = ",".join(map(str, argument.shape))
-            dtype = "struct" if argument.dtype.kind == "V" else argument.dtype.name
-            called = f" `{name}`" if name else ""
-            labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
+    for index, array in buffers_of(arguments).items():
+        name = declared[index].name if declared and index < len(declared) else None
+        shape = ",".join(map(str, array.shape))
+        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
+        called = f" `{name}`" if name else ""
+        labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
     variables = {name: f"variable `{name}`" for name in translated.linked.variables}
     named = labels | variables
     return replace(
@@ -459,6 +458,5 @@ def _with_names(
 
 def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:
     """What the launch found when it began."""
-    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-    for output, array in zip(outputs, arrays, strict=True):
+    for output, array in zip(outputs, buffers_of(arguments).values(), strict=True):
         np.copyto(output, array)

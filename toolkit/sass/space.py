@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from toolkit.executor import Argument
 from toolkit.sass.core import ALLOCATION
 from toolkit.sass.program import Parameter
 
@@ -157,7 +156,7 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
 def pack_parameters(
     kernel: str,
     parameters: Sequence[Parameter],
-    arguments: Sequence[Argument],
+    arguments: Sequence[NDArray[np.generic] | np.generic],
     addresses: Mapping[int, int],
 ) -> bytes:
     """The bytes of the kernel's parameters: addresses of arrays, values of scalars and structs.
@@ -173,7 +172,7 @@ def pack_parameters(
     end = max((parameter.offset + parameter.size for parameter in parameters), default=0)
     packed = bytearray(end)
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
-        if index in addresses:
+        if isinstance(argument, np.ndarray):
             value = addresses[index].to_bytes(8, "little")
             what = f"a device buffer ({argument.dtype} array, an 8-byte pointer)"
         else:

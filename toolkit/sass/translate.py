@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
-from toolkit.executor import Argument
+from toolkit.executor import Argument, buffers_of
 from toolkit.sass.instruction import RZ, Constant
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
@@ -28,6 +28,7 @@ from toolkit.sass.space import (
     pack_parameters,
     place,
 )
+from toolkit.sass.tensor_maps import described
 
 CONSTANT_BANK = 3  # of `__constant__` variables
 RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
@@ -92,7 +93,7 @@ def bind(
     Raises InputError where the arguments do not fit the kernel's parameters.
     """
     program, kernel = translated.program, translated.cubin.kernel
-    arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+    arrays = buffers_of(arguments)
     copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
         [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
@@ -103,7 +104,9 @@ def bind(
         if number
     }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
-    packed = pack_parameters(kernel, program.parameters, arguments, addresses)
+    packed = pack_parameters(
+        kernel, program.parameters, described(arguments, arrays, addresses), addresses
+    )
     local = _stack_bytes(program) if _uses_stack(program) else 0
     reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
     banks[0] = launch_bank(
