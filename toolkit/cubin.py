@@ -140,8 +140,8 @@ class Kernel:
     `code` has 16 bytes per instruction. `functions` says where in it each function begins, the
     kernel first. `sources` has the source line of each instruction by its address, without those
     of the compiler's own functions (the slow paths of division, square root ...). `max_threads`
-    is that of `__launch_bounds__`. The parameters begin at `parameter_base` of constant bank 0
-    and end after `parameter_bytes`.
+    is that of `__launch_bounds__`, `cluster` that of `__cluster_dims__`. The parameters begin at
+    `parameter_base` of constant bank 0 and end after `parameter_bytes`.
     """
 
     sizes: KernelSizes
@@ -158,6 +158,7 @@ class Kernel:
     code_relocations: tuple[CodeRelocation, ...]
     max_threads: int | None
     required_block: tuple[int, ...] | None
+    cluster: tuple[int, int, int]
     barriers: int
 
 
@@ -220,11 +221,7 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     code, attributes = file.content(text), _attributes(file, symbol)
     base, parameter_bytes, found = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
-    if prod(cluster) > 1:
-        raise UnsupportedError(
-            f"{symbol} runs in clusters of {'×'.join(map(str, cluster))} blocks: the simulator "
-            "runs blocks alone: compile it without __cluster_dims__"
-        )
+    x, y, z = (*cluster, 1, 1)[:3]
     banks, variables = _constant_banks(file, symbol), _variables(file)
     return Kernel(
         sizes=_sizes(file, symbol, capability),
@@ -246,6 +243,7 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
         code_relocations=tuple(_code_relocations(file, text, variables)),
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
         required_block=required if prod(required) else None,
+        cluster=(x or 1, y or 1, z or 1),
         barriers=sum(_values(attributes, _BARRIERS)),
     )
 

@@ -72,13 +72,19 @@ def check_fits(
     *,
     max_threads: int | None,
     required_block: Sequence[int] | None,
+    cluster: Sequence[int],
     arch: str,
 ) -> None:
     """Raise InputError for a block that was not compiled for, or that no SM has room for.
 
     `max_threads` is what the kernel was compiled for with __launch_bounds__, `required_block` with
-    __block_size__.
+    __block_size__, `cluster` with __cluster_dims__.
     """
+    if any(n % of for n, of in zip(geometry.grid, cluster, strict=True)):
+        raise InputError(
+            f"{kernel}: a grid of {_times(geometry.grid)}: its __cluster_dims__ is "
+            f"{_times(cluster)}: launch a multiple of that"
+        )
     threads = geometry.threads_per_block
     if required_block is not None and tuple(required_block) != geometry.block:
         raise InputError(

@@ -38,10 +38,11 @@ from toolkit.launch_checks import (
     check_geometry,
     check_memory,
     check_shared,
+    device_of,
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, traffic_of
@@ -222,10 +223,12 @@ class Simulator:
             cubin.resources,
             max_threads=translated.program.max_threads,
             required_block=translated.program.required_block,
+            cluster=translated.program.cluster,
             arch=limits_of or cubin.architecture,
         )
         bound, outputs = bind(translated, geometry, arguments)
         bound = _with_names(bound, translated, arguments, declared)
+        bound = replace(bound, most_resident=_most_resident(self.device, cubin, geometry, bound))
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -323,7 +326,13 @@ class Simulator:
         members = [member for place in chosen for member in place.members]
         if len(members) >= everything:
             return self._count_all(bound)
-        runs = self._run(bound, [range(member, member + 1) for member in members])
+        try:
+            runs = self._run(bound, [range(member, member + 1) for member in members])
+        except FaultError as error:
+            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                raise
+            restore()
+            return self._count_all(bound, ": blocks wait for others")
         counts = iter(run.counts for run in runs)
         of_places = [(place, [next(counts) for _ in place.members]) for place in chosen]
         alike = all(agree(of_place) for _, of_place in of_places)
@@ -417,6 +426,15 @@ def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
         registers_per_thread=cubin.resources.registers_per_thread,
         shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
     ).blocks_per_sm
+
+
+def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound: Bound) -> int:
+    """How many clusters a device of the architecture, or this one, runs at a time."""
+    device = device or device_of(cubin.architecture)
+    if device is None:
+        return bound.clusters
+    blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 
 def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:

@@ -7,7 +7,16 @@ those with AVX2 and FMA; this loads the better one that runs here.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from functools import cache
 from hashlib import sha256
 from importlib import machinery
@@ -123,6 +132,8 @@ class Launch(Structure):
         ("spread_bytes", c_uint64),
         ("spread_from", c_uint64),
         ("spread_to", c_uint64),
+        ("cluster", c_uint32 * 3),
+        ("most_resident", c_uint32),
     )
 
 
@@ -138,7 +149,15 @@ class Fault(Structure):
         ("lane", c_uint32),
         ("is_store", c_uint32),
         ("waiting", c_uint32),
+        ("resident", c_uint32),
+        ("pending", c_uint32),
+        ("bytes", c_int32),
+        ("phase", c_uint32),
     )
+
+
+class Kept(Structure):
+    _fields_ = (("block", c_uint64), ("keeper", c_void_p))
 
 
 @cache
@@ -201,9 +220,9 @@ def _built(flavour: str) -> Path | None:
 def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_operation_names.argtypes = [POINTER(c_uint32)]
     core.core_operation_names.restype = POINTER(c_char_p)
-    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64]
+    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64, c_uint32]
     core.core_new_worker.restype = c_void_p
-    core.core_run.argtypes = [c_void_p, c_uint64, c_uint64, c_uint64]
+    core.core_run.argtypes = [c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64]
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]

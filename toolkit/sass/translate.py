@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
 from toolkit.executor import Argument, buffers_of
-from toolkit.sass.instruction import RZ, Constant
+from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.isa.registry import Lowered, refuse
@@ -22,6 +22,7 @@ from toolkit.sass.program import Linked, Program, link, load_program
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,
+    PARAMETER_WINDOW,
     Buffer,
     bank_layout,
     launch_bank,
@@ -37,8 +38,11 @@ LOCAL_ALIGNMENT = 16
 # pointers. Without calls nothing lies below the frame, so that no array can reach below its first.
 STACK_BYTES = 1024
 
-# Opcodes whose effect depends on what other blocks did before: such blocks run in order.
-_ORDERED = {"ATOM", "ATOMG", "RED", "REDG"}
+# Opcodes whose effect depends on what other blocks did before, as that of loads does which ask for
+# what others just wrote: such blocks run in order. Those that read it may wait for it.
+_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
+_READ = {"ATOM", "ATOMG"}
+_STRONG = ("STRONG", "MMIO")
 
 _KEPT = 64  # translated kernels in memory
 _translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
@@ -117,7 +121,9 @@ def bind(
         geometry=geometry,
         stack_bytes=local,
         reserved_shared_bytes=reserved,
+        cluster=program.cluster,
     )
+    meet = any(map(_reads_what_others_write, program.instructions))
     bound = Bound(
         lowered=translated.lowered,
         architecture=program.architecture,
@@ -127,9 +133,17 @@ def bind(
         shared_base=reserved,
         shared_bytes=reserved + program.static_shared_bytes + geometry.dynamic_shared_bytes,
         local_bytes=local,
-        in_order=any(i.opcode in _ORDERED for i in program.instructions),
+        in_order=meet or any(i.opcode in _REDUCED for i in program.instructions),
+        cluster=program.cluster,
+        blocks_meet=meet,
     )
     return bound, tuple(copies.values())
+
+
+def _reads_what_others_write(instruction: Instruction) -> bool:
+    is_load = instruction.opcode in ("LD", "LDG")
+    strong = any(name in _STRONG for name in instruction.modifiers)
+    return instruction.opcode in _READ or (is_load and strong)
 
 
 def _check_constants(program: Program) -> None:
@@ -181,8 +195,13 @@ def _place_variables(program: Program) -> list[Buffer]:
 def _memory_of_module(
     translated: Translated, banks: Mapping[int, NDArray[np.uint8]]
 ) -> list[Buffer]:
-    """Constant memory as global loads see it, and fresh variables with their initial values."""
-    buffers = []
+    """Constant memory as global loads see it, and fresh variables with their initial values.
+
+    Parameters too: a tensor map is read where it stands among them.
+    """
+    base = translated.program.parameter_base
+    parameters = ("the parameters", banks[0][base:], False)
+    buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)
