@@ -233,12 +233,12 @@ def _power_of_two_tiles(meaning: str) -> Parameter:
     return Parameter(default=32, legal=(8, 16, 32), meaning=meaning)
 
 
-def _tiling_2d(bk: int) -> Tiling:
+def _tiling_2d(p: Parameters) -> Tiling:
     """128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours."""
     return Tiling(
-        block_m=128,
-        block_n=128,
-        block_k=bk,
+        block_m=p.get("bm", 128),
+        block_n=p.get("bn", 128),
+        block_k=p["bk"],
         thread_m=8,
         thread_n=8,
         shared_load_a_width=4,
@@ -246,7 +246,16 @@ def _tiling_2d(bk: int) -> Tiling:
     )
 
 
+def _vectorized(p: Parameters) -> Tiling:
+    return replace(_tiling_2d(p), global_width=4, shared_store_b_width=4)
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
+_TILES = {
+    "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
+    "bn": Parameter(default=128, legal=(64, 128), meaning="columns of C per block"),
+    **_BK,
+}
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
 LADDER: tuple[Variant, ...] = (
@@ -329,7 +338,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_2d",
         flat_block=True,
         parameters=_BK,
-        tiling=lambda p: _tiling_2d(p["bk"]),
+        tiling=_tiling_2d,
         warp=warps.coarsened,
     ),
     Variant(
@@ -342,8 +351,47 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_BK,
-        tiling=lambda p: replace(_tiling_2d(p["bk"]), global_width=4, shared_store_b_width=4),
+        tiling=_vectorized,
         warp=warps.vectorized,
+    ),
+    Variant(
+        name="conflict-free",
+        rung=8,
+        title="Conflict-free",
+        idea="layouts in shared memory that keep lanes off each other's banks",
+        file="08_conflict_free.cu",
+        entry="sgemm_conflict_free",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_BK,
+        tiling=_vectorized,
+        warp=warps.conflict_free,
+    ),
+    Variant(
+        name="warp-tiled",
+        rung=9,
+        title="Warp-tiled",
+        idea="a warp owns a compact tile, its lanes laid out for merged reads",
+        file="09_warp_tiled.cu",
+        entry="sgemm_warp_tiled",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="double-buffered",
+        rung=10,
+        title="Double-buffered",
+        idea="the next tiles travel into registers while this phase computes",
+        file="10_double_buffered.cu",
+        entry="sgemm_double_buffered",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
     ),
 )
 
