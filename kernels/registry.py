@@ -250,11 +250,20 @@ def _vectorized(p: Parameters) -> Tiling:
     return replace(_tiling_2d(p), global_width=4, shared_store_b_width=4)
 
 
+def _asynchronous(p: Parameters) -> Tiling:
+    return replace(_tiling_2d(p), global_width=4, asynchronous=True, narrows=True)
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
 _TILES = {
     "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
     "bn": Parameter(default=128, legal=(64, 128), meaning="columns of C per block"),
     **_BK,
+}
+_RING = {
+    **{name: _TILES[name] for name in ("bm", "bn")},
+    "bk": Parameter(default=16, legal=(8, 16, 32), meaning="depth of a phase"),
+    "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
 }
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
@@ -392,6 +401,20 @@ LADDER: tuple[Variant, ...] = (
         parameters=_TILES,
         tiling=_vectorized,
         warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="async-copy",
+        rung=11,
+        title="Asynchronous copies",
+        idea="a ring of tiles, copied past the registers; any shape without padding",
+        file="11_async_copy.cu",
+        entry="sgemm_async_copy",
+        flat_block=True,
+        since=80,
+        parameters=_RING,
+        tiling=_asynchronous,
+        dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
+        warp=warps.asynchronous,
     ),
 )
 

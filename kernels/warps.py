@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import AccessCounts, Operand, Operation, Space, Tiling
-from analysis.coalescing import pattern
+from analysis.coalescing import BANKS, pattern
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Pattern
@@ -158,6 +158,23 @@ def warp_tiled(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 # then served two quarter-warps at a time (analysis.coalescing).
 LANE_M = THREAD >> 1 & 1 | THREAD >> 2 & 6
 LANE_N = THREAD & 1 | THREAD >> 1 & 2
+
+
+def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs 11 and 12: copies without registers; A keeps its rows, and is read along k."""
+    width_a, width_b = (tiling.width_along(row) for row in (problem.k, problem.n))
+    a_row, a_column = np.divmod(width_a * THREAD, tiling.depth)
+    b_row, b_column = np.divmod(width_b * THREAD, tiling.block_n)
+    rows_of_banks = BANKS // tiling.depth  # rows of A's tile that fill the banks once
+    quads = tiling.depth // VECTOR
+    read_a = LANE_M * tiling.depth + VECTOR * (LANE_M // rows_of_banks % quads)
+    return {
+        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, width_a),
+        ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, width_b),
+        ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, width_b),
+        ("shared", "load", "A"): _shared(read_a, VECTOR),
+        ("shared", "load", "B"): _shared(VECTOR * LANE_N, VECTOR),
+    }
 
 
 def _quad_of_a(tiling: Tiling) -> tuple[Lanes, Lanes]:

@@ -91,9 +91,9 @@ sgemm_conflict_free(const float* __restrict__ A, const float* __restrict__ B, fl
                     *reinterpret_cast<const float4*>(&tile_b[k][c_col + half * BN / 2]);
             }
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
+            for (int j = 0; j < TN; ++j)
 #pragma unroll
-                for (int j = 0; j < TN; ++j)
+                for (int i = 0; i < TM; ++i)
                     sum[i][j] += a[i] * b[j];
         }
         __syncthreads();  // the tiles may be overwritten

@@ -99,9 +99,9 @@ sgemm_warp_tiled(const float* __restrict__ A, const float* __restrict__ B, float
                     *reinterpret_cast<const float4*>(&tile_b[k][c_col + half * WN / 2]);
             }
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
+            for (int j = 0; j < TN; ++j)
 #pragma unroll
-                for (int j = 0; j < TN; ++j)
+                for (int i = 0; i < TM; ++i)
                     sum[i][j] += a[i] * b[j];
         }
         __syncthreads();  // the tiles may be overwritten

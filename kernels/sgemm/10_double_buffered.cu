@@ -134,9 +134,9 @@ sgemm_double_buffered(const float* __restrict__ A, const float* __restrict__ B, 
                 read(tiles[current ^ 1], 0, 0);
             }
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
+            for (int j = 0; j < TN; ++j)
 #pragma unroll
-                for (int j = 0; j < TN; ++j)
+                for (int i = 0; i < TM; ++i)
                     sum[i][j] += a[k % 2][i] * b[k % 2][j];
         }
         current ^= 1;

@@ -1,0 +1,191 @@
+// Rung 11, asynchronous copies: tiles go from global to shared memory past the registers.
+//
+//   C = alpha * A * B + beta * C     A: M x K, B: K x N, C: M x N, float32, row-major
+//
+// Idea      An asynchronous copy (cp.async, since sm_80) has no register to wait for: several
+//           phases are under way at once, in a ring of STAGES buffers. It cannot transpose: A
+//           keeps its rows, of which a thread reads float4 along k. Zeros are filled in beyond
+//           the edges. Where rows begin on 16 bytes copies are that wide, else 4: a uniform
+//           branch, so that no shape needs padding.
+// Mapping   block tile 128 x 128 in phases of depth BK, warp tiles of 64 x 32, lanes as in rung 9;
+//           a thread owns 8 rows that are 8 apart, 4 columns and 4 more 16 on. The float4 of A's
+//           rows are swizzled, so that neighbouring rows begin in different banks.
+// Traffic   at BM = 128, BN = 128, BK = 16, STAGES = 3, multiples of 128:
+//           per element of C: K/64 global loads in K/256 instructions, straight into shared
+//                             memory; 1 global store in 1/4; K/4 shared loads in K/16
+//           intensity:        32 FLOP per byte loaded
+// Warp      A: 16 sectors per request (8 rows of 64 bytes); B: 16; C: 16 (8 rows of 64 bytes)
+//           shared: no bank conflict; A 2 wavefronts per read, B 2
+// Limit     Registers: 64 sums, 32 values of A and 8 of B leave little to read ahead into, and for
+//           64 FFMA a thread reads 16 values.
+// Source    CUDA C++ Programming Guide, "Asynchronous Data Copies"; PTX ISA, cp.async.
+
+#ifndef BM
+#define BM 128
+#endif
+#ifndef BN
+#define BN 128
+#endif
+#ifndef BK
+#define BK 16
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+
+constexpr int WM = 64, WN = 32;  // of a warp
+constexpr int TM = 8, TN = 8;    // of a thread
+constexpr int THREADS = (BM / TM) * (BN / TN);
+constexpr int ROW_STEP = WM / TM;  // between the rows of a thread
+static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
+static_assert(BK % 4 == 0 && 32 % BK == 0, "whole rows of A fill the banks");
+static_assert(BM * BK % (THREADS * 4) == 0 && BK * BN % (THREADS * 4) == 0, "every pass over a tile is full");
+
+struct Stage {
+    float a[BM][BK];  // swizzled
+    float b[BK][BN];
+};
+
+// Where column k of a row of A stands: the float4 of as many rows as fill the banks once stay, those
+// of the next so many rows change places. The rows of one thread are swizzled alike.
+__device__ constexpr int swizzled(int row, int k) { return k ^ row / (32 / BK) % (BK / 4) * 4; }
+
+// The thread's number, read anew: what follows from it is computed in each phase, where compilers
+// would keep it in registers that the sums need.
+__device__ int thread()
+{
+    int t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t;
+}
+
+// Copy 4 or 16 bytes; zeros where the element is outside of the matrix, which is not touched then.
+template <int WIDTH>
+__device__ void copy(float* to, const float* from, bool inside)
+{
+    const unsigned address = __cvta_generic_to_shared(to);
+    if (WIDTH == 4)  // past L1: every float is copied once
+        asm volatile("{ .reg .pred out; setp.eq.u32 out, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, out; }"
+                     :: "r"(address), "l"(from), "r"(unsigned(inside)) : "memory");
+    else
+        asm volatile("{ .reg .pred out; setp.eq.u32 out, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, out; }"
+                     :: "r"(address), "l"(from), "r"(unsigned(inside)) : "memory");
+}
+
+template <int WIDTH>
+__device__ void copy_a(Stage& to, const float* A, int first_row, int phase, int M, int K)
+{
+    const int t = thread();
+#pragma unroll
+    for (int pass = 0; pass < BM * BK; pass += THREADS * WIDTH) {
+        const int i = pass + t * WIDTH;
+        const int down = i / BK, k = i % BK, row = first_row + down, col = phase + k;
+        copy<WIDTH>(&to.a[down][swizzled(down, k)], A + size_t(row) * K + col, row < M && col < K);
+    }
+}
+
+template <int WIDTH>
+__device__ void copy_b(Stage& to, const float* B, int phase, int first_col, int K, int N)
+{
+    const int t = thread();
+#pragma unroll
+    for (int pass = 0; pass < BK * BN; pass += THREADS * WIDTH) {
+        const int i = pass + t * WIDTH;
+        const int k = i / BN, across = i % BN, row = phase + k, col = first_col + across;
+        copy<WIDTH>(&to.b[k][across], B + size_t(row) * N + col, row < K && col < N);
+    }
+}
+
+// whether every row of a matrix begins on 16 bytes
+__device__ bool in_quads(const float* matrix, int columns)
+{
+    return columns % 4 == 0 && size_t(matrix) % 16 == 0;
+}
+
+// 512 threads per SM, and therefore at most 128 registers
+extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
+sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
+                 int M, int N, int K, float alpha, float beta)
+{
+    extern __shared__ __align__(128) char shared[];
+    Stage* const stages = reinterpret_cast<Stage*>(shared);
+
+    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
+    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
+    const int first_row = block_row * BM;
+    const int first_col = blockIdx.x * BN;
+    if (first_row >= M) return;  // the whole block: no barrier is left waiting
+
+    const int t = threadIdx.x, warp = t / 32;
+    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
+    const int c_row = warp / (BN / WN) * WM + lane_m;
+    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
+    const bool quads_a = in_quads(A, K), quads_b = in_quads(B, N), quads_c = in_quads(C, N);
+
+    // start the copies of a phase, if there is one; a group of copies either way
+    const auto start = [&](Stage& to, int phase) {
+        if (phase < K) {
+            if (quads_a) copy_a<4>(to, A, first_row, phase, M, K);
+            else copy_a<1>(to, A, first_row, phase, M, K);
+            if (quads_b) copy_b<4>(to, B, phase, first_col, K, N);
+            else copy_b<1>(to, B, phase, first_col, K, N);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+
+    float sum[TM][TN] = {};
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) start(stages[stage], stage * BK);
+    int current = 0, free = STAGES - 1;
+    for (int phase = 0; phase < K; phase += BK) {
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();  // this phase's tiles are complete, and the last one's are not read any more
+        start(stages[free], phase + (STAGES - 1) * BK);
+        const Stage& tiles = stages[current];
+        float a[TM][4];  // of 4 k
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            float b[TN];
+            if (k % 4 == 0)
+#pragma unroll
+                for (int i = 0; i < TM; ++i)
+                    *reinterpret_cast<float4*>(a[i]) =
+                        *reinterpret_cast<const float4*>(&tiles.a[c_row + i * ROW_STEP][swizzled(c_row, k)]);
+#pragma unroll
+            for (int j = 0; j < TN; j += 4)
+                *reinterpret_cast<float4*>(&b[j]) =
+                    *reinterpret_cast<const float4*>(&tiles.b[k][c_col + j / 4 * WN / 2]);
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
+#pragma unroll
+                for (int i = 0; i < TM; ++i)
+                    sum[i][j] += a[i][k % 4] * b[j];
+        }
+        current = current + 1 < STAGES ? current + 1 : 0;
+        free = free + 1 < STAGES ? free + 1 : 0;
+    }
+
+#pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + c_row + i * ROW_STEP;
+        if (row >= M) break;
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int col = first_col + c_col + j / 4 * WN / 2;
+            float* const c = C + size_t(row) * N + col;
+            if (quads_c) {
+                if (col < N) {
+                    float4* const quad = reinterpret_cast<float4*>(c);
+                    const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
+                    *quad = make_float4(alpha * sum[i][j] + beta * old.x, alpha * sum[i][j + 1] + beta * old.y,
+                                        alpha * sum[i][j + 2] + beta * old.z, alpha * sum[i][j + 3] + beta * old.w);
+                }
+            } else {
+#pragma unroll
+                for (int q = 0; q < 4; ++q)
+                    if (col + q < N)
+                        c[q] = beta == 0.0f ? alpha * sum[i][j + q] : alpha * sum[i][j + q] + beta * c[q];
+            }
+        }
+    }
+}
