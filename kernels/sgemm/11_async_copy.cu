@@ -52,48 +52,54 @@ __device__ constexpr int swizzled(int row, int k) { return k ^ row / (32 / BK) %
 
 // The thread's number, read anew: what follows from it is computed in each phase, where compilers
 // would keep it in registers that the sums need.
-__device__ int thread()
+__device__ unsigned thread()
 {
-    int t;
+    unsigned t;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
     return t;
 }
 
 // Copy 4 or 16 bytes; zeros where the element is outside of the matrix, which is not touched then.
+// Inside, `row` and `col` are below `rows` and `cols`.
 template <int WIDTH>
-__device__ void copy(float* to, const float* from, bool inside)
+__device__ void copy(float* to, const float* from, int row, int rows, int col, int cols)
 {
     const unsigned address = __cvta_generic_to_shared(to);
     if (WIDTH == 4)  // past L1: every float is copied once
-        asm volatile("{ .reg .pred out; setp.eq.u32 out, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, out; }"
-                     :: "r"(address), "l"(from), "r"(unsigned(inside)) : "memory");
+        asm volatile("{ .reg .pred out; setp.ge.s32 out, %2, %3; setp.ge.or.s32 out, %4, %5, out;"
+                     "cp.async.cg.shared.global [%0], [%1], 16, out; }"
+                     :: "r"(address), "l"(from), "r"(row), "r"(rows), "r"(col), "r"(cols) : "memory");
     else
-        asm volatile("{ .reg .pred out; setp.eq.u32 out, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, out; }"
-                     :: "r"(address), "l"(from), "r"(unsigned(inside)) : "memory");
+        asm volatile("{ .reg .pred out; setp.ge.s32 out, %2, %3; setp.ge.or.s32 out, %4, %5, out;"
+                     "cp.async.ca.shared.global [%0], [%1], 4, out; }"
+                     :: "r"(address), "l"(from), "r"(row), "r"(rows), "r"(col), "r"(cols) : "memory");
 }
 
 template <int WIDTH>
 __device__ void copy_a(Stage& to, const float* A, int first_row, int phase, int M, int K)
 {
-    const int t = thread();
+    constexpr int ROWS_PER_PASS = THREADS * WIDTH / BK;
+    const unsigned t = thread();
+    const int down = t * WIDTH / BK, k = t * WIDTH % BK;
+    const int row = first_row + down, col = phase + k;
+    const float* const from = A + size_t(row) * K + col;
+    float* const into = &to.a[down][swizzled(down, k)];  // alike in all passes
 #pragma unroll
-    for (int pass = 0; pass < BM * BK; pass += THREADS * WIDTH) {
-        const int i = pass + t * WIDTH;
-        const int down = i / BK, k = i % BK, row = first_row + down, col = phase + k;
-        copy<WIDTH>(&to.a[down][swizzled(down, k)], A + size_t(row) * K + col, row < M && col < K);
-    }
+    for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
+        copy<WIDTH>(into + pass * BK, from + size_t(pass) * K, row + pass, M, col, K);
 }
 
 template <int WIDTH>
 __device__ void copy_b(Stage& to, const float* B, int phase, int first_col, int K, int N)
 {
-    const int t = thread();
+    constexpr int ROWS_PER_PASS = THREADS * WIDTH / BN;
+    const unsigned t = thread();
+    const int down = t * WIDTH / BN, across = t * WIDTH % BN;
+    const int row = phase + down, col = first_col + across;
+    const float* const from = B + size_t(row) * N + col;
 #pragma unroll
-    for (int pass = 0; pass < BK * BN; pass += THREADS * WIDTH) {
-        const int i = pass + t * WIDTH;
-        const int k = i / BN, across = i % BN, row = phase + k, col = first_col + across;
-        copy<WIDTH>(&to.b[k][across], B + size_t(row) * N + col, row < K && col < N);
-    }
+    for (int pass = 0; pass < BK; pass += ROWS_PER_PASS)
+        copy<WIDTH>(&to.b[down + pass][across], from + size_t(pass) * N, row + pass, K, col, N);
 }
 
 // whether every row of a matrix begins on 16 bytes
@@ -156,9 +162,9 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
                 *reinterpret_cast<float4*>(&b[j]) =
                     *reinterpret_cast<const float4*>(&tiles.b[k][c_col + j / 4 * WN / 2]);
 #pragma unroll
-            for (int j = 0; j < TN; ++j)
+            for (int i = 0; i < TM; ++i)
 #pragma unroll
-                for (int i = 0; i < TM; ++i)
+                for (int j = 0; j < TN; ++j)
                     sum[i][j] += a[i][k % 4] * b[j];
         }
         current = current + 1 < STAGES ? current + 1 : 0;
