@@ -36,19 +36,17 @@
 constexpr int WM = 64, WN = 32;  // of a warp
 constexpr int TM = 8, TN = 8;    // of a thread
 constexpr int THREADS = (BM / TM) * (BN / TN);
-constexpr int ROW_STEP = WM / TM;  // between the rows of a thread
 static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
-static_assert(BK % 4 == 0 && 32 % BK == 0, "whole rows of A fill the banks");
-static_assert(BM * BK % (THREADS * 4) == 0 && BK * BN % (THREADS * 4) == 0, "every pass over a tile is full");
+static_assert(BK % 8 == 0 && BM * 8 % THREADS == 0, "a pass over the tile of A is 8 of its columns, and full");
+static_assert(BK * BN % (THREADS * 4) == 0, "every pass over the tile of B is full");
 
 struct Stage {
-    float a[BM][BK];  // swizzled
+    float a[BK][BM];  // transposed and swizzled
     float b[BK][BN];
 };
 
-// Where column k of a row of A stands: the float4 of as many rows as fill the banks once stay, those
-// of the next so many rows change places. The rows of one thread are swizzled alike.
-__device__ constexpr int swizzled(int row, int k) { return k ^ row / (32 / BK) % (BK / 4) * 4; }
+// Where a row of A stands in row k of the transposed tile: a warp stores 4 rows of 8 k at a time.
+__device__ constexpr int swizzled(int k, int row) { return row ^ k % 8 * 4; }
 
 // The thread's number, read anew: what follows from it is computed in each phase, where compilers
 // would keep it in registers that the sums need.
@@ -59,47 +57,63 @@ __device__ unsigned thread()
     return t;
 }
 
-// Copy 4 or 16 bytes; zeros where the element is outside of the matrix, which is not touched then.
-// Inside, `row` and `col` are below `rows` and `cols`.
-template <int WIDTH>
-__device__ void copy(float* to, const float* from, int row, int rows, int col, int cols)
+// Copy WIDTH floats, of row `row` of a piece that has so many rows; zeros beyond, where nothing is
+// read. Pieces that are WHOLE need no guard.
+template <bool WHOLE, int WIDTH>
+__device__ void copy(float* to, const float* from, int row, int rows)
 {
     const unsigned address = __cvta_generic_to_shared(to);
-    if (WIDTH == 4)  // past L1: every float is copied once
-        asm volatile("{ .reg .pred out; setp.ge.s32 out, %2, %3; setp.ge.or.s32 out, %4, %5, out;"
-                     "cp.async.cg.shared.global [%0], [%1], 16, out; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows), "r"(col), "r"(cols) : "memory");
+    if (WHOLE && WIDTH == 4)  // cg: past L1, every float is copied once
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from) : "memory");
+    else if (WHOLE)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(address), "l"(from) : "memory");
+    else if (WIDTH == 4)
+        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
+                     "cp.async.cg.shared.global [%0], [%1], 16, beyond; }"
+                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
     else
-        asm volatile("{ .reg .pred out; setp.ge.s32 out, %2, %3; setp.ge.or.s32 out, %4, %5, out;"
-                     "cp.async.ca.shared.global [%0], [%1], 4, out; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows), "r"(col), "r"(cols) : "memory");
+        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
+                     "cp.async.ca.shared.global [%0], [%1], 4, beyond; }"
+                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
 }
 
-template <int WIDTH>
-__device__ void copy_a(Stage& to, const float* A, int first_row, int phase, int M, int K)
+// Copy a tile of A of so many rows and columns, transposing it float by float. `from` is this
+// thread's first element of it.
+template <bool WHOLE>
+__device__ void copy_a(Stage& to, const float* from, int rows, int columns, int K)
 {
-    constexpr int ROWS_PER_PASS = THREADS * WIDTH / BK;
+    constexpr int ROWS_PER_PASS = THREADS / 8;
     const unsigned t = thread();
-    const int down = t * WIDTH / BK, k = t * WIDTH % BK;
-    const int row = first_row + down, col = phase + k;
-    const float* const from = A + size_t(row) * K + col;
-    float* const into = &to.a[down][swizzled(down, k)];  // alike in all passes
+    const int row = t / 8, k = t % 8;
 #pragma unroll
-    for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
-        copy<WIDTH>(into + pass * BK, from + size_t(pass) * K, row + pass, M, col, K);
+    for (int deeper = 0; deeper < BK; deeper += 8) {
+        const int left = k + deeper < columns ? rows - row : 0;
+#pragma unroll
+        for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
+            copy<WHOLE, 1>(&to.a[k + deeper][swizzled(k, row + pass % 32) + pass / 32 * 32],
+                           from + size_t(pass) * K + deeper, pass, left);
+    }
 }
 
-template <int WIDTH>
-__device__ void copy_b(Stage& to, const float* B, int phase, int first_col, int K, int N)
+// Copy a tile of B of so many rows and columns; `from` as above.
+template <bool WHOLE, int WIDTH>
+__device__ void copy_b(Stage& to, const float* from, int rows, int columns, int N)
 {
     constexpr int ROWS_PER_PASS = THREADS * WIDTH / BN;
     const unsigned t = thread();
-    const int down = t * WIDTH / BN, across = t * WIDTH % BN;
-    const int row = phase + down, col = first_col + across;
-    const float* const from = B + size_t(row) * N + col;
+    const int k = t * WIDTH / BN, across = t * WIDTH % BN;
+    const int left = across < columns ? rows - k : 0;
 #pragma unroll
     for (int pass = 0; pass < BK; pass += ROWS_PER_PASS)
-        copy<WIDTH>(&to.b[down + pass][across], from + size_t(pass) * N, row + pass, K, col, N);
+        copy<WHOLE, WIDTH>(&to.b[k + pass][across], from + size_t(pass) * N, pass, left);
+}
+
+// Where a tile of B has this thread's first element.
+template <int WIDTH>
+__device__ size_t offset_in_b(int N)
+{
+    const unsigned first = thread() * WIDTH;
+    return size_t(first / BN) * N + first % BN;
 }
 
 // whether every row of a matrix begins on 16 bytes
@@ -124,18 +138,29 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
 
     const int t = threadIdx.x, warp = t / 32;
     const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
-    const int c_row = warp / (BN / WN) * WM + lane_m;
+    const int c_row = warp / (BN / WN) * WM + lane_m * 4;
     const int c_col = warp % (BN / WN) * WN + lane_n * 4;
-    const bool quads_a = in_quads(A, K), quads_b = in_quads(B, N), quads_c = in_quads(C, N);
+    const bool quads_b = in_quads(B, N), quads_c = in_quads(C, N);
 
-    // start the copies of a phase, if there is one; a group of copies either way
+    const bool whole = first_row + BM <= M && first_col + BN <= N && quads_b;
+    const float* from_a = A + size_t(first_row + t / 8) * K + t % 8;
+    const float* from_b = B + first_col + offset_in_b<4>(N);
+
+    // start the copies of the next phase, if there is one; a group of copies either way
     const auto start = [&](Stage& to, int phase) {
-        if (phase < K) {
-            if (quads_a) copy_a<4>(to, A, first_row, phase, M, K);
-            else copy_a<1>(to, A, first_row, phase, M, K);
-            if (quads_b) copy_b<4>(to, B, phase, first_col, K, N);
-            else copy_b<1>(to, B, phase, first_col, K, N);
+        const int left = K - phase;
+        if (whole && left >= BK) {
+            copy_a<true>(to, from_a, BM, BK, K);
+            copy_b<true, 4>(to, from_b, BK, BN, N);
+        } else if (left > 0) {
+            copy_a<false>(to, from_a, M - first_row, left, K);
+            if (quads_b)
+                copy_b<false, 4>(to, from_b, left, N - first_col, N);
+            else
+                copy_b<false, 1>(to, B + size_t(phase) * N + first_col + offset_in_b<1>(N), left, N - first_col, N);
         }
+        from_a += BK;
+        from_b += size_t(BK) * N;
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
 
@@ -148,24 +173,21 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
         __syncthreads();  // this phase's tiles are complete, and the last one's are not read any more
         start(stages[free], phase + (STAGES - 1) * BK);
         const Stage& tiles = stages[current];
-        float a[TM][4];  // of 4 k
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
-            float b[TN];
-            if (k % 4 == 0)
+            float a[TM], b[TN];
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                *reinterpret_cast<float4*>(&a[half * 4]) =
+                    *reinterpret_cast<const float4*>(&tiles.a[k][swizzled(k, c_row) + half * WM / 2]);
+                *reinterpret_cast<float4*>(&b[half * 4]) =
+                    *reinterpret_cast<const float4*>(&tiles.b[k][c_col + half * WN / 2]);
+            }
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
 #pragma unroll
                 for (int i = 0; i < TM; ++i)
-                    *reinterpret_cast<float4*>(a[i]) =
-                        *reinterpret_cast<const float4*>(&tiles.a[c_row + i * ROW_STEP][swizzled(c_row, k)]);
-#pragma unroll
-            for (int j = 0; j < TN; j += 4)
-                *reinterpret_cast<float4*>(&b[j]) =
-                    *reinterpret_cast<const float4*>(&tiles.b[k][c_col + j / 4 * WN / 2]);
-#pragma unroll
-            for (int i = 0; i < TM; ++i)
-#pragma unroll
-                for (int j = 0; j < TN; ++j)
-                    sum[i][j] += a[i][k % 4] * b[j];
+                    sum[i][j] += a[i] * b[j];
         }
         current = current + 1 < STAGES ? current + 1 : 0;
         free = free + 1 < STAGES ? free + 1 : 0;
@@ -173,7 +195,7 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
 
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        const int row = first_row + c_row + i * ROW_STEP;
+        const int row = first_row + c_row + i / 4 * WM / 2 + i % 4;
         if (row >= M) break;
 #pragma unroll
         for (int j = 0; j < TN; j += 4) {
