@@ -254,6 +254,10 @@ def _asynchronous(p: Parameters) -> Tiling:
     return replace(_tiling_2d(p), global_width=4, asynchronous=True, narrows=True)
 
 
+def _wide(p: Parameters) -> Tiling:
+    return replace(_asynchronous(p), thread_n=16)
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
 _TILES = {
     "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
@@ -414,6 +418,20 @@ LADDER: tuple[Variant, ...] = (
         parameters=_RING,
         tiling=_asynchronous,
         dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
+        warp=warps.asynchronous,
+    ),
+    Variant(
+        name="wide-thread-tile",
+        rung=12,
+        title="Wide thread tile",
+        idea="8x16 elements of C per thread, in an order that reuses operands",
+        file="12_wide_thread_tile.cu",
+        entry="sgemm_wide_thread_tile",
+        flat_block=True,
+        since=80,
+        parameters=_RING,
+        tiling=_wide,
+        dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
         warp=warps.asynchronous,
     ),
 )

@@ -37,7 +37,7 @@ constexpr int WM = 64, WN = 32;  // of a warp
 constexpr int TM = 8, TN = 8;    // of a thread
 constexpr int THREADS = (BM / TM) * (BN / TN);
 static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
-static_assert(BK % 8 == 0 && BM * 8 % THREADS == 0, "a pass over the tile of A is 8 of its columns, and full");
+static_assert(BK >= 8 && 32 % BK == 0 && THREADS % BK == 0 && BM * BK % THREADS == 0, "every pass over the tile of A is full");
 static_assert(BK * BN % (THREADS * 4) == 0, "every pass over the tile of B is full");
 
 struct Stage {
@@ -45,8 +45,10 @@ struct Stage {
     float b[BK][BN];
 };
 
-// Where a row of A stands in row k of the transposed tile: a warp stores 4 rows of 8 k at a time.
-__device__ constexpr int swizzled(int k, int row) { return row ^ k % 8 * 4; }
+// A warp stores 32 / BK rows of A at a time, transposed: for every k in another bank. By k the float4
+// of a row of the tile change places, and so do the floats within them.
+__device__ constexpr int quad_swizzle(int k) { return k % 8 * 4; }
+__device__ constexpr int float_swizzle(int k) { return k / 8 * (32 / BK); }
 
 // The thread's number, read anew: what follows from it is computed in each phase, where compilers
 // would keep it in registers that the sums need.
@@ -82,17 +84,13 @@ __device__ void copy(float* to, const float* from, int row, int rows)
 template <bool WHOLE>
 __device__ void copy_a(Stage& to, const float* from, int rows, int columns, int K)
 {
-    constexpr int ROWS_PER_PASS = THREADS / 8;
+    constexpr int ROWS_PER_PASS = THREADS / BK;
     const unsigned t = thread();
-    const int row = t / 8, k = t % 8;
+    const int row = t / BK, k = t % BK, swizzle = quad_swizzle(k) ^ float_swizzle(k);
+    const int left = k < columns ? rows - row : 0;
 #pragma unroll
-    for (int deeper = 0; deeper < BK; deeper += 8) {
-        const int left = k + deeper < columns ? rows - row : 0;
-#pragma unroll
-        for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
-            copy<WHOLE, 1>(&to.a[k + deeper][swizzled(k, row + pass % 32) + pass / 32 * 32],
-                           from + size_t(pass) * K + deeper, pass, left);
-    }
+    for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
+        copy<WHOLE, 1>(&to.a[k][(row + pass % 32 ^ swizzle) + pass / 32 * 32], from + size_t(pass) * K, pass, left);
 }
 
 // Copy a tile of B of so many rows and columns; `from` as above.
@@ -143,7 +141,7 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
     const bool quads_b = in_quads(B, N), quads_c = in_quads(C, N);
 
     const bool whole = first_row + BM <= M && first_col + BN <= N && quads_b;
-    const float* from_a = A + size_t(first_row + t / 8) * K + t % 8;
+    const float* from_a = A + size_t(first_row + t / BK) * K + t % BK;
     const float* from_b = B + first_col + offset_in_b<4>(N);
 
     // start the copies of the next phase, if there is one; a group of copies either way
@@ -179,7 +177,7 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 *reinterpret_cast<float4*>(&a[half * 4]) =
-                    *reinterpret_cast<const float4*>(&tiles.a[k][swizzled(k, c_row) + half * WM / 2]);
+                    *reinterpret_cast<const float4*>(&tiles.a[k][(c_row ^ quad_swizzle(k)) + half * WM / 2]);
                 *reinterpret_cast<float4*>(&b[half * 4]) =
                     *reinterpret_cast<const float4*>(&tiles.b[k][c_col + half * WN / 2]);
             }
@@ -187,7 +185,7 @@ sgemm_async_copy(const float* __restrict__ A, const float* __restrict__ B, float
             for (int j = 0; j < TN; ++j)
 #pragma unroll
                 for (int i = 0; i < TM; ++i)
-                    sum[i][j] += a[i] * b[j];
+                    sum[i][j] += a[i ^ float_swizzle(k)] * b[j];
         }
         current = current + 1 < STAGES ? current + 1 : 0;
         free = free + 1 < STAGES ? free + 1 : 0;
