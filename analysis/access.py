@@ -51,9 +51,10 @@ class Tiling:
     `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
     shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
     of one thread. The widths are floats per instruction, as the compiler emits them. With
-    `asynchronous` copies tiles go to shared memory past registers. A tiling that `narrows` moves
-    single floats from and to global memory where rows are no multiple of `global_width`; others
-    are launched on padded matrices.
+    `asynchronous` copies tiles go to shared memory past registers. `global_width` is that of
+    matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
+    and those without are launched on padded matrices. `global_load_a_width` is that of A where it
+    is another.
     """
 
     block_m: int
@@ -62,6 +63,7 @@ class Tiling:
     thread_m: int = 1
     thread_n: int = 1
     global_width: int = 1
+    global_load_a_width: int | None = None
     shared_store_a_width: int = 1
     shared_store_b_width: int = 1
     shared_load_a_width: int = 1
@@ -84,15 +86,19 @@ class Tiling:
         """Shared memory of one tile of A and one of B, in bytes."""
         return FLOAT_BYTES * self.depth * (self.block_m + self.block_n)
 
-    def width_along(self, row: int) -> int:
-        """Floats per global instruction in a matrix whose rows have so many.
+    def global_widths(self, problem: Gemm) -> tuple[int, int]:
+        """Floats per global instruction in A, and in B and C.
 
         Raises InputError where a vector would leave its row.
         """
-        if self.narrows and row % self.global_width:
+        width_a = self.global_load_a_width or self.global_width
+        return self._along(problem.k, width_a), self._along(problem.n, self.global_width)
+
+    def _along(self, row: int, width: int) -> int:
+        if self.narrows and row % width:
             return 1
-        exact_div(row, self.global_width)
-        return self.global_width
+        exact_div(row, width)
+        return width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +205,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     this file. Raises InputError where a vector width does not divide what it moves: a vector never
     leaves its row.
     """
-    width_a, width_b = tiling.width_along(problem.k), tiling.width_along(problem.n)
+    width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)
     blocks_n = ceil_div(problem.n, tiling.block_n)
     blocks = blocks_m * blocks_n

@@ -251,7 +251,9 @@ def _vectorized(p: Parameters) -> Tiling:
 
 
 def _asynchronous(p: Parameters) -> Tiling:
-    return replace(_tiling_2d(p), global_width=4, asynchronous=True, narrows=True)
+    return replace(
+        _tiling_2d(p), global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
+    )
 
 
 def _wide(p: Parameters) -> Tiling:
@@ -266,9 +268,13 @@ _TILES = {
 }
 _RING = {
     **{name: _TILES[name] for name in ("bm", "bn")},
-    "bk": Parameter(default=16, legal=(8, 16, 32), meaning="depth of a phase"),
+    "bk": Parameter(default=16, legal=(16, 32), meaning="depth of a phase"),
     "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
 }
+_RING_FITS = Constraint(
+    text="bk * stages must be at most 64, so that the ring fits into shared memory",
+    holds=lambda p: p["bk"] * p["stages"] <= 64,
+)
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
 LADDER: tuple[Variant, ...] = (
@@ -416,6 +422,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         since=80,
         parameters=_RING,
+        constraints=(_RING_FITS,),
         tiling=_asynchronous,
         dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
         warp=warps.asynchronous,
@@ -430,6 +437,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         since=80,
         parameters=_RING,
+        constraints=(_RING_FITS,),
         tiling=_wide,
         dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
         warp=warps.asynchronous,

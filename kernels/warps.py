@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import AccessCounts, Operand, Operation, Space, Tiling
-from analysis.coalescing import BANKS, pattern
+from analysis.coalescing import pattern
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Pattern
@@ -161,19 +161,17 @@ LANE_N = THREAD & 1 | THREAD >> 1 & 2
 
 
 def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs 11 and 12: copies without registers; A keeps its rows, and is read along k."""
-    width_a, width_b = (tiling.width_along(row) for row in (problem.k, problem.n))
+    """Rungs 11 and 12: copies past registers, those of A float by float; else as rung 9."""
+    width_a, width_b = tiling.global_widths(problem)
     a_row, a_column = np.divmod(width_a * THREAD, tiling.depth)
     b_row, b_column = np.divmod(width_b * THREAD, tiling.block_n)
-    rows_of_banks = BANKS // tiling.depth  # rows of A's tile that fill the banks once
-    quads = tiling.depth // VECTOR
-    read_a = LANE_M * tiling.depth + VECTOR * (LANE_M // rows_of_banks % quads)
+    c_row, c_column = VECTOR * LANE_M, VECTOR * LANE_N
     return {
         ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, width_a),
         ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, width_b),
-        ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, width_b),
-        ("shared", "load", "A"): _shared(read_a, VECTOR),
-        ("shared", "load", "B"): _shared(VECTOR * LANE_N, VECTOR),
+        ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, width_b),
+        ("shared", "load", "A"): _shared(c_row, VECTOR),
+        ("shared", "load", "B"): _shared(c_column, VECTOR),
     }
 
 

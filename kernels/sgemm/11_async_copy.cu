@@ -2,22 +2,22 @@
 //
 //   C = alpha * A * B + beta * C     A: M x K, B: K x N, C: M x N, float32, row-major
 //
-// Idea      An asynchronous copy (cp.async, since sm_80) has no register to wait for: several
-//           phases are under way at once, in a ring of STAGES buffers. It cannot transpose: A
-//           keeps its rows, of which a thread reads float4 along k. Zeros are filled in beyond
-//           the edges. Where rows begin on 16 bytes copies are that wide, else 4: a uniform
-//           branch, so that no shape needs padding.
-// Mapping   block tile 128 x 128 in phases of depth BK, warp tiles of 64 x 32, lanes as in rung 9;
-//           a thread owns 8 rows that are 8 apart, 4 columns and 4 more 16 on. The float4 of A's
-//           rows are swizzled, so that neighbouring rows begin in different banks.
+// Idea      An asynchronous copy (cp.async, since sm_80) needs no register to arrive in: several
+//           phases are under way at once, in a ring of STAGES pairs of tiles. A is transposed on
+//           its way, 4 bytes at a time; B is copied by 16 bytes where its rows begin on 16, else
+//           by 4. Copies fill in zeros beyond the edges: no shape needs padding.
+// Mapping   block tile 128 x 128 in phases of depth BK, warp tiles of 64 x 32, lanes and 8 x 8
+//           elements per thread as in rung 9. Rows of the transposed tile of A are swizzled twice,
+//           so that the lanes that copy neighbouring k of a row write to different banks.
 // Traffic   at BM = 128, BN = 128, BK = 16, STAGES = 3, multiples of 128:
-//           per element of C: K/64 global loads in K/256 instructions, straight into shared
-//                             memory; 1 global store in 1/4; K/4 shared loads in K/16
+//           per element of C: K/64 global loads in 5K/512, that end in shared memory; 1 global
+//                             store in 1/4; K/4 shared loads in K/16
 //           intensity:        32 FLOP per byte loaded
-// Warp      A: 16 sectors per request (8 rows of 64 bytes); B: 16; C: 16 (8 rows of 64 bytes)
+// Warp      A: 4 sectors per request (two rows of 64 bytes); B: 16; C: 16 (8 rows of 64 bytes)
 //           shared: no bank conflict; A 2 wavefronts per read, B 2
-// Limit     Registers: 64 sums, 32 values of A and 8 of B leave little to read ahead into, and for
-//           64 FFMA a thread reads 16 values.
+// Limit     Instructions that do no arithmetic: a copy of 4 bytes needs as many as one of 16. The
+//           model finds them dearer than the waiting that they save on sm_80 and sm_86, where rung
+//           10 is predicted to stay ahead, but not on sm_90.
 // Source    CUDA C++ Programming Guide, "Asynchronous Data Copies"; PTX ISA, cp.async.
 
 #ifndef BM
