@@ -20,6 +20,10 @@ cover C; P = ceil(K / BK) phases cover K.
 and likewise for B. Without shared memory BK, P and the shared rows vanish, and every thread
 loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
 
+Asynchronous copies move from global to shared memory in one instruction, which counts as a global
+load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
+that theirs are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and of B likewise.
+
 A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
 zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at
 once: M·N·K.
@@ -46,7 +50,11 @@ class Tiling:
 
     `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
     shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
-    of one thread. The widths are floats per instruction, as the compiler emits them.
+    of one thread. The widths are floats per instruction, as the compiler emits them. With
+    `asynchronous` copies tiles go to shared memory past registers. `global_width` is that of
+    matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
+    and those without are launched on padded matrices. `global_load_a_width` is that of A where it
+    is another.
     """
 
     block_m: int
@@ -55,10 +63,13 @@ class Tiling:
     thread_m: int = 1
     thread_n: int = 1
     global_width: int = 1
+    global_load_a_width: int | None = None
     shared_store_a_width: int = 1
     shared_store_b_width: int = 1
     shared_load_a_width: int = 1
     shared_load_b_width: int = 1
+    asynchronous: bool = False
+    narrows: bool = False
 
     @property
     def threads_per_block(self) -> int:
@@ -74,6 +85,20 @@ class Tiling:
     def shared_bytes(self) -> int:
         """Shared memory of one tile of A and one of B, in bytes."""
         return FLOAT_BYTES * self.depth * (self.block_m + self.block_n)
+
+    def global_widths(self, problem: Gemm) -> tuple[int, int]:
+        """Floats per global instruction in A, and in B and C.
+
+        Raises InputError where a vector would leave its row.
+        """
+        width_a = self.global_load_a_width or self.global_width
+        return self._along(problem.k, width_a), self._along(problem.n, self.global_width)
+
+    def _along(self, row: int, width: int) -> int:
+        if self.narrows and row % width:
+            return 1
+        exact_div(row, width)
+        return width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +205,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     this file. Raises InputError where a vector width does not divide what it moves: a vector never
     leaves its row.
     """
-    for row in (problem.k, problem.n):
-        exact_div(row, tiling.global_width)
+    width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)
     blocks_n = ceil_div(problem.n, tiling.block_n)
     blocks = blocks_m * blocks_n
@@ -203,26 +227,22 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
             instructions=exact_div(elements, width),
         )
 
-    width = tiling.global_width
+    loads_a, loads_b = problem.a_elements * reuse_n, problem.b_elements * reuse_m
     multiply_adds = problem.m * problem.n * problem.k
-    accesses = [
-        access("global", "load", "A", problem.a_elements * reuse_n, width),
-        access("global", "load", "B", problem.b_elements * reuse_m, width),
-        access("global", "store", "C", problem.c_elements, width),
-    ]
-    if reads_c:
-        accesses.append(access("global", "load", "C", problem.c_elements, width))
+    staged: list[Access] = []
     if tiling.block_k:
         phases = ceil_div(problem.k, tiling.block_k)
         depth = phases * tiling.block_k
         multiply_adds = threads * tiling.thread_m * tiling.thread_n * depth
-        accesses += [
-            access(
-                "shared", "store", "A", blocks * depth * tiling.block_m, tiling.shared_store_a_width
-            ),
-            access(
-                "shared", "store", "B", blocks * depth * tiling.block_n, tiling.shared_store_b_width
-            ),
+        tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
+        if tiling.asynchronous:
+            loads_a, loads_b = tiles_a, tiles_b
+        else:
+            staged = [
+                access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
+                access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
+            ]
+        staged += [
             access(
                 "shared", "load", "A", threads * depth * tiling.thread_m, tiling.shared_load_a_width
             ),
@@ -230,6 +250,13 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
                 "shared", "load", "B", threads * depth * tiling.thread_n, tiling.shared_load_b_width
             ),
         ]
+    accesses = [
+        access("global", "load", "A", loads_a, width_a),
+        access("global", "load", "B", loads_b, width_b),
+        access("global", "store", "C", problem.c_elements, width_b),
+        *([access("global", "load", "C", problem.c_elements, width_b)] if reads_c else ()),
+        *staged,
+    ]
     return AccessCounts(
         problem=problem,
         threads=threads,

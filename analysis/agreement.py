@@ -121,6 +121,9 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
     return tuple(p for p in theory.patterns if (p.space, p.operation) == (space, operation))
 
 
+_OPERATION = {"copy": "load"}  # an asynchronous copy is a global load, here as in the counters
+
+
 def _subject(space: Space, operation: Operation) -> str:
     return f"{space} {operation}s"
 
@@ -259,7 +262,7 @@ class _Side:
         return tuple(
             a
             for a in self.simulated.accesses
-            if (a.space, a.action) == (self.space, self.operation)
+            if (a.space, _OPERATION.get(a.action, a.action)) == (self.space, self.operation)
         )
 
     @property
@@ -356,7 +359,8 @@ def _unforeseen(simulated: Simulated) -> Iterator[Comparison]:
     """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
     known = {(space, operation) for space, operation in _ACCESSES}
     for access in simulated.accesses:
-        if (access.space, access.action) not in known and access.requests:
+        action = _OPERATION.get(access.action, access.action)
+        if (access.space, action) not in known and access.requests:
             spilled = access.space == "local"
             yield _compared(
                 f"{access.space} {access.action}s",

@@ -13,16 +13,20 @@ from importlib.resources import files
 from itertools import product
 from types import MappingProxyType
 
+import numpy as np
+
 from analysis.access import AccessCounts, Tiling, access_counts
-from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.devices import Device
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
+from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid
 from analysis.problem import Gemm
 from analysis.result import Pattern
 from kernels import warps
 
 Parameters = Mapping[str, int]
 
-MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,10 @@ class Variant:
 
     `rows_along_x` says that threadIdx.x and blockIdx.x run along the rows of C. `flat_block`
     launches a one-dimensional block. `multiple_of` is what N and K must be multiples of; the
-    launcher pads with zeros. `max_extent` bounds M and N.
+    launcher pads with zeros. `max_extent` bounds M and N. `since` is the oldest architecture that
+    the rung compiles for, as a number (compute capability 8.6 is 86). `dynamic_shared_bytes` is
+    what a block asks for at launch. `order` says which tile of C each block computes and what grid
+    that takes; by default along the rows of C, or along its columns with `rows_along_x`.
     """
 
     name: str
@@ -65,6 +72,9 @@ class Variant:
     flat_block: bool = False
     multiple_of: int = 1
     max_extent: int | None = None
+    since: int = OLDEST
+    dynamic_shared_bytes: Callable[[Parameters], int] = lambda parameters: 0
+    order: Callable[[Parameters], Order] | None = None
 
     @property
     def source(self) -> str:
@@ -120,6 +130,24 @@ class Variant:
                 f"{self.max_extent}, or another rung"
             )
 
+    def runs_on(self, architecture: int) -> bool:
+        """Whether the rung compiles for an architecture, given as a number."""
+        return max(architecture, OLDEST) >= self.since
+
+    def check_device(self, parameters: Parameters, device: Device) -> None:
+        """Raise UnavailableError when `device` is too old, or has too little shared memory."""
+        if not self.runs_on(int(device.sm_arch.removeprefix("sm_"))):
+            raise UnavailableError(
+                f"{self.name} needs sm_{self.since} or later, and {device.name} is "
+                f"{device.sm_arch}: choose another device or another rung"
+            )
+        asked, most = self.dynamic_shared_bytes(parameters), device.shared_bytes_per_block_optin
+        if asked > most:
+            raise UnavailableError(
+                f"{self.label(parameters)} takes {asked:,} bytes of shared memory per block, and "
+                f"{device.name} gives at most {most:,}: choose smaller tiles or fewer stages"
+            )
+
     def executed(self, problem: Gemm) -> Gemm:
         """The shape that is launched: N and K padded to what the rung needs."""
 
@@ -128,34 +156,41 @@ class Variant:
 
         return Gemm(m=problem.m, n=padded(problem.n), k=padded(problem.k))
 
+    def tile_grid(self, parameters: Parameters, problem: Gemm) -> TileGrid:
+        """How many tiles cover C at the executed shape `problem`."""
+        tiling = self.tiling(parameters)
+        return TileGrid(
+            down=ceil_div(problem.m, tiling.block_m), across=ceil_div(problem.n, tiling.block_n)
+        )
+
     def geometry(self, parameters: Parameters, problem: Gemm) -> Geometry:
         """Grid and block of one launch at the executed shape `problem`."""
         tiling = self.tiling(parameters)
-        along_m = ceil_div(problem.m, tiling.block_m)
-        along_n = ceil_div(problem.n, tiling.block_n)
         threads_m = tiling.block_m // tiling.thread_m
         threads_n = tiling.block_n // tiling.thread_n
-        if self.rows_along_x:
-            grid_x, blocks_y, block = along_m, along_n, (threads_m, threads_n, 1)
-        else:
-            grid_x, blocks_y, block = along_n, along_m, (threads_n, threads_m, 1)
-        grid_z = ceil_div(blocks_y, MAX_GRID_Y)
+        block = (threads_m, threads_n, 1) if self.rows_along_x else (threads_n, threads_m, 1)
         return Geometry(
-            grid=(grid_x, ceil_div(blocks_y, grid_z), grid_z),
+            grid=self.order_of(parameters).grid(self.tile_grid(parameters, problem)),
             block=(tiling.threads_per_block, 1, 1) if self.flat_block else block,
+            dynamic_shared_bytes=self.dynamic_shared_bytes(parameters),
         )
+
+    def order_of(self, parameters: Parameters) -> Order:
+        """Which tile of C each block computes."""
+        if self.order is not None:
+            return self.order(parameters)
+        return COLUMN_MAJOR if self.rows_along_x else ROW_MAJOR
 
     def tile_of_c(self, parameters: Parameters, problem: Gemm, block: int) -> tuple[range, range]:
         """The rows and columns of C that a block computes, empty for one beyond C.
 
         `block` is its linear index in the grid, x fastest.
         """
-        tiling = self.tiling(parameters)
-        y, x = divmod(block, self.geometry(parameters, problem).grid[0])  # z carries y on
-        row, column = (x, y) if self.rows_along_x else (y, x)
+        tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
+        row, column = self.order_of(parameters).tile_of(np.array([block]), tiles)
         return (
-            _part(row, tiling.block_m, problem.m),
-            _part(column, tiling.block_n, problem.n),
+            _part(int(row[0]), tiling.block_m, problem.m),
+            _part(int(column[0]), tiling.block_n, problem.n),
         )
 
     def access_counts(
@@ -198,12 +233,12 @@ def _power_of_two_tiles(meaning: str) -> Parameter:
     return Parameter(default=32, legal=(8, 16, 32), meaning=meaning)
 
 
-def _tiling_2d(bk: int) -> Tiling:
+def _tiling_2d(p: Parameters) -> Tiling:
     """128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours."""
     return Tiling(
-        block_m=128,
-        block_n=128,
-        block_k=bk,
+        block_m=p.get("bm", 128),
+        block_n=p.get("bn", 128),
+        block_k=p["bk"],
         thread_m=8,
         thread_n=8,
         shared_load_a_width=4,
@@ -211,7 +246,35 @@ def _tiling_2d(bk: int) -> Tiling:
     )
 
 
+def _vectorized(p: Parameters) -> Tiling:
+    return replace(_tiling_2d(p), global_width=4, shared_store_b_width=4)
+
+
+def _asynchronous(p: Parameters) -> Tiling:
+    return replace(
+        _tiling_2d(p), global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
+    )
+
+
+def _wide(p: Parameters) -> Tiling:
+    return replace(_asynchronous(p), thread_n=16)
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
+_TILES = {
+    "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
+    "bn": Parameter(default=128, legal=(64, 128), meaning="columns of C per block"),
+    **_BK,
+}
+_RING = {
+    **{name: _TILES[name] for name in ("bm", "bn")},
+    "bk": Parameter(default=16, legal=(16, 32), meaning="depth of a phase"),
+    "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
+}
+_RING_FITS = Constraint(
+    text="bk * stages must be at most 64, so that the ring fits into shared memory",
+    holds=lambda p: p["bk"] * p["stages"] <= 64,
+)
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
 LADDER: tuple[Variant, ...] = (
@@ -294,7 +357,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_2d",
         flat_block=True,
         parameters=_BK,
-        tiling=lambda p: _tiling_2d(p["bk"]),
+        tiling=_tiling_2d,
         warp=warps.coarsened,
     ),
     Variant(
@@ -307,8 +370,77 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_BK,
-        tiling=lambda p: replace(_tiling_2d(p["bk"]), global_width=4, shared_store_b_width=4),
+        tiling=_vectorized,
         warp=warps.vectorized,
+    ),
+    Variant(
+        name="conflict-free",
+        rung=8,
+        title="Conflict-free",
+        idea="layouts in shared memory that keep lanes off each other's banks",
+        file="08_conflict_free.cu",
+        entry="sgemm_conflict_free",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_BK,
+        tiling=_vectorized,
+        warp=warps.conflict_free,
+    ),
+    Variant(
+        name="warp-tiled",
+        rung=9,
+        title="Warp-tiled",
+        idea="a warp owns a compact tile, its lanes laid out for merged reads",
+        file="09_warp_tiled.cu",
+        entry="sgemm_warp_tiled",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="double-buffered",
+        rung=10,
+        title="Double-buffered",
+        idea="the next tiles travel into registers while this phase computes",
+        file="10_double_buffered.cu",
+        entry="sgemm_double_buffered",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="async-copy",
+        rung=11,
+        title="Asynchronous copies",
+        idea="a ring of tiles, copied past the registers; any shape without padding",
+        file="11_async_copy.cu",
+        entry="sgemm_async_copy",
+        flat_block=True,
+        since=80,
+        parameters=_RING,
+        constraints=(_RING_FITS,),
+        tiling=_asynchronous,
+        dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
+        warp=warps.asynchronous,
+    ),
+    Variant(
+        name="wide-thread-tile",
+        rung=12,
+        title="Wide thread tile",
+        idea="8x16 elements of C per thread, in an order that reuses operands",
+        file="12_wide_thread_tile.cu",
+        entry="sgemm_wide_thread_tile",
+        flat_block=True,
+        since=80,
+        parameters=_RING,
+        constraints=(_RING_FITS,),
+        tiling=_wide,
+        dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
+        warp=warps.asynchronous,
     ),
 )
 

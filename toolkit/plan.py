@@ -35,7 +35,13 @@ class Plan:
     seed: int
 
     def check_fits(self, device: Device) -> None:
-        """Raise ShapeError for a shape that `device` cannot hold."""
+        """Raise ShapeError for a shape that `device` cannot hold.
+
+        Raises UnavailableError for a named variant that `device` cannot run.
+        """
+        for selection in self.selections if self.explicit else ():
+            if isinstance(selection.variant, Variant):
+                selection.variant.check_device(selection.parameters, device)
         for problem in self.shapes:
             if problem.matrix_bytes > device.dram_bytes:
                 raise ShapeError(

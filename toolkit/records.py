@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from analysis.devices import Device
-from analysis.errors import InputError, ShapeError
+from analysis.errors import InputError, ShapeError, UnavailableError
 from analysis.occupancy import occupancy, waves
 from analysis.problem import Gemm
 from analysis.result import (
@@ -58,7 +58,8 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
     )
     try:
         variant.check_shape(problem)
-    except ShapeError as error:
+        variant.check_device(selection.parameters, device)
+    except (ShapeError, UnavailableError) as error:
         return skipped(record, str(error))
     geometry = variant.geometry(selection.parameters, executed)
     notes: tuple[str, ...] = ()

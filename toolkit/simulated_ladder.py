@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
-from math import lcm
+from math import lcm, prod
 from pathlib import PurePath
 from typing import Any
 
@@ -48,7 +48,7 @@ from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.representatives import agree, places
+from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
@@ -199,7 +199,7 @@ class _Rung:
         self.geometry = variant.geometry(parameters, self.executed)
         self.counts = variant.access_counts(parameters, self.executed)
         self.cost = instructions_per_block(self.counts, self.geometry)
-        self.places = places(self.geometry.grid)
+        self.places = places_of(variant, parameters, self.executed)
         self.translated = translate(cubin)
 
     def simulate(self) -> Simulation:
@@ -335,7 +335,7 @@ class _Rung:
             tiling,
             self.executed,
             starts(blocks, device, self.residence.blocks_per_sm, threads),
-            rows_along_x=self.variant.rows_along_x,
+            order=self.variant.order_of(self.parameters),
         )
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, self.residence.blocks_per_sm, threads)
@@ -483,6 +483,28 @@ class _Rung:
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
         return streams_of(replace(bound, spread=spread), blocks)
+
+
+def places_of(variant: Variant, parameters: Parameters, executed: Gemm) -> list[Place]:
+    """The places of a launch's grid, each with its blocks to execute.
+
+    Where blocks take tiles in an order of their own, it is the place of the tile in C that makes
+    them alike; those that are left over are one more place.
+    """
+    grid = variant.geometry(parameters, executed).grid
+    if variant.order is None:
+        return places(grid)
+    tiles = variant.tile_grid(parameters, executed)
+    blocks = variant.order(parameters).block_of_tile(tiles)
+    of_tiles = [
+        replace(found, members=tuple(int(blocks[tile]) for tile in found.members))
+        for found in places((tiles.across, tiles.down, 1))
+    ]
+    left_over = np.setdiff1d(np.arange(prod(grid)), blocks).tolist()
+    if not left_over:
+        return of_tiles
+    members = tuple(sorted({left_over[0], left_over[-1]}))
+    return [*of_tiles, Place(population=len(left_over), members=members)]
 
 
 def _values(runs: Sequence[_Run]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.devices import find_device
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
+from analysis.grid import MAX_GRID_Y, in_bands
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
-from kernels.registry import CUBLAS, MAX_GRID_Y, whole_ladder
+from kernels.registry import CUBLAS, whole_ladder
 from reports import ladder
 
 SQUARE = Gemm(m=4096, n=4096, k=4096)
@@ -216,3 +219,50 @@ def test_blocks_beyond_c_have_no_tile() -> None:
     odd = Gemm(m=1, n=32 * 65_537, k=1)
     assert variant.geometry(variant.defaults, odd).grid == (1, 32_769, 2)
     assert not variant.tile_of_c(variant.defaults, odd, 65_537)[1]
+
+
+# What later rungs ask of a device, and of the grid.
+
+NEW = replace(LADDER[3], since=90)
+LARGE = replace(LADDER[3], dynamic_shared_bytes=lambda p: 2048 * p["tile"])
+
+
+@pytest.mark.parametrize(
+    ("device", "runs"), [("t4", False), ("rtx-3090", False), ("h100-sxm", True)]
+)
+def test_a_rung_names_what_is_too_old_for_it(device: str, runs: bool) -> None:
+    found = find_device(device)
+    assert NEW.runs_on(int(found.sm_arch[3:])) == runs
+    LADDER[3].check_device({"tile": 32}, found)
+    if runs:
+        NEW.check_device({"tile": 32}, found)
+    else:
+        with pytest.raises(UnavailableError, match=r"tiled needs sm_90 or later, and .* is sm_"):
+            NEW.check_device({"tile": 32}, found)
+
+
+def test_a_device_that_is_older_than_compilers_gets_the_code_of_the_oldest() -> None:
+    LADDER[3].check_device({"tile": 32}, find_device("gtx-1080-ti"))  # sm_61
+    assert LADDER[3].runs_on(61)
+    assert not replace(LADDER[3], since=80).runs_on(61)
+
+
+def test_more_shared_memory_than_a_block_can_have_is_refused() -> None:
+    assert LARGE.geometry({"tile": 32}, SQUARE).dynamic_shared_bytes == 65_536  # 2048 · 32
+    LARGE.check_device({"tile": 32}, find_device("t4"))  # 64 KiB: just what it has
+    larger = replace(LARGE, dynamic_shared_bytes=lambda p: 65_537)
+    with pytest.raises(UnavailableError) as caught:
+        larger.check_device({"tile": 16}, find_device("t4"))
+    assert str(caught.value) == (
+        "tiled:tile=16 takes 65,537 bytes of shared memory per block, and NVIDIA T4 gives at most "
+        "65,536: choose smaller tiles or fewer stages"
+    )
+
+
+def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
+    variant = replace(LADDER[3], order=lambda p: in_bands(4))
+    problem = Gemm(m=60, n=70, k=8)  # 2 by 3 tiles
+    assert variant.geometry({"tile": 32}, problem).grid == (12, 1, 1)  # one band of 4 rows
+    assert variant.tile_of_c({"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
+    assert variant.tile_of_c({"tile": 32}, problem, 4) == (range(32), range(32, 64))
+    assert not variant.tile_of_c({"tile": 32}, problem, 6)[0]  # below C

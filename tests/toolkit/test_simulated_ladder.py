@@ -13,6 +13,7 @@ from analysis.access import Tiling
 from analysis.counters import InstructionCounts, totals
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
+from analysis.grid import in_bands
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Check, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
@@ -245,6 +246,48 @@ def kernel(body: str) -> tuple[Cubin, Selection]:
 
 def made(body: str, shape: str) -> Simulation:
     return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(*kernel(body))
+
+
+IN_BANDS = """
+extern "C" __global__ void made(const float* A, const float* B, float* C, int M, int N, int K,
+                                float alpha, float beta)
+{
+    extern __shared__ float of_a[];
+    const int row = (blockIdx.y * 4 + blockIdx.x % 4) * 16 + threadIdx.y;
+    const int col = blockIdx.x / 4 * 16 + threadIdx.x;
+    if (row - threadIdx.y >= M) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+        __syncthreads();
+        if (threadIdx.x == 0) of_a[2000 + threadIdx.y] = row < M ? A[row * K + k] : 0.0f;
+        __syncthreads();
+        if (col < N) sum += of_a[2000 + threadIdx.y] * B[k * N + col];
+    }
+    if (row < M && col < N) C[row * N + col] = alpha * sum;
+}
+"""
+
+
+def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_their_place() -> None:
+    _, selection = kernel(RIGHT)
+    assert isinstance(selection.variant, Made)
+    variant = replace(
+        selection.variant,
+        text=IN_BANDS,
+        order=lambda p: in_bands(4),
+        dynamic_shared_bytes=lambda p: 4 * 2016,
+    )
+    selection = Selection(variant=variant)
+    cubin = compile_cubin(variant.source, name="made.cu", kernel="made", arch="sm_86")
+    found = LadderSimulator(Workload(parse_shape("200x171x65"), 3)).simulate(
+        cubin, selection, Residence(device=DEVICE, blocks_per_sm=6)
+    )
+    assert found.simulated.blocks_executed < 100  # of 13 · 11, and 3 · 11 below C
+    assert "the other blocks count like those of their place" in found.simulated.basis
+    assert found.check.passed
+    exact = all_executed(cubin, selection, "200x171x65")
+    assert {name: found.simulated.counters[name] for name in exact} == exact
+    assert isinstance(found.predicted, Predicted)
 
 
 def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time: None) -> None:
