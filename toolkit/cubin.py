@@ -25,7 +25,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import pairwise
 from math import prod
@@ -188,7 +188,7 @@ def origin(image: bytes) -> Origin:
 def kernel_symbols(image: bytes) -> list[str]:
     """The symbol names of the kernels in a cubin, in its order."""
     prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
-    return [name.removeprefix(prefix) for name in _File(image).names if name.startswith(prefix)]
+    return [name.removeprefix(prefix) for name in _file(image).names if name.startswith(prefix)]
 
 
 def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
@@ -196,7 +196,7 @@ def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
 
     Raises KeyError where the cubin has no such kernel.
     """
-    return _sizes(_File(image), symbol, capability)
+    return _sizes(_file(image), symbol, capability)
 
 
 def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
@@ -204,7 +204,7 @@ def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
 
     Raises KeyError where the cubin has no such kernel.
     """
-    base, _, found = _parameters(_attributes(_File(image), symbol))
+    base, _, found = _parameters(_attributes(_file(image), symbol))
     return base, found
 
 
@@ -214,7 +214,7 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     Raises KeyError where the cubin has no such kernel, and UnsupportedError for relocations that
     are not known.
     """
-    file = _File(image)
+    file = _file(image)
     if file.is_relocatable:
         raise UnsupportedError(f"{symbol} is relocatable device code: compile it without -rdc")
     text = f".text.{symbol}"
@@ -248,8 +248,14 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     )
 
 
+@lru_cache(maxsize=8)  # a kernel is read in several steps, and a cubin may hold many kernels
+def _file(image: bytes) -> _File:
+    """Its sections and symbols; raises ValueError for a damaged image."""
+    return _File(image)
+
+
 class _File:
-    """The sections and symbols of an ELF file."""
+    """The sections and symbols of an ELF file; threads may share it."""
 
     def __init__(self, image: bytes) -> None:
         """Raises ValueError for a damaged image."""
@@ -261,12 +267,9 @@ class _File:
             self._sections: list[Any] = list(elf.iter_sections())
         except ELFError as error:
             raise ValueError(f"it is no sound ELF file: {error}") from error
-        self._indices = {section.name: index for index, section in enumerate(self._sections)}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the sections, in order."""
-        return [section.name for section in self._sections]
+        self._image = image
+        self.names = [section.name for section in self._sections]  # in order
+        self._indices = {name: index for index, name in enumerate(self.names)}
 
     def has(self, name: str) -> bool:
         return name in self._indices
@@ -274,7 +277,8 @@ class _File:
     def content(self, name: str) -> bytes:
         """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
         section = self._sections[self._indices[name]]
-        return b"" if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
+        start, size = section["sh_offset"], section["sh_size"]
+        return b"" if section["sh_type"] == "SHT_NOBITS" else self._image[start : start + size]
 
     def size(self, name: str) -> int:
         return int(self._sections[self._indices[name]]["sh_size"])

@@ -26,8 +26,11 @@ VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium; a run that must have it sets REQUIRE_BROWSER."""
+def window() -> Iterator[Any]:
+    """A window of the system's Chromium; a run that must have it sets REQUIRE_BROWSER.
+
+    One for all pages, none of which keeps anything: to open another takes as long as a page.
+    """
     missing = pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip
     try:
         from playwright.sync_api import sync_playwright
@@ -38,15 +41,19 @@ def browser() -> Iterator[Any]:
         missing(f"NO BROWSER TEST WAS RUN: none of {', '.join(EXECUTABLES)} is installed")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
+        yield started.new_page()
         started.close()
 
 
 class Visit:
     """A page that was opened from a file, with what it complained of and asked for."""
 
-    def __init__(self, browser: Any, file: Path, *, width: int, scheme: str) -> None:
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    def __init__(self, window: Any, file: Path, *, width: int, scheme: str) -> None:
+        self.page = window
+        self.page.goto("about:blank")  # the end of the page before
+        self.page.mouse.move(0, 0)
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -87,18 +94,17 @@ def two_shapes(build: SimpleNamespace, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [400, 1000, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_figure_is_drawn_offline(
-    browser: Any, two_shapes: Path, width: int, scheme: str
+    window: Any, two_shapes: Path, width: int, scheme: str
 ) -> None:
-    visit = Visit(browser, two_shapes, width=width, scheme=scheme)
+    visit = Visit(window, two_shapes, width=width, scheme=scheme)
     assert visit.count(".plot") == 6
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
     assert visit.overflow() == 0  # tables scroll in their boxes
-    visit.page.close()
 
 
-def test_the_first_times_are_whole_on_a_telephone(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=400, scheme="light")
+def test_the_first_times_are_whole_on_a_telephone(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=400, scheme="light")
     beyond = visit.page.evaluate(
         "[...document.querySelectorAll('[data-shape=\"0\"] #ladder-0 ~ .scroll td.time')]"
         ".map(cell => cell.getBoundingClientRect().right - "
@@ -106,11 +112,10 @@ def test_the_first_times_are_whole_on_a_telephone(browser: Any, two_shapes: Path
     )
     assert len(beyond) == 9
     assert max(beyond) <= 0
-    visit.page.close()
 
 
-def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+def test_the_selector_shows_the_other_shape(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="light")
     visit.page.select_option("#shape", label="2048 × 2048 × 2048")
     visit.wait()
     assert visit.count("[data-shape='0']") == 0
@@ -121,29 +126,26 @@ def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> N
     )
     assert all(drawn == box for box, drawn in widths)
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_figures_follow_the_window(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1600, scheme="light")
+def test_figures_follow_the_window(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1600, scheme="light")
     visit.page.set_viewport_size({"width": 420, "height": 900})
     visit.until(f"{VISIBLE}.every(p => p.querySelector('.main-svg').clientWidth <= 420)")
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_figures_take_the_ink_of_the_scheme(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="dark")
+def test_figures_take_the_ink_of_the_scheme(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="dark")
     ink = "getComputedStyle(document.querySelector('.xtick text')).fill"
     assert visit.page.evaluate(ink) == "rgb(230, 232, 235)"
     visit.page.emulate_media(color_scheme="light")
     visit.until(f"{ink} === 'rgb(27, 31, 36)'")
-    visit.page.close()
 
 
-def test_buttons_change_the_figure(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+def test_buttons_change_the_figure(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="light")
     visit.page.get_by_text("instructions", exact=True).first.click()
     visit.page.get_by_text("thread-level instructions per element of C").first.wait_for()
     visit.page.get_by_text("logarithmic", exact=True).first.click()
@@ -152,32 +154,30 @@ def test_buttons_change_the_figure(browser: Any, two_shapes: Path) -> None:
         ".layout.xaxis.type === 'log'"
     )
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_simulation_fits_its_window_with_everything_open(
-    browser: Any, in_simulation: Profile, tmp_path: Path, width: int
+    window: Any, in_simulation: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_simulation), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="light")
+    visit = Visit(window, file, width=width, scheme="light")
     section = "section[aria-labelledby=machine-code-0]"
     assert visit.count(f"{section} table") == 1  # the overview; numbers and lines are closed
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert visit.count(f"{section} table") == 2 + 6  # every number, and six rungs' lines
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_scorecard_fits_its_window_with_everything_open(
-    browser: Any, in_counters: Profile, tmp_path: Path, width: int
+    window: Any, in_counters: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=scorecard-0]"
     assert visit.count(f"{section} table") == 1 + 1  # the overview, and tiled: one is off there
     assert visit.page.locator(f"{section} td.bad:visible").first.text_content()[0] in "✗≠"
@@ -187,29 +187,27 @@ def test_a_scorecard_fits_its_window_with_everything_open(
     assert visit.count(f"{section} table") == 1 + 6
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_memory_levels_fit_their_window_beside_a_recorded_run(
-    browser: Any, in_simulation: Profile, in_counters: Profile, tmp_path: Path, width: int
+    window: Any, in_simulation: Profile, in_counters: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_simulation, recorded=in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=hierarchy-0]"
     assert visit.count(f"{section} table") == 0
     visit.page.locator(f"{section} summary").click()
     assert visit.count(f"{section} table") == 1
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("is_timed", [False, True])
 def test_predicted_times_fit_their_window_with_everything_open(
-    browser: Any,
+    window: Any,
     in_prediction: Profile,
     on_gpu: Profile,
     tmp_path: Path,
@@ -218,7 +216,7 @@ def test_predicted_times_fit_their_window_with_everything_open(
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_prediction, recorded=on_gpu if is_timed else None), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=predicted-0]"
     assert visit.count(f"{section} .plot") == 2
     assert visit.count(f"{section} table") == 1  # the bounds; bases and steps are closed
@@ -234,15 +232,14 @@ def test_predicted_times_fit_their_window_with_everything_open(
     assert max(labels) <= 0  # whole
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_the_menu_shows_the_steps_of_another_variant(
-    browser: Any, in_prediction: Profile, tmp_path: Path
+    window: Any, in_prediction: Profile, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_prediction), encoding="utf-8")
-    visit = Visit(browser, file, width=400, scheme="light")
+    visit = Visit(window, file, width=400, scheme="light")
     section = visit.page.locator("section[aria-labelledby=predicted-0]")
     shown = (
         "document.querySelectorAll('section[aria-labelledby=predicted-0] .plot')[1]"
@@ -253,15 +250,14 @@ def test_the_menu_shows_the_steps_of_another_variant(
     section.locator(".updatemenu-dropdown-button").filter(has_text="coarsened-1d").click()
     visit.until(f"{shown} === 'coarsened-1d'")
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_the_legend_hides_a_level_and_a_variant(
-    browser: Any, in_counters: Profile, tmp_path: Path
+    window: Any, in_counters: Profile, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=1000, scheme="light")
+    visit = Visit(window, file, width=1000, scheme="light")
     plot = "document.querySelector('section[aria-labelledby=hierarchy-0] .plot')"
     shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).length"
     roof = f"{plot}.data.find(t => t.name.startsWith('shared/L1 ')).visible"
@@ -286,32 +282,29 @@ def test_the_legend_hides_a_level_and_a_variant(
     visit.page.wait_for_timeout(600)
     assert visit.page.evaluate(shown) == 22
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_comparison_fits_its_window(
-    browser: Any, in_counters: Profile, in_simulation: Profile, tmp_path: Path, width: int
+    window: Any, in_counters: Profile, in_simulation: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "comparison.html"
     file.write_text(page(compare(in_simulation, in_counters)), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert visit.overflow() == 0
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
-    visit.page.close()
 
 
-def test_markup_runs_nothing(browser: Any, build: SimpleNamespace, tmp_path: Path) -> None:
+def test_markup_runs_nothing(window: Any, build: SimpleNamespace, tmp_path: Path) -> None:
     evil = (
         "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
     )
     file = tmp_path / "profile.html"
     made = build.change(build.profile(is_measured=True), "tiled", label=evil, title=evil, idea=evil)
     file.write_text(render(made), encoding="utf-8")
-    visit = Visit(browser, file, width=1000, scheme="light")
+    visit = Visit(window, file, width=1000, scheme="light")
     assert visit.page.title() == "SGEMM ladder on NVIDIA GeForce RTX 3090"
     assert visit.page.locator("img, .plot a[*|href^='javascript']").count() == 0
     assert visit.complaints == []
-    visit.page.close()
