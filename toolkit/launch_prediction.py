@@ -111,7 +111,8 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
 
 def _stored_sectors(instructions: Sequence[InstructionCounts]) -> int:
     """What SMs send to L2: L1 keeps nothing back."""
-    spaces, actions = ("global", "generic"), ("store", "reduction", "atomic")
+    spaces = ("global", "generic")
+    actions = ("store", "reduction", "atomic", "bulk store", "bulk reduction")
     return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)
 
 
