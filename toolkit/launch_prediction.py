@@ -25,7 +25,7 @@ from analysis.result import Predicted
 from analysis.timing import Work
 from toolkit.prediction import digest_of, predicted, spread_blocks_of_an_sm, streams_of
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import Bound, FaultError
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import Translated
 
@@ -82,7 +82,15 @@ def _streams(
 ) -> Streams | str:
     try:
         bound = fresh()
-        return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
+        try:
+            return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
+        except FaultError as error:
+            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                raise
+            bound = fresh()
+            everything = range(bound.geometry.blocks)
+            found = streams_of(bound, blocks, most_steps=MOST_STEPS, others=everything)
+            return found.with_common()
     except FaultError as error:
         where = describe(error.fault, translated, bound)
         return f"a block that is executed without those before it stops: {where}"

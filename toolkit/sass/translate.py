@@ -16,6 +16,7 @@ from toolkit.executor import Argument, buffers_of
 from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
+from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
 from toolkit.sass.program import Linked, Program, link, load_program
@@ -42,7 +43,6 @@ STACK_BYTES = 1024
 # what others just wrote: such blocks run in order. Those that read it may wait for it.
 _REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
 _READ = {"ATOM", "ATOMG"}
-_STRONG = ("STRONG", "MMIO")
 
 _KEPT = 64  # translated kernels in memory
 _translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
@@ -142,8 +142,7 @@ def bind(
 
 def _reads_what_others_write(instruction: Instruction) -> bool:
     is_load = instruction.opcode in ("LD", "LDG")
-    strong = any(name in _STRONG for name in instruction.modifiers)
-    return instruction.opcode in _READ or (is_load and strong)
+    return instruction.opcode in _READ or (is_load and is_strong(instruction))
 
 
 def _check_constants(program: Program) -> None:
