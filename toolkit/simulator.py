@@ -435,7 +435,10 @@ def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, boun
     device = device or device_of(cubin.architecture)
     if device is None:
         return bound.clusters
-    blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    try:
+        blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    except InputError:  # it has no room for one: a prediction says so
+        return bound.clusters
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 

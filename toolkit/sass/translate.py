@@ -183,6 +183,16 @@ def _addresses(program: Program) -> dict[str, int]:
     }
 
 
+def _reads_parameters(program: Program) -> bool:
+    """Whether code asks for the address of its parameters."""
+    window = bank_layout(program.architecture).parameter_window
+    return any(
+        isinstance(operand, Constant) and not operand.bank and operand.offset == window
+        for instruction in program.instructions
+        for operand in instruction.operands
+    )
+
+
 def _place_variables(program: Program) -> list[Buffer]:
     """The `__device__` variables, empty, in the order that they have in every launch."""
     return place(
@@ -196,11 +206,13 @@ def _memory_of_module(
 ) -> list[Buffer]:
     """Constant memory as global loads see it, and fresh variables with their initial values.
 
-    Parameters too: a tensor map is read where it stands among them.
+    Parameters too, where code asks for their address: a tensor map is read where it stands.
     """
-    base = translated.program.parameter_base
-    parameters = ("the parameters", banks[0][base:], False)
-    buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
+    buffers = []
+    if _reads_parameters(translated.program):
+        base = translated.program.parameter_base
+        parameters = ("the parameters", banks[0][base:], False)
+        buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)
