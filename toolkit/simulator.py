@@ -240,7 +240,7 @@ class Simulator:
         instructions = instruction_counts(translated, counted.counts)
         modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, modelled, traffic_basis
+            translated, geometry, arguments, counted.counts, modelled, traffic_basis, bound
         )
         return Execution(
             outputs=outputs,
@@ -293,6 +293,7 @@ class Simulator:
         counts: NDArray[Any],
         modelled: Mapping[str, int],
         traffic_basis: str | None,
+        bound: Bound,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
         """The time on the device and what it rests on; none, and why, where there can be none."""
         if self.device is None:
@@ -302,7 +303,8 @@ class Simulator:
 
         def fresh() -> Bound:
             check_memory(translated.cubin.kernel, arguments)
-            return bind(translated, geometry, arguments)[0]
+            again = bind(translated, geometry, arguments)[0]
+            return replace(again, most_resident=bound.most_resident)
 
         launch = SimulatedLaunch(
             translated=translated,
@@ -433,7 +435,10 @@ def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, boun
     device = device or device_of(cubin.architecture)
     if device is None:
         return bound.clusters
-    blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    try:
+        blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    except InputError:  # it has no room for one: a prediction says so
+        return bound.clusters
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 

@@ -16,6 +16,7 @@ from toolkit.executor import Argument, buffers_of
 from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
+from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
 from toolkit.sass.program import Linked, Program, link, load_program
@@ -42,7 +43,6 @@ STACK_BYTES = 1024
 # what others just wrote: such blocks run in order. Those that read it may wait for it.
 _REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
 _READ = {"ATOM", "ATOMG"}
-_STRONG = ("STRONG", "MMIO")
 
 _KEPT = 64  # translated kernels in memory
 _translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
@@ -142,8 +142,7 @@ def bind(
 
 def _reads_what_others_write(instruction: Instruction) -> bool:
     is_load = instruction.opcode in ("LD", "LDG")
-    strong = any(name in _STRONG for name in instruction.modifiers)
-    return instruction.opcode in _READ or (is_load and strong)
+    return instruction.opcode in _READ or (is_load and is_strong(instruction))
 
 
 def _check_constants(program: Program) -> None:
@@ -184,6 +183,16 @@ def _addresses(program: Program) -> dict[str, int]:
     }
 
 
+def _reads_parameters(program: Program) -> bool:
+    """Whether code asks for the address of its parameters."""
+    window = bank_layout(program.architecture).parameter_window
+    return any(
+        isinstance(operand, Constant) and not operand.bank and operand.offset == window
+        for instruction in program.instructions
+        for operand in instruction.operands
+    )
+
+
 def _place_variables(program: Program) -> list[Buffer]:
     """The `__device__` variables, empty, in the order that they have in every launch."""
     return place(
@@ -197,11 +206,13 @@ def _memory_of_module(
 ) -> list[Buffer]:
     """Constant memory as global loads see it, and fresh variables with their initial values.
 
-    Parameters too: a tensor map is read where it stands among them.
+    Parameters too, where code asks for their address: a tensor map is read where it stands.
     """
-    base = translated.program.parameter_base
-    parameters = ("the parameters", banks[0][base:], False)
-    buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
+    buffers = []
+    if _reads_parameters(translated.program):
+        base = translated.program.parameter_base
+        parameters = ("the parameters", banks[0][base:], False)
+        buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)

@@ -278,10 +278,12 @@ static void count_bulk(Worker *c, const Warp *w, const Bulk *b) {
 }
 
 /* Whether the shared memory of a copy is there and aligned, in all blocks that it concerns. */
-static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment) {
+static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment,
+                        int is_store) {
     if (in_shared_memory(c, address, bytes) && !(address % alignment)) return 1;
     if (address % alignment) bulk_fault(c, w, MISALIGNED, SPACE_SHARED, address, alignment);
     else bulk_fault(c, w, OUT_OF_BOUNDS, SPACE_SHARED, address, bytes);
+    c->fault.is_store = (u32)is_store;
     return 0;
 }
 
@@ -335,11 +337,12 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (!read_map(c, w, pair_of(w, i, 1), axes, direction == TO_GLOBAL, &b.map)) return;
     for (u32 k = 0; k < axes; k++) b.at[k] = (i32)word_of(w, i, 0, first + k);
     b.bytes = (u64)rows_of(&b.map) * row_bytes(&b.map);
-    if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT)) return;
+    if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT,
+                      direction == TO_SHARED)) return;
     if (direction == TO_SHARED) {
         b.mbarrier = word_of(w, i, 0, 1);
         b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? word_of(w, i, 2, 0) >> 16 : 0);
-        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES)) return;
+        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
     }
     if (b.reduces && type_of(&b.map) < 0) {
         bulk_fault(c, w, UNIMPLEMENTED, SPACE_GLOBAL, b.map.address, axes);
@@ -370,13 +373,13 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
     b.shared = direction == TO_GLOBAL ? 0 : word_of(w, i, 0, 0);
     b.from = direction == TO_SHARED ? 0 : word_of(w, i, 1, 0);
     if (!b.bytes) return;
-    if (direction != TO_SHARED && !check_shared(c, w, b.from, b.bytes, UNIT)) return;
+    if (direction != TO_SHARED && !check_shared(c, w, b.from, b.bytes, UNIT, 0)) return;
     if (direction != WITHIN_SHARED && !check_global(c, w, b.global, b.bytes, direction == TO_GLOBAL)) return;
     if (direction != TO_GLOBAL) {
         b.mbarrier = word_of(w, i, 0, 1);
         b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? size >> 16 : 0);
-        if (!check_shared(c, w, b.shared, b.bytes, UNIT)) return;
-        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES)) return;
+        if (!check_shared(c, w, b.shared, b.bytes, UNIT, 1)) return;
+        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
     }
     count_bulk(c, w, &b);
     queue(c, &b);
@@ -421,8 +424,8 @@ static void op_STORE_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     for (int l = 0; l < LANES && !c->fault.kind; l++) {
         const u64 address = (u32)(to[l] + (u32)i->imm);
         if (!(m >> l & 1)) continue;
-        if (!check_shared(c, w, address, i->width, i->width)) return;
-        if (!check_shared(c, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES)) return;
+        if (!check_shared(c, w, address, i->width, i->width, 1)) return;
+        if (!check_shared(c, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
         Block *b = block_at(c, address);
         for (u32 k = 0; k < i->width / WORD; k++)
             memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);

@@ -556,7 +556,8 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
 /* Run clusters first, first + step, ... below last; the kind of the fault that stopped them. Of the
  * blocks of `kept` others keep what they do, and nobody of the rest; NULL: this worker does of all.
  *
- * One cluster runs at a time, unless its blocks can do nothing but wait for another one's. */
+ * One cluster runs at a time, unless its blocks can do nothing but wait for others': then twice as
+ * many run, and so on. */
 EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, u64 kept_count) {
     u64 next = first;
     while (!c->fault.kind && (c->running || next < last)) {
@@ -571,12 +572,13 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             if (c->phases) wake(c);
             continue;
         }
-        if (next < last && c->running < c->launch->most_resident) {
+        const u32 wanted = 2 * c->running, most = c->launch->most_resident;
+        int more = 0;
+        for (; next < last && c->running < wanted && c->running < most && !c->fault.kind; next += step) {
             start_cluster(c, next, kept, kept_count);
-            next += step;
-        } else if (!expire(c)) {
-            note_deadlock(c);
+            more = 1;
         }
+        if (!more && !expire(c)) note_deadlock(c);
     }
     return c->fault.kind;
 }

@@ -165,6 +165,9 @@ typedef struct {
     u64 mbarrier; /* AT_MBARRIER: address in the cluster's shared memory */
 } Group;
 
+/* What a warp asked memory for at last. */
+typedef struct { u64 changes, address; u32 pc, lanes; } Question;
+
 typedef struct {
     u32 *v;              /* [slots][LANES] */
     const u32 *pool;
@@ -185,6 +188,7 @@ typedef struct {
     u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */
     u32 bulk_groups;     /* groups of bulk copies that it closed */
     u32 ends_slice;      /* it found nothing to do but to ask again */
+    Question asked;
     u8 *local;           /* [LANES][local_bytes] */
 } Warp;
 

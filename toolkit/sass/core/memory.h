@@ -16,7 +16,8 @@ enum {
     SIGNED_DATA = 8,      /* 8- and 16-bit loads extend the sign */
     SPACE_SHIFT = 8,      /* bits 8-10: SPACE_* */
     SCALE_SHIFT = 12,     /* bits 12-14: s[0] is shifted left by so many */
-    STORE_HIGH = 1 << 16  /* 16-bit: the upper half of the register (.U.H1 forms) */
+    STORE_HIGH = 1 << 16, /* 16-bit: the upper half of the register (.U.H1 forms) */
+    STRONG = 1 << 18      /* a load that asks for what other blocks just wrote */
 };
 
 enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
@@ -566,7 +567,20 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
     access_shared_parts(c, &access, a, in_shared);
 }
 
-static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 0); }
+/* Who asks the same again, while nothing has changed, lets others go on. */
+static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
+    u64 a[LANES];
+    addresses(w, i, m, a);
+    const Question now = {.changes = c->changes, .address = a[__builtin_ctz(m)], .pc = c->pc, .lanes = m};
+    w->ends_slice |= now.changes == w->asked.changes && now.address == w->asked.address &&
+                     now.pc == w->asked.pc && now.lanes == w->asked.lanes;
+    w->asked = now;
+}
+
+static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
+    if (i->flags & STRONG) note_question(c, w, i, m);
+    access_memory(c, w, i, m, 0);
+}
 static void op_STORE(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 1); }
 
 /* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */
