@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
@@ -28,18 +28,35 @@ EVERY_KERNEL = [
 ]
 
 
+def _others(variant: Variant, chosen: dict[str, int]) -> int:
+    return sum(chosen[name] != default for name, default in variant.defaults.items())
+
+
+# Of rungs with many parameters, those that differ from the defaults in one.
+NEAR_DEFAULTS = [
+    kernel
+    for kernel in EVERY_KERNEL
+    if len(kernel.values[0].parameters) < 3 or _others(*kernel.values) < 2
+]
+
+
 def test_rungs_are_numbered_from_one_in_order() -> None:
-    assert [variant.rung for variant in LADDER] == [1, 2, 3, 4, 5, 6, 7]
-    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in range(1, 8)]
+    numbers = range(1, len(LADDER) + 1)
+    assert [variant.rung for variant in LADDER] == list(numbers)
+    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
 
 
 def test_parameter_sets_are_all_legal_combinations() -> None:
-    assert [len(variant.parameter_sets()) for variant in LADDER] == [1, 3, 3, 3, 6, 2, 2]
+    assert [len(variant.parameter_sets()) for variant in LADDER[:7]] == [1, 3, 3, 3, 6, 2, 2]
     one_dimensional = LADDER[4].parameter_sets()
     # of 3 · 3 pairs, (4, 4), (4, 8) and (8, 4) leave threads without anything to copy
     assert {(p["bk"], p["tm"]) for p in one_dimensional} == {
         (4, 16), (8, 8), (8, 16), (16, 4), (16, 8), (16, 16)
     }  # fmt: skip
+    # of 2 depths · 3 rings, (32, 3) and (32, 4) are too large; block tiles of 2 · 2 shapes
+    rings = find("async-copy").parameter_sets()
+    assert {(p["bk"], p["stages"]) for p in rings} == {(16, 2), (16, 3), (16, 4), (32, 2)}
+    assert len(rings) == 16
     for variant in LADDER:
         assert variant.defaults in variant.parameter_sets()
         assert all(variant.resolve(chosen) == chosen for chosen in variant.parameter_sets())
@@ -164,8 +181,9 @@ def test_patterns_account_for_every_request_of_the_launch(
     assert sorted(keys) == sorted((a.space, a.operation, a.operand) for a in counts.accesses)
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@pytest.mark.parametrize(("variant", "parameters"), NEAR_DEFAULTS)
 @given(m=st.integers(1, 70), n=st.integers(1, 70), k=st.integers(1, 70))
+@settings(deadline=None)
 def test_patterns_exist_for_every_small_shape(
     variant: Variant, parameters: dict[str, int], m: int, n: int, k: int
 ) -> None:
