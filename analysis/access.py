@@ -24,6 +24,11 @@ Asynchronous copies move from global to shared memory in one instruction, which 
 load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
 that theirs are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and of B likewise.
 
+Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements are
+those of the table, the instructions one per tile. Where several slices of a block share a tile by k,
+each thread reads, and multiplies, its slice's part of every phase. Sums that slices or blocks leave
+for each other are not among these counts.
+
 A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
 zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at
 once: M·N·K.
@@ -54,7 +59,8 @@ class Tiling:
     `asynchronous` copies tiles go to shared memory past registers. `global_width` is that of
     matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
     and those without are launched on padded matrices. `global_load_a_width` is that of A where it
-    is another.
+    is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
+    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other.
     """
 
     block_m: int
@@ -70,11 +76,15 @@ class Tiling:
     shared_load_b_width: int = 1
     asynchronous: bool = False
     narrows: bool = False
+    bulk: bool = False
+    slices: int = 1
+    leaves_sums: bool = False
 
     @property
     def threads_per_block(self) -> int:
         """Threads that share one tile of C; raises InputError where the tiles do not divide."""
-        return exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
+        of_a_slice = exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
+        return of_a_slice * self.slices
 
     @property
     def depth(self) -> int:
@@ -233,26 +243,28 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     if tiling.block_k:
         phases = ceil_div(problem.k, tiling.block_k)
         depth = phases * tiling.block_k
-        multiply_adds = threads * tiling.thread_m * tiling.thread_n * depth
+        readers = exact_div(threads, tiling.slices)  # of one k
+        multiply_adds = readers * tiling.thread_m * tiling.thread_n * depth
         tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
         if tiling.asynchronous:
             loads_a, loads_b = tiles_a, tiles_b
-        else:
+        elif not tiling.bulk:
             staged = [
                 access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
                 access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
             ]
         staged += [
             access(
-                "shared", "load", "A", threads * depth * tiling.thread_m, tiling.shared_load_a_width
+                "shared", "load", "A", readers * depth * tiling.thread_m, tiling.shared_load_a_width
             ),
             access(
-                "shared", "load", "B", threads * depth * tiling.thread_n, tiling.shared_load_b_width
+                "shared", "load", "B", readers * depth * tiling.thread_n, tiling.shared_load_b_width
             ),
         ]
+    copies = blocks * ceil_div(problem.k, tiling.block_k or 1) if tiling.bulk else None
     accesses = [
-        access("global", "load", "A", loads_a, width_a),
-        access("global", "load", "B", loads_b, width_b),
+        _global_load("A", loads_a, copies, width_a),
+        _global_load("B", loads_b, copies, width_b),
         access("global", "store", "C", problem.c_elements, width_b),
         *([access("global", "load", "C", problem.c_elements, width_b)] if reads_c else ()),
         *staged,
@@ -263,6 +275,18 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
         accesses=tuple(accesses),
         tiling=tiling,
         multiply_adds=multiply_adds,
+    )
+
+
+def _global_load(operand: Operand, elements: int, bulk_copies: int | None, width: int) -> Access:
+    """In instructions of `width` floats, or in so many bulk copies."""
+    instructions = exact_div(elements, width) if bulk_copies is None else bulk_copies
+    return Access(
+        space="global",
+        operation="load",
+        operand=operand,
+        elements=elements,
+        instructions=instructions,
     )
 
 

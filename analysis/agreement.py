@@ -121,7 +121,9 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
     return tuple(p for p in theory.patterns if (p.space, p.operation) == (space, operation))
 
 
-_OPERATION = {"copy": "load"}  # an asynchronous copy is a global load, here as in the counters
+# An asynchronous copy is a global load, here as in the counters; a bulk copy only here.
+_OPERATION = {"copy": "load", "bulk load": "load"}
+LEFT_SUMS = "sums that slices or blocks leave for each other"
 
 
 def _subject(space: Space, operation: Operation) -> str:
@@ -274,6 +276,15 @@ class _Side:
         moved = sum(a.lanes * a.instruction_bytes for a in self.machine) // FLOAT_BYTES
         if not elements and not moved:
             return
+        tiling = self.counts.tiling
+        if tiling and tiling.bulk and (self.space, self.operation) == ("global", "load"):
+            yield self._bulk_copies(elements)
+            return
+        if tiling and tiling.leaves_sums and moved > elements:
+            yield _compared(
+                self.subject, "elements", elements, moved, LEFT_SUMS, is_explained=True
+            )
+            return
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved
         instructions = self.counts.instructions(self.space, self.operation)
@@ -295,6 +306,23 @@ class _Side:
             causes.append(_misaligned(self.counts, self.patterns))
         cost = sum(a.sectors if is_global else a.wavefronts for a in self.machine)
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
+
+    def _bulk_copies(self, elements: int) -> Comparison:
+        """The sectors of bulk copies, which have neither lanes nor requests.
+
+        Sums that blocks leave for each other are read by other instructions, and not looked at.
+        """
+        problem = self.counts.problem
+        off = [row for row in (problem.k, problem.n) if row % SECTOR_FLOATS]
+        rows = f"rows of {' and '.join(map(str, off))} floats begin off a sector's boundary"
+        return _compared(
+            self.subject,
+            "sectors",
+            elements // SECTOR_FLOATS,
+            sum(a.sectors for a in self.machine if a.action == "bulk load"),
+            rows,
+            is_explained=bool(off),
+        )
 
     def _caused(
         self, quantity: str, closed_form: int, simulated: int, causes: list[str], *, is_known: bool

@@ -96,3 +96,43 @@ def in_bands(height: int) -> Order:
         grid=lambda tiles: _long_y(tiles.across * height, ceil_div(tiles.down, height)),
         tile_of=tile_of,
     )
+
+
+def split(splits: int) -> Order:
+    """Row by row, `splits` neighbouring blocks per tile, of which the last stores it."""
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        row, x = np.divmod(block, tiles.across * splits)
+        column, part = np.divmod(x, splits)
+        return row, np.where(part == splits - 1, column, tiles.across)
+
+    return Order(grid=lambda tiles: _long_y(tiles.across * splits, tiles.down), tile_of=tile_of)
+
+
+def streamed(height: int, workers: int) -> Order:
+    """In bands, the tiles that fill no whole turn of `workers` blocks dealt out to as many.
+
+    Workers come first. Worker w has from tile w·T/W on, of T tiles for W workers, and stores the
+    tile that it ends; blocks with a tile of their own follow. Where T is 0 there are no workers.
+    """
+
+    def dealt_out(tiles: TileGrid) -> int:
+        return tiles.tiles % workers
+
+    def grid(tiles: TileGrid) -> Grid:
+        dealt = dealt_out(tiles)
+        return (workers if dealt else 0) + tiles.tiles - dealt, 1, 1
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        dealt = dealt_out(tiles)
+        of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
+        tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # its end lies in the next part
+        if dealt:
+            tile = np.where(block < workers, tile, block - workers + dealt)
+        else:
+            tile = block
+        band, in_band = np.divmod(tile, tiles.across * height)
+        rows = np.clip(tiles.down - band * height, 1, height)
+        return band * height + in_band % rows, in_band // rows
+
+    return Order(grid=grid, tile_of=tile_of)

@@ -19,8 +19,8 @@ from analysis.access import AccessCounts, Tiling, access_counts
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
-from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid
-from analysis.problem import Gemm
+from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid, in_bands, split, streamed
+from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Pattern
 from kernels import warps
 
@@ -47,6 +47,19 @@ class Constraint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BulkTiles:
+    """What one bulk copy moves of A and of B, as rows and columns, and how it swizzles their rows.
+
+    A rung with these takes tensor maps in place of the pointers to A and B.
+    """
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    swizzle_a: int
+    swizzle_b: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
@@ -56,6 +69,9 @@ class Variant:
     the rung compiles for, as a number (compute capability 8.6 is 86). `dynamic_shared_bytes` is
     what a block asks for at launch. `order` says which tile of C each block computes and what grid
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
+    `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that blocks
+    leave sums in for each other, a last argument that begins with zeros and is left so; a rung
+    without is given none. Its blocks wait for others of lower numbers.
     """
 
     name: str
@@ -75,6 +91,8 @@ class Variant:
     since: int = OLDEST
     dynamic_shared_bytes: Callable[[Parameters], int] = lambda parameters: 0
     order: Callable[[Parameters], Order] | None = None
+    bulk_tiles: Callable[[Parameters], BulkTiles] | None = None
+    workspace_bytes: Callable[[Parameters, TileGrid], int] | None = None
 
     @property
     def source(self) -> str:
@@ -175,6 +193,16 @@ class Variant:
             dynamic_shared_bytes=self.dynamic_shared_bytes(parameters),
         )
 
+    def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
+        """Bytes of the workspace at the executed shape, None for a rung that takes none."""
+        if self.workspace_bytes is None:
+            return None
+        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem))
+
+    def cooperates(self, parameters: Parameters, problem: Gemm) -> bool:
+        """Whether blocks of a launch wait for others: none can be looked at alone."""
+        return bool(self.workspace(parameters, problem))
+
     def order_of(self, parameters: Parameters) -> Order:
         """Which tile of C each block computes."""
         if self.order is not None:
@@ -260,6 +288,58 @@ def _wide(p: Parameters) -> Tiling:
     return replace(_asynchronous(p), thread_n=16)
 
 
+BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
+SPLIT_DEPTH = 64  # of the split rung, for fewer phases: two copies each
+FLAGS_ALIGNMENT = 128  # of the sums behind the flags
+
+
+def _bulk(p: Parameters) -> Tiling:
+    return Tiling(
+        block_m=p.get("bm", 128),
+        block_n=p.get("bn", 128),
+        block_k=SPLIT_DEPTH if "slices" in p else BULK_DEPTH,
+        thread_m=p.get("tm", 8),
+        thread_n=p.get("tn", 16),
+        global_width=4,
+        shared_load_a_width=4,
+        shared_load_b_width=4,
+        bulk=True,
+        slices=p.get("slices", 1),
+        leaves_sums=bool({"workers", "slices"} & p.keys()),
+    )
+
+
+def _bulk_tiles(p: Parameters) -> BulkTiles:
+    tiling = _bulk(p)
+    return BulkTiles(
+        a=(tiling.block_m, BULK_DEPTH),
+        b=(BULK_DEPTH, tiling.block_n),
+        swizzle_a=FLOAT_BYTES * BULK_DEPTH,
+    )
+
+
+def _ring_bytes(p: Parameters) -> int:
+    return p["stages"] * _bulk(p).shared_bytes
+
+
+def _ring_or_sums_bytes(p: Parameters) -> int:
+    return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
+
+
+def _flags_and_sums_bytes(p: Parameters, blocks: int) -> int:
+    tiling = _bulk(p)
+    flags = ceil_div(FLOAT_BYTES * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
+    return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
+
+
+def _of_workers(p: Parameters, tiles: TileGrid) -> int:
+    return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
+
+
+def _of_splits(p: Parameters, tiles: TileGrid) -> int:
+    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
 _TILES = {
     "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
@@ -274,6 +354,46 @@ _RING = {
 _RING_FITS = Constraint(
     text="bk * stages must be at most 64, so that the ring fits into shared memory",
     holds=lambda p: p["bk"] * p["stages"] <= 64,
+)
+_STAGES = {
+    "stages": Parameter(default=3, legal=(2, 3), meaning="phases in shared memory at a time")
+}
+_BANDS = _STAGES | {
+    "band": Parameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
+}
+# two blocks for each SM of an RTX 5080, an H100 PCIe, an H100 or H200, a B200, an RTX 5090
+_STREAM = _BANDS | {
+    "workers": Parameter(
+        default=264, legal=(168, 228, 264, 296, 340), meaning="blocks that run at a time"
+    )
+}
+_SPLIT = {
+    "bm": Parameter(default=64, legal=(64, 96, 128), meaning="rows of C per block"),
+    "bn": Parameter(default=128, legal=(32, 48, 64, 128), meaning="columns of C per block"),
+    "tm": Parameter(default=8, legal=(8, 12), meaning="rows of C per thread"),
+    "tn": Parameter(default=16, legal=(8, 12, 16), meaning="columns of C per thread"),
+    "slices": Parameter(default=4, legal=(2, 4, 8), meaning="groups of warps that share k"),
+    "splits": Parameter(default=1, legal=(1, 32, 64, 132), meaning="blocks that share a tile"),
+    "stages": Parameter(default=3, legal=(3, 4), meaning="phases in shared memory at a time"),
+}
+MOST_SHARED_BYTES = 227 * 1024  # of a block from sm_90 on, CUDA C++ Programming Guide
+_SPLIT_FITS = (
+    Constraint(
+        text="tm and tn are 8 and 8, 8 and 16, or 12 and 12",
+        holds=lambda p: (p["tm"], p["tn"]) in ((8, 8), (8, 16), (12, 12)),
+    ),
+    Constraint(
+        text="8 tm must divide bm, and 4 tn divide bn, so that warps fill a tile",
+        holds=lambda p: p["bm"] % (8 * p["tm"]) == 0 and p["bn"] % (4 * p["tn"]) == 0,
+    ),
+    Constraint(
+        text="a block has at most 512 threads, with 128 registers each or more",
+        holds=lambda p: _bulk(p).threads_per_block <= (512 if p["tm"] * p["tn"] <= 64 else 256),
+    ),
+    Constraint(
+        text="ring and sums must fit into the 227 KiB of shared memory of a block",
+        holds=lambda p: _ring_or_sums_bytes(p) + 1024 <= MOST_SHARED_BYTES,
+    ),
 )
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
@@ -441,6 +561,92 @@ LADDER: tuple[Variant, ...] = (
         tiling=_wide,
         dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
         warp=warps.asynchronous,
+    ),
+    Variant(
+        name="bulk-copy",
+        rung=13,
+        title="Bulk copies",
+        idea="one thread has whole tiles copied; barriers in shared memory count their bytes",
+        file="13_bulk_copy.cu",
+        entry="sgemm_bulk_copy",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STAGES,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="fenced",
+        rung=14,
+        title="Fenced",
+        idea="an instruction that the compiler moves nothing across keeps operands in reuse",
+        file="14_fenced.cu",
+        entry="sgemm_fenced",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STAGES,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="rasterised",
+        rung=15,
+        title="Rasterised",
+        idea="blocks take tiles of C in bands, which share more in L2",
+        file="15_rasterised.cu",
+        entry="sgemm_rasterised",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_BANDS,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        order=lambda p: in_bands(p["band"]),
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="stream-k",
+        rung=16,
+        title="Stream-K",
+        idea="the tiles that fill no whole turn are dealt out by phases",
+        file="16_stream_k.cu",
+        entry="sgemm_stream_k",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STREAM,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        order=lambda p: streamed(p["band"], p["workers"]),
+        bulk_tiles=_bulk_tiles,
+        workspace_bytes=_of_workers,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="split-k",
+        rung=17,
+        title="Split-K",
+        idea="warps of a block, and blocks, share a tile by k: for a small C",
+        file="17_split_k.cu",
+        entry="sgemm_split_k",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_SPLIT,
+        constraints=_SPLIT_FITS,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_or_sums_bytes,
+        order=lambda p: split(p["splits"]),
+        bulk_tiles=_bulk_tiles,
+        workspace_bytes=_of_splits,
+        warp=warps.bulk,
     ),
 )
 

@@ -175,6 +175,23 @@ def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     }
 
 
+def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs from 13 on: rows of A swizzled in pieces of 16 bytes, of which a lane reads one.
+
+    Bulk copies are no accesses of a warp.
+    """
+    row_bytes = FLOAT_BYTES * 32
+    return {
+        ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, VECTOR),
+        ("shared", "load", "A"): WarpAccess(
+            addresses=LANE_M * row_bytes + LANE_M * FLOAT_BYTES * VECTOR,
+            active=np.ones(WARP_SIZE, dtype=bool),
+            instruction_bytes=FLOAT_BYTES * VECTOR,
+        ),
+        ("shared", "load", "B"): _shared(VECTOR * LANE_N, VECTOR),
+    }
+
+
 def _quad_of_a(tiling: Tiling) -> tuple[Lanes, Lanes]:
     """Row and first column of the float4 of A's tile that each thread copies."""
     row, vector = np.divmod(THREAD, tiling.depth // VECTOR)

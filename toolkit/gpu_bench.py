@@ -237,7 +237,7 @@ class GpuBench:
                     record.executed_shape, operands.a, operands.b, operands.c
                 )
             else:
-                record, launch, cubin = self._compiled(record, selection, operands)
+                record, launch, cubin = self._compiled(record, selection, stage)
             result = stage.run(launch, operands)
         except ToolkitError as error:
             self._find_culprit(record.label)
@@ -250,7 +250,7 @@ class GpuBench:
         return record, launch, cubin
 
     def _compiled(
-        self, record: Record, selection: Selection, operands: Operands
+        self, record: Record, selection: Selection, stage: _Stage
     ) -> tuple[Record, Launch, Cubin]:
         variant = selection.variant
         geometry = record.geometry
@@ -263,7 +263,10 @@ class GpuBench:
             defines=variant.macros(selection.parameters),
         )
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(geometry, operands.arguments), kernel.cubin
+        arguments = stage.operands.arguments(
+            variant, selection.parameters, record.executed_shape
+        )
+        return record, kernel.prepared(geometry, arguments), kernel.cubin
 
     def _time(
         self,

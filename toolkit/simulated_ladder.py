@@ -52,7 +52,10 @@ from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
+from toolkit.sass.tensor_maps import description
 from toolkit.sass.translate import Translated, bind, translate
+from toolkit.tensor_map import MAP_BYTES
+from toolkit.tiles import tilings
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 Counts = NDArray[Any]
@@ -64,6 +67,8 @@ FULL_K_BUDGET = 2 * 10**8
 ANCHOR_BUDGET = 5 * 10**8
 ANCHORS = 3
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
+# Of all blocks, where they wait for each other: ten seconds of two cores.
+TOGETHER_BUDGET = 2 * 10**10
 # Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
@@ -95,6 +100,20 @@ def residence(record: Record, device: Device) -> Residence | None:
     if record.occupancy is None:
         return None
     return Residence(device=device, blocks_per_sm=record.occupancy.blocks_per_sm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungLaunch:
+    """One launch of a rung: at the executed shape, or at another K."""
+
+    variant: Variant
+    parameters: Parameters
+    shape: Gemm
+    geometry: Geometry
+
+    @property
+    def workspace_bytes(self) -> int | None:
+        return self.variant.workspace(self.parameters, self.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +221,14 @@ class _Rung:
         self.places = places_of(variant, parameters, self.executed)
         self.translated = translate(cubin)
 
+    def _launch(self, shape: Gemm) -> RungLaunch:
+        return RungLaunch(
+            variant=self.variant, parameters=self.parameters, shape=shape, geometry=self.geometry
+        )
+
     def simulate(self) -> Simulation:
+        if self.variant.cooperates(self.parameters, self.executed):
+            return self._together()
         members = sum(len(place_.members) for place_ in self.places)
         points = k_points(self.executed.k, period(self.counts))
         if not points or members * self.cost <= FULL_K_BUDGET:
@@ -237,6 +263,21 @@ class _Rung:
             self._verdict([anchored, *runs]),
             self._below_along_k(runs),
         )
+
+    def _together(self) -> Simulation:
+        """All blocks at K itself, in order: each may wait for those before it."""
+        cost = self.cost * self.geometry.blocks
+        if cost > TOGETHER_BUDGET:
+            raise ShapeError(
+                f"its blocks wait for each other, and all {self.geometry.blocks:,} would take "
+                f"about {cost:.1e} thread instructions: take a smaller shape"
+            )
+        run = self._execute(self.executed.k, [range(self.geometry.blocks)])
+        total = np.zeros_like(run.groups[0][0])
+        for counts in run.groups[0]:
+            add(total, counts, 1)
+        basis = f"{self._of_blocks(run.blocks)} executed, as they wait for each other"
+        return self._simulation(total, run, basis, self._verdict([run]), None)
 
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
@@ -279,7 +320,7 @@ class _Rung:
         a, b = self.ladder.matrices(workload, shape)
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
         ran = iter(self._run(bound, blocks))
@@ -425,6 +466,8 @@ class _Rung:
 
     def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
+        if self.variant.cooperates(self.parameters, self.executed):
+            return "its blocks wait for each other, which the model of time does not know"
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
         if not modelled:
@@ -474,7 +517,7 @@ class _Rung:
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
@@ -590,27 +633,51 @@ def add(total: Counts, counts: Counts, times: int) -> None:
 
 
 def bind_in_place(
-    translated: Translated, geometry: Geometry, a: Matrix, b: Matrix, c: Matrix, shape: Gemm
+    translated: Translated,
+    launch: RungLaunch,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
 ) -> Bound:
     """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
 
     A and B may be read-only: a store to one of them is then a fault.
     """
-    scalars: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
-    scalars += [np.float32(1), np.float32(0)]
-    stand_ins: list[Argument] = [np.zeros(1, np.float32)] * 3
-    bound, _ = bind(translated, geometry, [*stand_ins, *scalars])
+    shape = launch.shape
+    arrays = {"A": a, "B": b, "C": c}
+    if launch.workspace_bytes is not None:
+        arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+    bound, _ = bind(translated, launch.geometry, _stand_ins(launch))
     buffers = place(
         [
-            (name, matrix.reshape(-1).view(np.uint8), matrix.flags.writeable)
-            for name, matrix in (("A", a), ("B", b), ("C", c))
+            (name, array.reshape(-1).view(np.uint8), array.flags.writeable)
+            for name, array in arrays.items()
         ]
     )
-    program, bank = translated.program, bound.banks[0].copy()
-    for parameter, buffer in zip(program.parameters, buffers, strict=False):
-        at = program.parameter_base + parameter.offset
-        bank[at : at + 8] = np.array([buffer.address], dtype="<u8").view(np.uint8)
-    return replace(bound, banks={**bound.banks, 0: bank}, buffers=buffers)
+    addresses = {buffer.name: buffer.address for buffer in buffers}
+    content = {
+        name: np.array([address], dtype="<u8").tobytes() for name, address in addresses.items()
+    }
+    if (maps := tilings(launch.variant, launch.parameters, shape)) is not None:
+        for name, tiling in zip("AB", maps, strict=True):
+            content[name] = description(tiling, addresses[name]).tobytes()
+    program, bank = translated.program, bound.banks[0]
+    positions = {"A": 0, "B": 1, "C": 2, "workspace": 8}  # among the parameters of every rung
+    for name, raw in content.items():
+        at = program.parameter_base + program.parameters[positions[name]].offset
+        bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
+    return replace(bound, buffers=[*of_module, *buffers])
+
+
+def _stand_ins(launch: RungLaunch) -> list[Argument]:
+    """Arguments of the right kinds, for what is put in their places."""
+    pointer = np.zeros(1, np.float32)
+    a_or_b = pointer if launch.variant.bulk_tiles is None else np.void(bytes(MAP_BYTES))
+    shape = launch.shape
+    sizes = [np.int32(extent) for extent in (shape.m, shape.n, shape.k)]
+    last = [] if launch.workspace_bytes is None else [pointer]
+    return [a_or_b, a_or_b, pointer, *sizes, np.float32(1), np.float32(0), *last]
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:

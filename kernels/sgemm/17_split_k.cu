@@ -7,9 +7,10 @@
 //           add up in shared memory: tiles are small for a block, yet large for a warp. Where even
 //           that leaves SMs idle, SPLITS blocks share a tile, each with its own phases, and add up in
 //           memory: in groups at first, then group by group.
-// Mapping   block tile 64 x 128 in phases of depth BK, at the defaults; warp tiles of 8 TM x 4 TN; lanes as
+// Mapping   block tile 64 x 128 in phases of depth 64, at the defaults; warp tiles of 8 TM x 4 TN; lanes as
 //           in rung 9, rows and columns of a thread as in rung 13.
-// Traffic   at BM = 64, BN = 128, BK = 32, TM = 8, TN = 16, SLICES = 4, SPLITS = 1, STAGES = 4, multiples of 128, sums left out:
+// Traffic   at BM = 64, BN = 128, TM = 8, TN = 16, SLICES = 4, SPLITS = 1, STAGES = 3, multiples of
+//           128, sums that slices and blocks leave for each other not counted:
 //           per element of C: 3K/128 global loads, that end in shared memory; 1 global store in 1/4;
 //                             3K/16 shared loads in 3K/64
 //           intensity:        21.333333333333332 FLOP per byte loaded
@@ -25,9 +26,6 @@
 #ifndef BN
 #define BN 128
 #endif
-#ifndef BK
-#define BK 32
-#endif
 #ifndef TM
 #define TM 8
 #endif
@@ -41,14 +39,14 @@
 #define SPLITS 1
 #endif
 #ifndef STAGES
-#define STAGES 4
+#define STAGES 3
 #endif
 
 constexpr int LANES_M = 8, LANES_N = 4;
 constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
 constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
 constexpr unsigned FLOAT = 4, QUAD = 16;  // bytes
-constexpr int PIECE = 32;                 // depth of one copy: rows of A of 128 bytes are swizzled
+constexpr int BK = 64, PIECE = 32;        // depth of a phase, and of one copy: rows of A of 128 bytes are swizzled
 constexpr unsigned A_ROW = PIECE * FLOAT, B_ROW = BN * FLOAT, A_PIECE = BM * A_ROW, B_PIECE = PIECE * B_ROW;
 constexpr unsigned A_BYTES = BK / PIECE * A_PIECE, STAGE_BYTES = A_BYTES + BK / PIECE * B_PIECE;
 constexpr int STEPS = BK / 4 / SLICES;    // of 4 k each, of a slice in a phase
@@ -96,7 +94,7 @@ __device__ float4 read(unsigned address)
 }
 
 // Blocks that share a tile: a flag and a tile of sums each; adding goes in groups of about the root.
-constexpr int root(int n) { int r = 1; while (r * r < n) ++r; return r; }
+__device__ constexpr int root(int n) { int r = 1; while (r * r < n) ++r; return r; }
 constexpr int PER_GROUP = root(SPLITS), GROUPS = (SPLITS + PER_GROUP - 1) / PER_GROUP;
 
 __device__ void publish(int* flag)
@@ -239,20 +237,23 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
     }
 
     if (SPLITS > 1) {
-        const int tile = (blockIdx.z * gridDim.y + blockIdx.y) * (gridDim.x / SPLITS) + blockIdx.x / SPLITS;
-        const int tiles = gridDim.x / SPLITS * gridDim.y * gridDim.z;
+        const int across = gridDim.x / SPLITS, tiles = across * ((M + BM - 1) / BM);
+        const int tile = first_row / BM * across + first_col / BN;
         int* const flags = reinterpret_cast<int*>(workspace) + tile * SPLITS;
         float4* const sums = reinterpret_cast<float4*>(workspace + (size_t(tiles) * SPLITS * 4 + 127) / 128 * 128)
-                             + size_t(tile) * SPLITS * OWN * THREADS + t;
+                             + size_t(tile) * SPLITS * QUADS * SLICE + thread;
+        const auto place = [&](int split, int n) { return (split * QUADS + slice + n * SLICES) * SLICE; };
         const auto leave = [&] {
 #pragma unroll
-            for (int n = 0; n < OWN; ++n) __stcg(&sums[(split * OWN + n) * THREADS], total[n]);
+            for (int n = 0; n < OWN; ++n)
+                if (owns(n)) __stcg(&sums[place(split, n)], total[n]);
             publish(flags + split);
         };
         const auto take = [&](int from) {
             await(flags + from);
 #pragma unroll
-            for (int n = 0; n < OWN; ++n) add(total[n], __ldcg(&sums[(from * OWN + n) * THREADS]));
+            for (int n = 0; n < OWN; ++n)
+                if (owns(n)) add(total[n], __ldcg(&sums[place(from, n)]));
         };
         // The last block of a group adds the others, the last of all the other groups'. Blocks start in
         // the order of their numbers: whoever waits, waits for blocks that run or are done.
