@@ -1,6 +1,7 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
     python tests/gpu/record_counters.py prepare FOLDER              # needs NVRTC, no GPU
+    python tests/gpu/record_counters.py prepare FOLDER --only TEXT  # launches whose file has it
     python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA and ncu
 
 `prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
@@ -35,6 +36,11 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
 from cases import COUNTED, RACING, find
+
+from analysis.geometry import Geometry
+from toolkit.driver import prepared_launch
+from toolkit.executor import buffer_of, buffers_of
+from toolkit.tensor_map import TensorMap, encoded
 
 ARCHITECTURE, CHIP = "sm_90", "gh100"
 OPTIONS = ("-lineinfo",)
@@ -119,7 +125,7 @@ Entry = dict[str, Any]
 # Without a GPU: cubins and their manifest.
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, only: str = "") -> None:
     from toolkit.compile import compiler_version
 
     folder = folder.absolute()
@@ -128,6 +134,7 @@ def prepare(folder: Path) -> None:
     with TemporaryDirectory() as cache, chdir(Path(folder.anchor)):
         os.environ["GEMM_LADDER_CACHE"] = cache
         launches = [*ladder_launches(folder), *corpus_launches(folder)]
+        launches = [entry for entry in launches if only in entry["file"]]
         launches.sort(key=lambda entry: GROUPS.index(entry["group"]))
     for index, entry in enumerate(launches):
         entry["seed"] = FIRST_SEED + index
@@ -293,9 +300,12 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     """Launch once; "right", or what is wrong with the outputs."""
     image = (folder / entry["cubin"]).read_bytes()
     assert sha256(image).hexdigest() == entry["cubin_sha256"], f"{entry['cubin']} is another"
-    function = cuda.module_from_buffer(image).get_function(entry["symbol"])
     of = recipe(entry)
     arguments = of.make(np.random.default_rng(entry["seed"]))
+    if any(isinstance(argument, TensorMap) for argument in arguments):
+        outputs = launch_with_maps(cuda, image, entry, arguments)
+        return verdict(of, outputs, arguments)
+    function = cuda.module_from_buffer(image).get_function(entry["symbol"])
     buffers = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -316,11 +326,42 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     outputs = [np.empty_like(x, order="C") for x in arguments if isinstance(x, np.ndarray)]
     for output, buffer in zip(outputs, buffers, strict=True):
         cuda.memcpy_dtoh(output, buffer)
+    return verdict(of, outputs, arguments)
+
+
+def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list) -> str:
     try:
         of.check(outputs, arguments)
     except AssertionError as error:
         return str(error)
     return "right"
+
+
+def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> list[np.ndarray]:
+    """Launch a kernel that takes tensor maps; the arrays after it."""
+    arrays = buffers_of(arguments)
+    buffers = {k: cuda.mem_alloc(max(array.nbytes, 1)) for k, array in arrays.items()}
+    for k, array in arrays.items():
+        cuda.memcpy_htod(buffers[k], np.ascontiguousarray(array))
+
+    def content(k: int, argument: Any) -> bytes:
+        if isinstance(argument, TensorMap):
+            address = int(buffers[buffer_of(argument, arrays)])
+            return encoded(argument.tiling, address).content
+        return int(buffers[k]).to_bytes(8, "little") if k in buffers else argument.tobytes()
+
+    geometry = Geometry(
+        grid=tuple(entry["grid"]),
+        block=tuple(entry["block"]),
+        dynamic_shared_bytes=entry["dynamic_shared_bytes"],
+    )
+    contents = [content(k, argument) for k, argument in enumerate(arguments)]
+    prepared_launch(image, entry["symbol"], geometry, contents)()
+    cuda.Context.synchronize()
+    outputs = [np.empty_like(array, order="C") for array in arrays.values()]
+    for output, buffer in zip(outputs, buffers.values(), strict=True):
+        cuda.memcpy_dtoh(output, buffer)
+    return outputs
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -529,12 +570,13 @@ def main(arguments: list[str]) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("prepare", "record", "launch"):
         commands.add_parser(name).add_argument("folder", type=Path)
+    commands.choices["prepare"].add_argument("--only", default="", metavar="TEXT")
     commands.choices["record"].add_argument("--into", type=Path, required=True)
     commands.choices["launch"].add_argument("labels", type=Path, help="JSON list")
     commands.choices["launch"].add_argument("into", type=Path)
     chosen = parser.parse_args(arguments)
     if chosen.command == "prepare":
-        prepare(chosen.folder)
+        prepare(chosen.folder, chosen.only)
     elif chosen.command == "record":
         record(chosen.folder, chosen.into)
     else:
