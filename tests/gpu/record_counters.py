@@ -1,14 +1,16 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
     python tests/gpu/record_counters.py prepare FOLDER              # needs NVRTC, no GPU
-    python tests/gpu/record_counters.py prepare FOLDER --only TEXT  # launches whose file has it
-    python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA and ncu
+    python tests/gpu/record_counters.py prepare FOLDER --only 'bulk|clusters'  # some files'
+    launches python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA
+    and ncu
 
 `prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
 a manifest; `record` launches those very cubins under Nsight Compute, checks their outputs and
-writes counters with their provenance. The second half needs neither a compiler nor a network, and
-of Python packages only NumPy and PyCUDA. Per-instruction counts of a few launches come as an
-extra, where ncu gives them. Inputs follow from the seeds in the manifest.
+writes counters with their provenance; `--also tma` adds all metrics that have that in their name.
+The second half needs neither a compiler nor a network, and of Python packages only NumPy and
+PyCUDA. Per-instruction counts of a few launches come as an extra, where ncu gives them. Inputs
+follow from the seeds in the manifest.
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def prepare(folder: Path, only: str = "") -> None:
     with TemporaryDirectory() as cache, chdir(Path(folder.anchor)):
         os.environ["GEMM_LADDER_CACHE"] = cache
         launches = [*ladder_launches(folder), *corpus_launches(folder)]
-        launches = [entry for entry in launches if only in entry["file"]]
+        launches = [entry for entry in launches if re.search(only, entry["file"])]
         launches.sort(key=lambda entry: GROUPS.index(entry["group"]))
     for index, entry in enumerate(launches):
         entry["seed"] = FIRST_SEED + index
@@ -368,7 +370,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
-def record(folder: Path, into: Path) -> None:
+def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:
     """One run of ncu per group; FILE is written after each, so that a late failure costs little."""
     manifest = manifest_of(folder)
     launches = manifest.pop("launches")
@@ -383,6 +385,9 @@ def record(folder: Path, into: Path) -> None:
         "failures": [],
         "launches": [],
     }
+    if also:
+        found = sorted(name for name in listed_metrics() if any(part in name for part in also))
+        recording["also"] = [f"{name}.sum" for name in found]
     recorder = Recorder(folder, recording)
     for group in GROUPS:
         entries = [entry for entry in launches if entry["group"] == group]
@@ -414,7 +419,8 @@ class Recorder:
 
     @property
     def metrics(self) -> list[str]:
-        return [metric for metric in METRICS if metric not in self.recording["unknown_metrics"]]
+        wanted = (*METRICS, *self.recording.get("also", ()))
+        return [metric for metric in wanted if metric not in self.recording["unknown_metrics"]]
 
     def count(self, entries: list[Entry]) -> None:
         """Counters of each entry; where one breaks the run, each half anew."""
@@ -572,13 +578,14 @@ def main(arguments: list[str]) -> None:
         commands.add_parser(name).add_argument("folder", type=Path)
     commands.choices["prepare"].add_argument("--only", default="", metavar="TEXT")
     commands.choices["record"].add_argument("--into", type=Path, required=True)
+    commands.choices["record"].add_argument("--also", action="append", default=[], metavar="TEXT")
     commands.choices["launch"].add_argument("labels", type=Path, help="JSON list")
     commands.choices["launch"].add_argument("into", type=Path)
     chosen = parser.parse_args(arguments)
     if chosen.command == "prepare":
         prepare(chosen.folder, chosen.only)
     elif chosen.command == "record":
-        record(chosen.folder, chosen.into)
+        record(chosen.folder, chosen.into, chosen.also)
     else:
         labels = set(json.loads(chosen.labels.read_text(encoding="utf-8")))
         launch(chosen.folder, labels, chosen.into)

@@ -47,7 +47,8 @@ def _copies(size: int, flight: int) -> Probe:
         setup=f"""
     extern __shared__ __align__(128) char shared_room[];
     const unsigned room = (unsigned)__cvta_generic_to_shared(shared_room);
-    unsigned from = blockIdx.x * 65536u & {REGION_BYTES - 1}u;{_BARRIER.replace("ARRIVALS", "1")}""",
+    unsigned from = blockIdx.x * 65536u & {REGION_BYTES - 1}u;"""
+        + _BARRIER.replace("ARRIVALS", "1"),
         body="\n".join([turn] * COUNT),
         keep="kept ^= from;",
         opcode=r"UBLKCP",
