@@ -49,7 +49,6 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
-from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
@@ -570,25 +569,13 @@ def add(total: Counts, counts: Counts, times: int) -> None:
 def bind_in_place(
     translated: Translated, geometry: Geometry, a: Matrix, b: Matrix, c: Matrix, shape: Gemm
 ) -> Bound:
-    """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
-
-    A and B may be read-only: a store to one of them is then a fault.
-    """
-    scalars: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
-    scalars += [np.float32(1), np.float32(0)]
-    stand_ins: list[Argument] = [np.zeros(1, np.float32)] * 3
-    bound, _ = bind(translated, geometry, [*stand_ins, *scalars])
-    buffers = place(
-        [
-            (name, matrix.reshape(-1).view(np.uint8), matrix.flags.writeable)
-            for name, matrix in (("A", a), ("B", b), ("C", c))
-        ]
-    )
-    program, bank = translated.program, bound.banks[0].copy()
-    for parameter, buffer in zip(program.parameters, buffers, strict=False):
-        at = program.parameter_base + parameter.offset
-        bank[at : at + 8] = np.array([buffer.address], dtype="<u8").view(np.uint8)
-    return replace(bound, banks={**bound.banks, 0: bank}, buffers=buffers)
+    """A launch of alpha = 1, beta = 0 on the matrices themselves, which may be read-only."""
+    sizes: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
+    arguments = [a, b, c, *sizes, np.float32(1), np.float32(0)]
+    bound, _ = bind(translated, geometry, arguments, in_place=True)
+    names = {f"argument {k}": name for k, name in enumerate("ABC")}
+    named = [replace(x, name=names.get(x.name, x.name)) for x in bound.buffers]
+    return replace(bound, buffers=named)
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:

@@ -1,9 +1,8 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
     python tests/gpu/record_counters.py prepare FOLDER              # needs NVRTC, no GPU
-    python tests/gpu/record_counters.py prepare FOLDER --only 'bulk|clusters'  # some files'
-    launches python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA
-    and ncu
+    python tests/gpu/record_counters.py prepare FOLDER --only 'bulk|clusters'    # of some files
+    python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA and ncu
 
 `prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
 a manifest; `record` launches those very cubins under Nsight Compute, checks their outputs and
