@@ -260,13 +260,8 @@ class _Rung:
         return self._simulation(total, run, basis, self._verdict([run]), below)
 
     def _all_blocks(self) -> _Run:
-        blocks = self.geometry.blocks
-        if self.cost * blocks > ALL_BLOCKS_BUDGET:
-            raise ShapeError(
-                f"blocks of one place in the grid differ, and all {blocks:,} would take about "
-                f"{self.cost * blocks:.1e} thread instructions: take a smaller shape"
-            )
-        return self._execute(self.executed.k, [(block,) for block in range(blocks)])
+        self._check_cost("blocks of one place in the grid differ")
+        return self._execute(self.executed.k, [(k,) for k in range(self.geometry.blocks)])
 
     def _execute(self, k: int, groups: Sequence[Sequence[int]]) -> _Run:
         """Run groups of blocks at K = k and look at what they wrote."""
@@ -278,7 +273,7 @@ class _Rung:
         a, b = self.ladder.matrices(workload, shape)
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = self._bound(a, b, c, shape)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
         ran = iter(self._run(bound, blocks))
@@ -299,10 +294,35 @@ class _Rung:
             done += finished
             self.ladder.advance(done, len(blocks))
 
+        chosen = [range(b, b + 1) for b in blocks]
         try:
-            return run_blocks(bound, [range(b, b + 1) for b in blocks], advance=advance)
+            return run_blocks(bound, chosen, others=self._needed_by(bound), advance=advance)
         except FaultError as error:
             raise LaunchError(describe(error.fault, self.translated, bound)) from None
+
+    def _needed_by(self, bound: Bound) -> range:
+        """The blocks to execute beside those that count: all, where some may wait for others."""
+        if not bound.blocks_meet:
+            return range(0)
+        self._check_cost("its blocks may wait for others")
+        return range(self.geometry.blocks)
+
+    def _check_cost(self, why: str) -> None:
+        """Raise ShapeError where all blocks would take too long."""
+        cost = self.cost * self.geometry.blocks
+        if cost > ALL_BLOCKS_BUDGET:
+            raise ShapeError(
+                f"{why}, and all {self.geometry.blocks:,} would take about {cost:.1e} thread "
+                "instructions: take a smaller shape"
+            )
+
+    def _bound(self, a: Matrix, b: Matrix, c: Matrix, shape: Gemm) -> Bound:
+        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        if self.residence is None:
+            return bound
+        blocks = self.residence.device.sm_count * self.residence.blocks_per_sm
+        most = max(1, min(blocks // bound.cluster_blocks, bound.clusters))
+        return replace(bound, most_resident=most)
 
     def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
@@ -473,7 +493,7 @@ class _Rung:
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = self._bound(a, b, c, shape)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
@@ -481,7 +501,8 @@ class _Rung:
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
-        return streams_of(replace(bound, spread=spread), blocks)
+        others = self._needed_by(bound)
+        return streams_of(replace(bound, spread=spread), blocks, others=others)
 
 
 def _values(runs: Sequence[_Run]) -> str:
