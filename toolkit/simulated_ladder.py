@@ -49,6 +49,7 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
+from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
@@ -260,8 +261,13 @@ class _Rung:
         return self._simulation(total, run, basis, self._verdict([run]), below)
 
     def _all_blocks(self) -> _Run:
-        self._check_cost("blocks of one place in the grid differ")
-        return self._execute(self.executed.k, [(k,) for k in range(self.geometry.blocks)])
+        blocks = self.geometry.blocks
+        if self.cost * blocks > ALL_BLOCKS_BUDGET:
+            raise ShapeError(
+                f"blocks of one place in the grid differ, and all {blocks:,} would take about "
+                f"{self.cost * blocks:.1e} thread instructions: take a smaller shape"
+            )
+        return self._execute(self.executed.k, [(block,) for block in range(blocks)])
 
     def _execute(self, k: int, groups: Sequence[Sequence[int]]) -> _Run:
         """Run groups of blocks at K = k and look at what they wrote."""
@@ -273,7 +279,7 @@ class _Rung:
         a, b = self.ladder.matrices(workload, shape)
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
-        bound = self._bound(a, b, c, shape)
+        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
         ran = iter(self._run(bound, blocks))
@@ -294,35 +300,10 @@ class _Rung:
             done += finished
             self.ladder.advance(done, len(blocks))
 
-        chosen = [range(b, b + 1) for b in blocks]
         try:
-            return run_blocks(bound, chosen, others=self._needed_by(bound), advance=advance)
+            return run_blocks(bound, [range(b, b + 1) for b in blocks], advance=advance)
         except FaultError as error:
             raise LaunchError(describe(error.fault, self.translated, bound)) from None
-
-    def _needed_by(self, bound: Bound) -> range:
-        """The blocks to execute beside those that count: all, where some may wait for others."""
-        if not bound.blocks_meet:
-            return range(0)
-        self._check_cost("its blocks may wait for others")
-        return range(self.geometry.blocks)
-
-    def _check_cost(self, why: str) -> None:
-        """Raise ShapeError where all blocks would take too long."""
-        cost = self.cost * self.geometry.blocks
-        if cost > ALL_BLOCKS_BUDGET:
-            raise ShapeError(
-                f"{why}, and all {self.geometry.blocks:,} would take about {cost:.1e} thread "
-                "instructions: take a smaller shape"
-            )
-
-    def _bound(self, a: Matrix, b: Matrix, c: Matrix, shape: Gemm) -> Bound:
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
-        if self.residence is None:
-            return bound
-        blocks = self.residence.device.sm_count * self.residence.blocks_per_sm
-        most = max(1, min(blocks // bound.cluster_blocks, bound.clusters))
-        return replace(bound, most_resident=most)
 
     def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
@@ -493,7 +474,7 @@ class _Rung:
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        bound = self._bound(a, b, c, shape)
+        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
@@ -501,8 +482,7 @@ class _Rung:
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
-        others = self._needed_by(bound)
-        return streams_of(replace(bound, spread=spread), blocks, others=others)
+        return streams_of(replace(bound, spread=spread), blocks)
 
 
 def _values(runs: Sequence[_Run]) -> str:
@@ -590,13 +570,25 @@ def add(total: Counts, counts: Counts, times: int) -> None:
 def bind_in_place(
     translated: Translated, geometry: Geometry, a: Matrix, b: Matrix, c: Matrix, shape: Gemm
 ) -> Bound:
-    """A launch of alpha = 1, beta = 0 on the matrices themselves, which may be read-only."""
-    sizes: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
-    arguments = [a, b, c, *sizes, np.float32(1), np.float32(0)]
-    bound, _ = bind(translated, geometry, arguments, in_place=True)
-    names = {f"argument {k}": name for k, name in enumerate("ABC")}
-    named = [replace(x, name=names.get(x.name, x.name)) for x in bound.buffers]
-    return replace(bound, buffers=named)
+    """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
+
+    A and B may be read-only: a store to one of them is then a fault.
+    """
+    scalars: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
+    scalars += [np.float32(1), np.float32(0)]
+    stand_ins: list[Argument] = [np.zeros(1, np.float32)] * 3
+    bound, _ = bind(translated, geometry, [*stand_ins, *scalars])
+    buffers = place(
+        [
+            (name, matrix.reshape(-1).view(np.uint8), matrix.flags.writeable)
+            for name, matrix in (("A", a), ("B", b), ("C", c))
+        ]
+    )
+    program, bank = translated.program, bound.banks[0].copy()
+    for parameter, buffer in zip(program.parameters, buffers, strict=False):
+        at = program.parameter_base + parameter.offset
+        bank[at : at + 8] = np.array([buffer.address], dtype="<u8").view(np.uint8)
+    return replace(bound, banks={**bound.banks, 0: bank}, buffers=buffers)
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:

@@ -90,26 +90,17 @@ def translate(cubin: Cubin) -> Translated:
 
 
 def bind(
-    translated: Translated,
-    geometry: Geometry,
-    arguments: Sequence[Argument],
-    *,
-    in_place: bool = False,
+    translated: Translated, geometry: Geometry, arguments: Sequence[Argument]
 ) -> tuple[Bound, tuple[NDArray[np.generic], ...]]:
     """A launch, and the copies of the array arguments that it will write.
 
-    With `in_place` these are the C-ordered arrays themselves, some of which may be read-only: a
-    store to one of them is then a fault. Raises InputError where the arguments do not fit the
-    kernel's parameters.
+    Raises InputError where the arguments do not fit the kernel's parameters.
     """
     program, kernel = translated.program, translated.cubin.kernel
     arrays = buffers_of(arguments)
-    copies = arrays if in_place else {k: np.array(a, order="C") for k, a in arrays.items()}
+    copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
-        [
-            (f"argument {k}", copy.reshape(-1).view(np.uint8), copy.flags.writeable)
-            for k, copy in copies.items()
-        ]
+        [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
     )
     banks = {
         number: np.frombuffer(content, dtype=np.uint8)
