@@ -24,10 +24,10 @@ Asynchronous copies move from global to shared memory in one instruction, which 
 load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
 that theirs are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and of B likewise.
 
-Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements are
-those of the table, the instructions one per tile. Where several slices of a block share a tile by k,
-each thread reads, and multiplies, its slice's part of every phase. Sums that slices or blocks leave
-for each other are not among these counts.
+Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements
+are those of the table, the instructions one per tile. Where several slices of a block share a tile
+by k, each thread reads, and multiplies, its slice's part of every phase. Sums that slices or blocks
+leave for each other are not among these counts.
 
 A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
 zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at

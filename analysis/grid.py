@@ -127,10 +127,7 @@ def streamed(height: int, workers: int) -> Order:
         dealt = dealt_out(tiles)
         of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
         tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # its end lies in the next part
-        if dealt:
-            tile = np.where(block < workers, tile, block - workers + dealt)
-        else:
-            tile = block
+        tile = np.where(block < workers, tile, block - workers + dealt) if dealt else block
         band, in_band = np.divmod(tile, tiles.across * height)
         rows = np.clip(tiles.down - band * height, 1, height)
         return band * height + in_band % rows, in_band // rows

@@ -69,9 +69,9 @@ class Variant:
     the rung compiles for, as a number (compute capability 8.6 is 86). `dynamic_shared_bytes` is
     what a block asks for at launch. `order` says which tile of C each block computes and what grid
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
-    `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that blocks
-    leave sums in for each other, a last argument that begins with zeros and is left so; a rung
-    without is given none. Its blocks wait for others of lower numbers.
+    `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
+    blocks leave sums in for each other, a last argument that begins with zeros and is left so; a
+    rung without is given none. Its blocks wait for others of lower numbers.
     """
 
     name: str

@@ -51,8 +51,8 @@ from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.tensor_maps import description
+from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.tensor_map import MAP_BYTES
 from toolkit.tiles import tilings

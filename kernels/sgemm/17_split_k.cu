@@ -13,7 +13,7 @@
 //           128, sums that slices and blocks leave for each other not counted:
 //           per element of C: 3K/128 global loads, that end in shared memory; 1 global store in 1/4;
 //                             3K/16 shared loads in 3K/64
-//           intensity:        21.333333333333332 FLOP per byte loaded
+//           intensity:        21.33 FLOP per byte loaded
 // Warp      C: 16 sectors per request (8 rows of 64 bytes)
 //           shared: no bank conflict; A 2 wavefronts per read, B 2
 // Limit     The start of a launch, the first copies, adding up and storing, which nothing overlaps; then as
