@@ -1,0 +1,131 @@
+"""The sweep's process: the one call into Kernel Tuner.
+
+    python -m toolkit.tuning.worker REQUEST.json
+
+Times go into Kernel Tuner's cache file, one line per configuration; lines on standard output say
+which configuration begins, and which fails and why. It is a process of its own because a kernel
+that faults takes the CUDA context, and with it the process, down.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import first_line
+from toolkit.tuning.request import BLOCK_SIZES, BREAKS, STOPS, Request, tunable, wanted
+from toolkit.workload import Workload
+
+BRUTE_FORCE = "brute_force"
+
+
+def sweep(request: Request) -> None:
+    """Have Kernel Tuner measure the configurations of a request that its cache does not hold."""
+    from kernel_tuner import tune_kernel
+
+    from toolkit.gpu import LANGUAGE_OPTIONS
+    from toolkit.tuning.guard import Guard
+
+    rung = request.rung
+    arguments = _arguments(request)
+    tune_kernel(
+        rung.entry,
+        rung.source,
+        lambda parameters: request.geometry(parameters).grid,
+        arguments,
+        tunable(request),
+        grid_div_x=1,  # the problem's size is the grid's: the rung knows its tiles
+        grid_div_y=1,
+        grid_div_z=1,
+        block_size_names=list(BLOCK_SIZES),
+        restrictions=[_restriction(request)],
+        smem_args={"size": lambda parameters: request.geometry(parameters).dynamic_shared_bytes},
+        defines=_defines(request),
+        answer=[None, None, arguments[2], *[None] * (len(arguments) - 3)],  # C is copied back
+        observers=[partial(Guard, request)],
+        lang="PyCUDA",
+        compiler_options=[*LANGUAGE_OPTIONS, "-lineinfo"],
+        iterations=request.iterations,
+        strategy=_EveryOne() if request.strategy == BRUTE_FORCE else request.strategy,
+        strategy_options=_strategy_options(request),
+        cache=request.cache,
+        parallel=request.workers if request.workers is not None else False,
+        quiet=True,
+    )
+
+
+class _EveryOne:
+    """Kernel Tuner's brute force, for all workers.
+
+    Kernel Tuner 1.5.0 compares the strategy's module with the names of those that may use several
+    workers, so that every named one gets a single worker, and looks results up by a list
+    (KernelTuner/kernel_tuner pull request 401). This one equals its name, and has one objective.
+    """
+
+    def tune(self, searchspace: Any, runner: Any, options: Any) -> Any:
+        from kernel_tuner.strategies import brute_force
+
+        options["objective"] = "time"
+        return brute_force.tune(searchspace, runner, options)
+
+    def __eq__(self, other: object) -> bool:
+        return other == BRUTE_FORCE
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _arguments(request: Request) -> list[Any]:
+    """What every rung takes: C = 1·A·B + 0·C, padded to what the rung needs."""
+    from toolkit.tuning.guard import poisoned
+
+    executed = request.rung.executed(request.problem)
+    a, b = Workload(request.problem, request.seed).padded(executed)
+    sizes = [np.int32(size) for size in (executed.m, executed.n, executed.k)]
+    c = poisoned(executed.m, executed.n)
+    return [a, b, c, *sizes, np.float32(1), np.float32(0)]
+
+
+def _restriction(request: Request) -> Any:
+    known = wanted(request)
+
+    def is_wanted(parameters: dict[str, int]) -> bool:
+        return tuple(parameters.values()) in known
+
+    return is_wanted
+
+
+def _defines(request: Request) -> dict[str, Any]:
+    """The rung's macros, each a function of the configuration."""
+
+    def value(parameters: dict[str, int], macro: str) -> str:
+        return str(request.rung.macros(request.own(parameters))[macro])
+
+    macros = request.rung.macros(request.configurations[0])
+    return {macro: partial(value, macro=macro) for macro in macros}
+
+
+def _strategy_options(request: Request) -> dict[str, int]:
+    return {} if request.strategy == BRUTE_FORCE else {"max_fevals": request.most}
+
+
+def main(path: str) -> int:
+    """Run the command line above; whatever ends it early is one line on standard output."""
+    try:
+        sweep(Request.load(Path(path)))
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        print(STOPS, f"{error.strerror or first_line(error)}{where}", flush=True)
+        return 1
+    except Exception as error:  # what a launch raises is PyCUDA's, or Ray's around that
+        print(BREAKS, first_line(getattr(error, "cause", error)), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
