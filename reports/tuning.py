@@ -137,10 +137,15 @@ _TITLES = (
 
 
 def candidates_table(shape: TunedShape, most: int | None = None) -> Table:
-    """One row per configuration: winners first, then in the order of their expected times."""
+    """One row per configuration: winners first, then in the order of their expected times.
+
+    Columns that say nothing of any are left out.
+    """
     order = {one.label: place for place, one in enumerate(shape.winners)}
     rows = sorted(shape.candidates, key=lambda one: order.get(one.label, len(order)))
-    return plain_table(_TITLES, map(_row, rows[:most]))
+    cells = [_row(one) for one in rows]
+    kept = [n for n in range(len(_TITLES)) if any(row[n].text != text.ABSENT for row in cells)]
+    return plain_table([_TITLES[n] for n in kept], [[row[n] for n in kept] for row in cells[:most]])
 
 
 def _row(candidate: Candidate) -> tuple[Cell, ...]:

@@ -120,7 +120,7 @@ class SweepCache:
 
 def _known(entry: Mapping[str, Any], failure: str | None) -> Known:
     """Of one of Kernel Tuner's entries; its times are milliseconds."""
-    if "__error__" in entry:
+    if failure is not None or "__error__" in entry:  # it may have failed later, in a final
         return Known(failure=failure or f"Kernel Tuner: {entry['__error__']}")
     return Known(samples_s=tuple(time_ms / 1e3 for time_ms in entry["times"]))
 

@@ -23,11 +23,15 @@ from toolkit.sampling import Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """The finalists with their outcomes, and cuBLAS's times from the same rounds."""
+    """The finalists with their outcomes, and cuBLAS's times from the same rounds.
+
+    `lost` says why some could not be timed for the fault of another.
+    """
 
     candidates: tuple[Candidate, ...]
     cublas: Measured | None
     also_checked: tuple[Gemm, ...]
+    lost: str | None
 
 
 def race(
@@ -46,17 +50,19 @@ def race(
     selections = tuple(selection for _, selection in finalists)
     shapes = neighbours(problem)
     progress.stage(f"{problem}: final", (1 + len(shapes)) * (1 + len(finalists)) + 2)
-    wrong = _wrong_beside(bench, selections, shapes, seed, progress)
-    right = tuple(selection for selection in selections if selection.label not in wrong)
+    beside = _beside(bench, selections, shapes, seed, progress)
+    right = tuple(one for one in selections if one.label not in beside)
     records: Records = {}
     plan = plan_of((problem,), (*right, Selection(variant=CUBLAS)), sampling, seed)
     bench.profile_shape(problem, plan, records, progress)
-    found = {record.label: record for record in records.values()}
-    outcomes = [_outcome(candidate, found, wrong) for candidate, _ in finalists]
+    found = {record.label: record for record in records.values()} | beside
+    outcomes = [_outcome(candidate, found[candidate.label]) for candidate, _ in finalists]
+    untimed = [one.reason for one in outcomes if one.status == "left out"]
     return Final(
         candidates=tuple(_with_ties(outcomes)),
         cublas=found[CUBLAS.name].measured,
         also_checked=shapes,
+        lost=untimed[0] if untimed else None,
     )
 
 
@@ -68,20 +74,19 @@ def neighbours(problem: Gemm) -> tuple[Gemm, ...]:
     return Gemm(m=problem.m - 1, n=problem.n - 1, k=problem.k - 1), more
 
 
-def _wrong_beside(
+def _beside(
     bench: GpuBench,
     selections: tuple[Selection, ...],
     shapes: Sequence[Gemm],
     seed: int,
     progress: Progress,
-) -> dict[str, str]:
-    """Why a configuration is wrong at one of the shapes, by its label."""
+) -> dict[str, Record]:
+    """The records that are not right at one of the shapes, by their labels."""
     records: Records = {}
     for shape in shapes:
-        plan = plan_of((shape,), selections, Sampling(), seed)
-        bench.check_shape(shape, plan, records, progress)
+        bench.check_shape(shape, plan_of((shape,), selections, Sampling(), seed), records, progress)
     return {
-        record.label: f"at {record.shape}: {record.reason}"
+        record.label: replace(record, reason=f"at {record.shape}: {record.reason}")
         for record in records.values()
         if record.status != "ok"
     }
@@ -101,18 +106,22 @@ def plan_of(
     )
 
 
-def _outcome(candidate: Candidate, found: dict[str, Record], wrong: dict[str, str]) -> Candidate:
-    if candidate.label in wrong:
-        return replace(candidate, status="failed", reason=wrong[candidate.label])
-    record = found[candidate.label]
-    if record.status != "ok":
-        return replace(candidate, status="failed", reason=record.reason, check=record.check)
+def _outcome(candidate: Candidate, record: Record) -> Candidate:
+    """The candidate with its times, or why it has none: its own fault, or another's."""
+    if record.status == "ok":
+        return replace(
+            candidate,
+            check=record.check,
+            measured=record.measured,
+            resources=record.resources,
+            occupancy=record.occupancy,
+        )
+    is_own = record.status == "failed"
     return replace(
         candidate,
+        status="failed" if is_own else "left out",
+        reason=record.reason,
         check=record.check,
-        measured=record.measured,
-        resources=record.resources,
-        occupancy=record.occupancy,
     )
 
 

@@ -138,8 +138,9 @@ def _hear(heard: _Heard, cache: SweepCache, word: str, rest: str) -> None:
 
 
 def _environment() -> Mapping[str, str]:
-    """That of a launching process; Ray shall print every line of its workers."""
-    return {**process_environment(), "RAY_DEDUP_LOGS": "0", "COLUMNS": "1000"}
+    """That of a launching process; Ray prints every line of its workers, and tells nobody."""
+    ray = {"RAY_DEDUP_LOGS": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    return {**ray, **process_environment()}
 
 
 def _reason(outcome: Outcome) -> str:

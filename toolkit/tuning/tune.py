@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, ToolkitError
+from analysis.errors import InputError, LaunchError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import Environment
 from analysis.tuning import (
@@ -224,7 +224,7 @@ class GpuTuner(Tuner):
     # By Kernel Tuner.
 
     def _swept(self, problem: Gemm, chosen: Sequence[Candidate]) -> dict[str, Candidate]:
-        cache = SweepCache(self._cache_path(problem), self.space.variant, self._identity())
+        cache = self._cache(problem)
         if (notice := cache.open()) is not None:
             self.progress.notice(notice)
         keys = {key_of(one.parameters): one for one in chosen}
@@ -262,9 +262,10 @@ class GpuTuner(Tuner):
             workers=self.effort.workers,
         )
 
-    def _cache_path(self, problem: Gemm) -> Path:
+    def _cache(self, problem: Gemm) -> SweepCache:
         folder = self.effort.cache or cache_directory() / "tuning"
-        return folder / f"{self.space.variant.name}-{problem}-{self.device.key}.json"
+        path = folder / f"{self.space.variant.name}-{problem}-{self.device.key}.json"
+        return SweepCache(path, self.space.variant, self._identity())
 
     def _identity(self) -> dict[str, str]:
         """What times depend on beside the configuration."""
@@ -299,23 +300,43 @@ class GpuTuner(Tuner):
     # The final.
 
     def _raced(self, problem: Gemm, shape: TunedShape) -> TunedShape:
-        times = {one.label: one.swept.median_s for one in shape.candidates if one.swept}
-        names = set(leaders(times, self.effort.finalists))
-        finalists = [
+        """The shape with its winners: where all finalists are wrong, those behind them follow."""
+        while not shape.winners:
+            finalists = self._finalists(shape)
+            if not finalists:
+                raise InputError(_nobody_left(shape))
+            final = self._race(problem, finalists)
+            self._remember(problem, final)
+            by_label = {one.label: one for one in final.candidates}
+            shape = replace(
+                shape,
+                candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
+                cublas=final.cublas,
+                also_checked=final.also_checked,
+            )
+            if final.lost is not None:
+                raise LaunchError(f"{problem}: the final ended early: {final.lost}")
+        return shape
+
+    def _finalists(self, shape: TunedShape) -> list[tuple[Candidate, Selection]]:
+        """The leaders of the sweep, and the defaults as a yardstick."""
+        swept = [one for one in shape.candidates if one.swept and one.status == "ok"]
+        times = {one.label: one.swept.median_s for one in swept if one.swept}
+        names = leaders(times, self.effort.finalists)
+        return [
             (one, self.selections[one.label])
-            for one in shape.candidates
-            if one.label in names or (one.swept and self._is_default(one))
+            for one in swept
+            if one.label in names or self._is_default(one)
         ]
-        if not finalists:
-            raise InputError(_nobody_left(shape))
-        final = self._race(problem, finalists)
-        by_label = {one.label: one for one in final.candidates}
-        return replace(
-            shape,
-            candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
-            cublas=final.cublas,
-            also_checked=final.also_checked,
-        )
+
+    def _remember(self, problem: Gemm, final: Final) -> None:
+        """Note who failed in the final, so that the next run goes without them."""
+        failed = [one for one in final.candidates if one.status == "failed"]
+        if failed and self.by_kernel_tuner:
+            cache = self._cache(problem)
+            cache.open()
+            for one in failed:
+                cache.fail(key_of(one.parameters), one.reason or "it failed in the final")
 
     def _race(self, problem: Gemm, finalists: list[tuple[Candidate, Selection]]) -> Final:
         with self.gpu, GpuBench(self.gpu) as bench:

@@ -1,8 +1,9 @@
 """The made-up GPU of tests/toolkit/conftest.py as an installed PyCUDA, for processes of their own.
 
-Whoever puts the folder above on PYTHONPATH gets it. $MADE_UP_GPU is JSON: `times_s` maps a macro's
-setting ("BK=16") to the time of a launch, `does_not_compile` lists settings, `wrong` those whose
-result is wrong, `faults` those that take the context down; `compiler_log` is what nvcc prints.
+Whoever puts the folder above on PYTHONPATH gets it. $MADE_UP_GPU is JSON: `times_s` maps settings
+of macros ("BK=16") to the time of a launch, and lists of settings say what happens to them:
+`does_not_compile`, `wrong` (the result), `faults` (the context is lost), the latter two also as
+`wrong_at_odd_k` and `faults_at_odd_k`. `compiler_log` is what nvcc prints, `device_name` the GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import os
 import re
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,29 @@ class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__()
         self.told = told
+        self.name = told.get("device_name", self.name)
+        self.product = self.told_product
         self._complete(self.driver)
+
+    def told_product(self, launch: Any) -> None:
+        """What a kernel does that the toolkit compiled, with its macros among the options."""
+        settings = {option[2:] for option in launch.options if option.startswith("-D")}
+        self.now_s += self.seconds(settings) - self.launch_s
+        self.launch(launch, settings)
+
+    def launch(self, launch: Any, settings: set[str]) -> None:
+        """The product, or what $MADE_UP_GPU says of a configuration."""
+        is_odd = int(launch.arguments[5]) % 2 == 1
+
+        def does(what: str) -> bool:
+            return self.has(what, settings) or (is_odd and self.has(f"{what}_at_odd_k", settings))
+
+        if does("faults"):
+            self.fault()
+            return
+        conftest.product(launch)
+        if does("wrong"):
+            launch.floats(2)[-1] += 1.0
 
     def settings(self, source: str) -> set[str]:
         """The macros that a source begins with: Kernel Tuner puts them there."""
@@ -93,15 +115,11 @@ class Function:
     def __call__(self, *arguments: Any, grid: Any, block: Any, **more: Any) -> None:
         gpu.check()
         gpu.now_s += gpu.seconds(self.settings)
-        if gpu.has("faults", self.settings):
-            gpu.fault()
-        gpu.product(conftest.FakeLaunch(gpu, grid, block, arguments, []))
-        if gpu.has("wrong", self.settings):
-            gpu.memory(int(arguments[2])).view("float32")[-1] += 1.0
+        gpu.launch(conftest.FakeLaunch(gpu, grid, block, arguments, []), self.settings)
 
 
 gpu = TunableCuda(json.loads(os.environ.get("MADE_UP_GPU", "{}")))
 driver = gpu.driver
-compiler: Any = types.ModuleType("pycuda.compiler")
+compiler: Any = gpu.compiler()
 compiler.SourceModule = compiler.DynamicSourceModule = SourceModule
 sys.modules["pycuda.driver"], sys.modules["pycuda.compiler"] = driver, compiler
