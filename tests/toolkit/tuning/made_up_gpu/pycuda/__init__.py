@@ -58,8 +58,10 @@ class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
             launch.floats(2)[-1] += 1.0
 
     def settings(self, source: str) -> set[str]:
-        """The macros that a source begins with: Kernel Tuner puts them there."""
-        return {f"{name}={value}" for name, value in re.findall(r"#define (\w+) (\d+)\n", source)}
+        """The macros that Kernel Tuner puts before a source; its own defaults follow."""
+        told, is_kernel_tuners, _ = source.partition("#line 1\n")
+        found = re.findall(r"#define (\w+) (\d+)\n", told) if is_kernel_tuners else []
+        return {f"{name}={value}" for name, value in found}
 
     def has(self, what: str, settings: set[str]) -> bool:
         return bool(settings & set(self.told.get(what, [])))
