@@ -53,7 +53,7 @@ class SweepCache:
                 f"cannot write {self.path.parent}: {error.strerror or error}"
             ) from None
         notice = None
-        if self.path.exists():
+        if self.path.exists() or self._about.exists():
             reason = self._foreign() or self._repaired()
             notice = self._set_aside(reason) if reason else None
         self._save()
@@ -97,6 +97,8 @@ class SweepCache:
 
     def _repaired(self) -> str | None:
         """Drop a last line that was cut short; says why where the rest is no cache either."""
+        if not self.path.exists():  # nothing was measured: all that began has failed
+            return None
         text = _read(self.path)
         if _parsed(text) is not None:
             return None
@@ -112,9 +114,9 @@ class SweepCache:
             for number in count(1)
             if not (path := self.path.with_suffix(f".aside-{number}.json")).exists()
         )
-        self.path.rename(aside)
-        with suppress(FileNotFoundError):
-            self._about.rename(aside.with_suffix(".about.json"))
+        for ours, theirs in ((self.path, aside), (self._about, aside.with_suffix(".about.json"))):
+            with suppress(FileNotFoundError):
+                ours.rename(theirs)
         return f"the cache {self.path} was set aside as {aside.name}: {reason}"
 
 

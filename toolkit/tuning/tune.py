@@ -300,33 +300,32 @@ class GpuTuner(Tuner):
     # The final.
 
     def _raced(self, problem: Gemm, shape: TunedShape) -> TunedShape:
-        """The shape with its winners: where all finalists are wrong, those behind them follow."""
-        while not shape.winners:
-            finalists = self._finalists(shape)
-            if not finalists:
+        """The shape with its winners: where all leaders are wrong, those behind them follow."""
+        while True:
+            ahead = self._leaders(shape)
+            if not ahead:
                 raise InputError(_nobody_left(shape))
-            final = self._race(problem, finalists)
+            final = self._race(problem, self._finalists(shape, ahead))
             self._remember(problem, final)
-            by_label = {one.label: one for one in final.candidates}
-            shape = replace(
-                shape,
-                candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
-                cublas=final.cublas,
-                also_checked=final.also_checked,
-            )
+            shape = _with_final(shape, final)
             if final.lost is not None:
                 raise LaunchError(f"{problem}: the final ended early: {final.lost}")
-        return shape
+            if any(one.label in ahead and one.status == "ok" for one in shape.candidates):
+                return shape
 
-    def _finalists(self, shape: TunedShape) -> list[tuple[Candidate, Selection]]:
-        """The leaders of the sweep, and the defaults as a yardstick."""
+    def _leaders(self, shape: TunedShape) -> tuple[str, ...]:
         swept = [one for one in shape.candidates if one.swept and one.status == "ok"]
         times = {one.label: one.swept.median_s for one in swept if one.swept}
-        names = leaders(times, self.effort.finalists)
+        return leaders(times, self.effort.finalists)
+
+    def _finalists(
+        self, shape: TunedShape, ahead: Sequence[str]
+    ) -> list[tuple[Candidate, Selection]]:
+        """The leaders of the sweep, and the defaults as a yardstick."""
         return [
             (one, self.selections[one.label])
-            for one in swept
-            if one.label in names or self._is_default(one)
+            for one in shape.candidates
+            if one.swept and one.status == "ok" and (one.label in ahead or self._is_default(one))
         ]
 
     def _remember(self, problem: Gemm, final: Final) -> None:
@@ -348,6 +347,16 @@ class GpuTuner(Tuner):
                 seed=self.seed,
                 progress=self.progress,
             )
+
+
+def _with_final(shape: TunedShape, final: Final) -> TunedShape:
+    by_label = {one.label: one for one in final.candidates}
+    return replace(
+        shape,
+        candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
+        cublas=final.cublas,
+        also_checked=final.also_checked,
+    )
 
 
 def entries_of(tuning: Tuning) -> list[Tuned]:
