@@ -89,7 +89,8 @@ class TunedShape:
     """What was found at one shape; candidates in the order of their expected times.
 
     `combinations` counts all values of all parameters, before the constraints. `method` says how
-    the times were obtained; `also_checked` are the shapes at which the winners are right too.
+    the times were obtained; `also_checked` are the shapes at which the winners are right too;
+    `notes` say what could not be obtained.
     """
 
     shape: Gemm
@@ -100,6 +101,7 @@ class TunedShape:
     method: str
     also_checked: tuple[Gemm, ...] = ()
     cublas: Measured | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def winners(self) -> tuple[Candidate, ...]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from analysis.problem import Gemm
 from analysis.tuning import Candidate, TunedShape, Tuning, cost
 from reports import style, text
 from reports.figures import foresight, space
@@ -98,6 +97,7 @@ def points(shape: TunedShape) -> Iterator[str]:
         yield from _of_winners(shape)
     if shape.cublas:
         yield f"cuBLAS in the same rounds: {text.seconds(shape.cublas.median_s)} (measured)"
+    yield from shape.notes
 
 
 def _of_winners(shape: TunedShape) -> Iterator[str]:
@@ -112,16 +112,13 @@ def _of_winners(shape: TunedShape) -> Iterator[str]:
         yield f"the defaults ({settings(default)}) take {text.ratio(slower)} as long (measured)"
     elif default and default.is_tied:
         yield f"the defaults ({settings(default)}) are among the best"
-    yield f"every result is right at this shape, {_shapes(shape.also_checked)} too"
-
-
-def _shapes(shapes: Sequence[Gemm]) -> str:
-    return f"at {text.listing([text.shape(one) for one in shapes])}" if shapes else "there"
+    beside = text.listing([text.shape(one) for one in shape.also_checked])
+    yield f"held against float64: right at this shape and, for ragged edges, at {beside}"
 
 
 def settings(candidate: Candidate) -> str:
-    """'bk = 8, tm = 4'"""
-    return ", ".join(f"{name} = {value}" for name, value in candidate.parameters.items())
+    """'bk=8,tm=4', as a command takes it."""
+    return ",".join(f"{name}={value}" for name, value in candidate.parameters.items())
 
 
 # As a table.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.problem import Gemm
-from analysis.result import Measured, Record
+from analysis.result import Record
 from analysis.tuning import Candidate, tied
 from kernels.registry import CUBLAS, Selection
 from toolkit.gpu_bench import GpuBench
@@ -23,13 +23,13 @@ from toolkit.sampling import Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """The finalists with their outcomes, and cuBLAS's times from the same rounds.
+    """The finalists with their outcomes, and cuBLAS's record from the same rounds.
 
     `lost` says why some could not be timed for the fault of another.
     """
 
     candidates: tuple[Candidate, ...]
-    cublas: Measured | None
+    cublas: Record
     also_checked: tuple[Gemm, ...]
     lost: str | None
 
@@ -60,7 +60,7 @@ def race(
     untimed = [one.reason for one in outcomes if one.status == "left out"]
     return Final(
         candidates=tuple(_with_ties(outcomes)),
-        cublas=found[CUBLAS.name].measured,
+        cublas=found[CUBLAS.name],
         also_checked=shapes,
         lost=untimed[0] if untimed else None,
     )

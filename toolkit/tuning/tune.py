@@ -45,6 +45,7 @@ from toolkit.tuning.sweep import check_available, sweep
 from toolkit.tuning.worker import BRUTE_FORCE
 
 ITERATIONS = 7  # of a sweep, Kernel Tuner's own default: enough to tell 5 %, too few for a verdict
+FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
 PREDICTED_ONLY = "prediction alone: nothing was measured"
 
 
@@ -203,11 +204,11 @@ class GpuTuner(Tuner):
 
     def _method(self) -> str:
         if not self.by_kernel_tuner:
-            return f"{ITERATIONS} samples each, in rounds; the leaders raced against cuBLAS"
+            return f"{ITERATIONS} samples each, in rounds; {FINAL}"
         version = metadata.version("kernel_tuner")
         return (
             f"Kernel Tuner {version}, strategy {self.effort.strategy}, {ITERATIONS} samples each; "
-            "the leaders raced against cuBLAS"
+            f"{FINAL}"
         )
 
     def _to_measure(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -354,8 +355,9 @@ def _with_final(shape: TunedShape, final: Final) -> TunedShape:
     return replace(
         shape,
         candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
-        cublas=final.cublas,
+        cublas=final.cublas.measured,
         also_checked=final.also_checked,
+        notes=(f"no cuBLAS beside it: {final.cublas.reason}",) if final.cublas.reason else (),
     )
 
 

@@ -3,7 +3,8 @@
 Whoever puts the folder above on PYTHONPATH gets it. $MADE_UP_GPU is JSON: `times_s` maps settings
 of macros ("BK=16") to the time of a launch, and lists of settings say what happens to them:
 `does_not_compile`, `wrong` (the result), `faults` (the context is lost), the latter two also as
-`wrong_at_odd_k` and `faults_at_odd_k`. `compiler_log` is what nvcc prints, `device_name` the GPU.
+`wrong_at_odd_k` and `faults_at_odd_k`. `compiler_log` is what nvcc prints,
+`slow_to_compile_s` how long it takes, `device_name` the GPU.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,7 @@ class SourceModule:
 
     def __init__(self, source: str, *, options: list[str], **more: Any) -> None:
         self.settings = gpu.settings(source)
+        time.sleep(gpu.told.get("slow_to_compile_s", 0.0))
         assert "-std=c++17" in options
         if gpu.has("does_not_compile", self.settings):
             raise gpu.driver.CompileError(gpu.told.get("compiler_log", "kernel.cu(7): error: no"))
