@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -98,3 +99,17 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -
         f"of 6 configurations of 48x48x48 were measured before: taken from {file}" in again.stderr
     )
     assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
+
+
+def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
+    document = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
+    command = re.search(r"^python -m toolkit tune (.*)$", document, re.MULTILINE)
+    assert command is not None
+    done = invoke(*command[1].replace("4096", "64").split())  # the same space, sooner
+    assert done.exit_code == 0
+    pattern = r"^ (bk=\d+,tm=\d+) "
+    assert sorted(re.findall(pattern, document, re.MULTILINE)) == sorted(
+        re.findall(pattern, done.stdout, re.MULTILINE)
+    )
+    for sentence in re.findall(r"^  - (.*)$", document, re.MULTILINE):
+        assert sentence in done.stdout
