@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -98,6 +98,14 @@ def points(shape: TunedShape) -> Iterator[str]:
     if shape.cublas:
         yield f"cuBLAS in the same rounds: {text.seconds(shape.cublas.median_s)} (measured)"
     yield from shape.notes
+    yield from _lacking(shape)
+
+
+def _lacking(shape: TunedShape) -> Iterator[str]:
+    """What could not be obtained of configurations, each reason once."""
+    notes = Counter(note for one in shape.candidates for note in one.notes)
+    for note, times in notes.items():
+        yield f"{times} of {len(shape.candidates)} {note}"
 
 
 def _of_winners(shape: TunedShape) -> Iterator[str]:
@@ -124,7 +132,6 @@ def settings(candidate: Candidate) -> str:
 # As a table.
 
 _TITLES = (
-    ("configuration", "", False),
     ("time", "predicted", True),
     ("limiter", "predicted", False),
     ("sweep", "measured", True),
@@ -133,22 +140,37 @@ _TITLES = (
 )
 
 
-def candidates_table(shape: TunedShape, most: int | None = None) -> Table:
+def candidates_table(shape: TunedShape) -> Table:
     """One row per configuration: winners first, then in the order of their expected times.
 
-    Columns that say nothing of any are left out.
+    Each parameter has a column; those of times that none of them has are left out.
     """
-    order = {one.label: place for place, one in enumerate(shape.winners)}
-    rows = sorted(shape.candidates, key=lambda one: order.get(one.label, len(order)))
+    return _table(shape.candidates, shape.winners)
+
+
+def outcomes_table(shape: TunedShape, most: int) -> Table:
+    """The first rows of the same, without configurations that were left out."""
+    return _table(
+        [one for one in shape.candidates if one.status != "left out"], shape.winners, most
+    )
+
+
+def _table(
+    candidates: Sequence[Candidate], winners: Sequence[Candidate], most: int | None = None
+) -> Table:
+    order = {one.label: place for place, one in enumerate(winners)}
+    rows = sorted(candidates, key=lambda one: order.get(one.label, len(order)))
+    names = rows[0].parameters if rows else {}
+    titles = (*((name, "", True) for name in names), *_TITLES)
     cells = [_row(one) for one in rows]
-    kept = [n for n in range(len(_TITLES)) if any(row[n].text != text.ABSENT for row in cells)]
-    return plain_table([_TITLES[n] for n in kept], [[row[n] for n in kept] for row in cells[:most]])
+    kept = [n for n in range(len(titles)) if any(row[n].text != text.ABSENT for row in cells)]
+    return plain_table([titles[n] for n in kept], [[row[n] for n in kept] for row in cells[:most]])
 
 
 def _row(candidate: Candidate) -> tuple[Cell, ...]:
     predicted, swept = candidate.predicted, candidate.swept
     return (
-        Cell(text=settings(candidate)),
+        *(Cell(text=str(value)) for value in candidate.parameters.values()),
         Cell(text=text.seconds(predicted.time_s if predicted else None)),
         Cell(text=predicted.limiter if predicted else text.ABSENT),
         Cell(text=text.seconds(swept.median_s if swept else None)),
@@ -172,11 +194,11 @@ def _measured(candidate: Candidate) -> Cell:
 
 def _outcome(candidate: Candidate) -> str:
     if candidate.is_tied:
-        return "best, or tied with it"
+        return "best, or tied"
     if candidate.status != "ok":
         return f"{candidate.status}: {candidate.reason}"
     if candidate.measured:
         return "slower"
     if candidate.swept:
-        return "slower in the sweep"
-    return "; ".join(candidate.notes) or "not measured"
+        return "slower (sweep)"
+    return "not measured"

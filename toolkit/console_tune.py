@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from analysis.tuning import Tuning
-from reports.tuning import candidates_table, lead, points
+from reports.tuning import lead, outcomes_table, points
 from toolkit.console import out, rich_table
 
 MOST_ROWS = 16  # of a shape: a screen has room for so many; JSON and HTML have them all
@@ -18,7 +18,8 @@ def print_tuning(tuning: Tuning) -> None:
         for point in points(shape):
             out.print(f"  - {escape(point)}", soft_wrap=True)
         out.print()
-        out.print(rich_table(candidates_table(shape, most=MOST_ROWS)))
-        more = len(shape.candidates) - MOST_ROWS
+        table = outcomes_table(shape, MOST_ROWS)
+        out.print(rich_table(table))
+        more = len(shape.candidates) - len(table.rows)
         if more > 0:
             out.print(f"[dim]and {more} more, in the page and the record[/]")

@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parent))
 
 from tuned_by_hand import DEFAULT, LEFT_OUT, SHAPE, TUNING, UNMEASURED, WINNER, WRONG
 
-from reports.tuning import candidates_table, lead, page, points
+from reports.tuning import candidates_table, lead, outcomes_table, page, points
 
 
 def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas() -> None:
@@ -51,25 +51,34 @@ def test_what_could_not_be_obtained_is_said() -> None:
     assert "no cuBLAS beside it" in list(points(replace(SHAPE, notes=("no cuBLAS beside it",))))
 
 
+def test_what_many_configurations_lack_is_said_once() -> None:
+    lacking = [replace(one, notes=("not predicted: no core",)) for one in UNMEASURED.candidates]
+    said = list(points(replace(UNMEASURED, candidates=tuple(lacking))))
+    assert said[-1] == "3 of 3 not predicted: no core"
+
+
 def test_winners_stand_first_and_every_row_has_its_outcome() -> None:
-    rows = [[cell.text for cell in row] for row in candidates_table(SHAPE).rows]
-    assert [row[0] for row in rows] == ["bk=8,tm=8", "bk=16,tm=8", "bk=4,tm=16", "bk=16,tm=16"]
+    table = candidates_table(SHAPE)
+    rows = [[cell.text for cell in row] for row in table.rows]
+    assert [column.title for column in table.columns[:2]] == ["bk", "tm"]
+    assert [row[:2] for row in rows] == [["8", "8"], ["16", "8"], ["4", "16"], ["16", "16"]]
     assert [row[-1] for row in rows] == [
-        "best, or tied with it",
+        "best, or tied",
         "failed: wrong result: <b>C[0][0]</b>",
         "slower",
         "left out: not measured: enough",
     ]
-    assert candidates_table(SHAPE).rows[1][-1].is_bad
+    assert table.rows[1][-1].is_bad
 
 
 def test_columns_without_a_number_are_left_out() -> None:
     titles = [column.title for column in candidates_table(UNMEASURED).columns]
-    assert titles == ["configuration", "time", "limiter", "outcome"]
+    assert titles == ["bk", "tm", "time", "limiter", "outcome"]
 
 
-def test_a_table_may_be_cut_short() -> None:
-    assert len(candidates_table(SHAPE, most=2).rows) == 2
+def test_a_screen_shows_no_configuration_that_was_left_out_and_only_so_many() -> None:
+    assert [row[-1].text for row in outcomes_table(SHAPE, most=9).rows][2:] == ["slower"]
+    assert len(outcomes_table(SHAPE, most=2).rows) == 2
 
 
 def test_the_page_holds_every_figure_and_escapes_what_it_was_given() -> None:

@@ -107,9 +107,10 @@ def test_the_documented_example_lists_every_configuration_of_its_command() -> No
     assert command is not None
     done = invoke(*command[1].replace("4096", "64").split())  # the same space, sooner
     assert done.exit_code == 0
-    pattern = r"^ (bk=\d+,tm=\d+) "
+    pattern = r"^ +(\d+) +(\d+) +[\d.]+ .s "  # bk, tm and a time
     assert sorted(re.findall(pattern, document, re.MULTILINE)) == sorted(
         re.findall(pattern, done.stdout, re.MULTILINE)
     )
+    assert len(re.findall(pattern, document, re.MULTILINE)) == 6
     for sentence in re.findall(r"^  - (.*)$", document, re.MULTILINE):
         assert sentence in done.stdout

@@ -113,12 +113,21 @@ class SourceModule:
 
 class Function:
     num_regs = 40
+    dynamic = 49_152  # bytes of shared memory, where nobody asked for more
 
     def __init__(self, name: str, settings: set[str]) -> None:
         self.name, self.settings = name, settings
 
-    def __call__(self, *arguments: Any, grid: Any, block: Any, **more: Any) -> None:
+    def set_attribute(self, attribute: str, value: int) -> None:
+        assert attribute == "dynamic"
+        self.dynamic = value
+
+    def __call__(
+        self, *arguments: Any, grid: Any, block: Any, shared: int = 0, **more: Any
+    ) -> None:
         gpu.check()
+        if shared > self.dynamic:
+            raise gpu.driver.LogicError("cuLaunchKernel failed: invalid argument")
         gpu.now_s += gpu.seconds(self.settings)
         gpu.launch(conftest.FakeLaunch(gpu, grid, block, arguments, []), self.settings)
 
