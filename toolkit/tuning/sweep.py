@@ -84,7 +84,7 @@ def _missing(
 def _blamed(heard: _Heard, asked: list[dict[str, int]], cache: SweepCache) -> list[dict[str, int]]:
     """The configurations to be run alone; a single culprit has failed, and is noted so."""
     if heard.stopped is not None:
-        raise InputError(f"the sweep cannot go on: {heard.stopped}: make room, or repair that")
+        raise InputError(f"the sweep cannot go on: {heard.stopped}")
     known = cache.known()
     by_key = {key_of(one): one for one in asked}
     unfinished = [key for key in dict.fromkeys(heard.begun) if key in by_key and key not in known]
@@ -99,15 +99,14 @@ def _blamed(heard: _Heard, asked: list[dict[str, int]], cache: SweepCache) -> li
 def _run(request: Request, cache: SweepCache, progress: Progress) -> _Heard:
     """One process over the configurations of `request`."""
     heard = _Heard()
-    total = len(request.configurations)
 
     def on_line(line: str) -> float:
         event = _EVENT.search(_RAY_COLOUR.sub("", line))
         if event is not None:
             word, _, rest = event[0].partition(" ")
+            if word == BEGINS and rest not in heard.begun:  # the first one warms up first
+                progress.step(f"measure {rest}")
             _hear(heard, cache, word, rest)
-            if word == BEGINS:
-                progress.detail(f"measure {rest}: {len(set(heard.begun))} of {total}")
         return PATIENCE_S
 
     with TemporaryDirectory(prefix="gemm-ladder-") as folder:

@@ -235,7 +235,7 @@ class GpuTuner(Tuner):
                 f"{len(before)} of {len(keys)} configurations of {problem} were measured before: "
                 f"taken from {cache.path}"
             )
-        self.progress.stage(f"{problem}: sweep", 1)
+        self.progress.stage(f"{problem}: sweep", len(keys) - len(before))
         try:
             known = sweep(self._request(problem, chosen, cache), cache, self.progress)
         except KeyboardInterrupt:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.errors import first_line
+from analysis.errors import InputError, first_line
 from toolkit.tuning.request import BLOCK_SIZES, BREAKS, STOPS, Request, tunable, wanted
 from toolkit.workload import Workload
 
@@ -30,6 +31,8 @@ def sweep(request: Request) -> None:
     from toolkit.gpu import LANGUAGE_OPTIONS
     from toolkit.tuning.guard import Guard
 
+    if request.workers is not None:
+        _check_gpus(request.workers)
     rung = request.rung
     arguments = _arguments(request)
     tune_kernel(
@@ -56,6 +59,18 @@ def sweep(request: Request) -> None:
         parallel=request.workers if request.workers is not None else False,
         quiet=True,
     )
+
+
+def _check_gpus(workers: int) -> None:
+    """Raise InputError where Ray has fewer GPUs than workers: Kernel Tuner would wait for ever."""
+    ray = import_module("ray")
+    ray.init()
+    found = int(ray.cluster_resources().get("GPU", 0))
+    if found < workers:
+        raise InputError(
+            f"{workers} workers were asked for, and Ray has {found} GPUs: ask for fewer, or add "
+            "machines with `ray start`"
+        )
 
 
 class _EveryOne:
@@ -119,7 +134,11 @@ def main(path: str) -> int:
         sweep(Request.load(Path(path)))
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        print(STOPS, f"{error.strerror or first_line(error)}{where}", flush=True)
+        said = f"{error.strerror or first_line(error)}{where}: repair that, and repeat the command"
+        print(STOPS, said, flush=True)
+        return 1
+    except InputError as error:
+        print(STOPS, error, flush=True)
         return 1
     except Exception as error:  # what a launch raises is PyCUDA's, or Ray's around that
         print(BREAKS, first_line(getattr(error, "cause", error)), flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,10 +30,10 @@ class Heard(Progress):
     """What a sweep tells while it works."""
 
     def __init__(self) -> None:
-        self.details: list[str] = []
+        self.steps: list[str] = []
 
-    def detail(self, text: str) -> None:
-        self.details.append(text)
+    def step(self, text: str) -> None:
+        self.steps.append(text)
 
 
 def request(folder: Path, space: str = "coarsened-1d:tm=16", **more: Any) -> Request:
@@ -74,11 +75,11 @@ def test_every_configuration_is_timed_with_its_own_macros_and_none_twice(
         "bk=16,tm=4": SLOW,
         "bk=16,tm=8": SLOW,
     }
-    assert {detail.partition(":")[0] for detail in heard.details} == {
+    assert heard.steps == [
         f"measure {key_of(one)}"
         for one in everything.configurations
         if one not in part.configurations
-    }
+    ]
 
 
 def test_what_does_not_compile_is_wrong_or_faults_has_failed_and_the_sweep_goes_on(
@@ -96,6 +97,15 @@ def test_what_does_not_compile_is_wrong_or_faults_has_failed_and_the_sweep_goes_
             "cuCtxSynchronize failed: an illegal memory access was encountered"
         )
     assert found["bk=16,tm=8"] == found["bk=16,tm=16"] == SLOW
+
+
+def test_a_kernel_that_computes_nothing_does_not_pass_for_what_ran_before_it(
+    made_up_gpu: MadeUpGpu, tmp_path: Path
+) -> None:
+    made_up_gpu(does_nothing=["BK=8"])
+    found = swept(request(tmp_path))
+    assert "is not a number" in str(found["bk=8,tm=16"].failure)
+    assert found["bk=4,tm=16"] == found["bk=16,tm=16"] == SLOW
 
 
 def test_operands_are_padded_and_only_the_product_that_was_asked_for_is_checked(
@@ -119,8 +129,8 @@ def test_a_full_disk_stops_the_sweep_with_one_line(made_up_gpu: MadeUpGpu, tmp_p
     with pytest.raises(InputError) as caught:
         swept(request(tmp_path))
     assert str(caught.value) == (
-        "the sweep cannot go on: No space left on device (the compiler's files): make room, or "
-        "repair that"
+        "the sweep cannot go on: No space left on device (the compiler's files): repair that, and "
+        "repeat the command"
     )
     made_up_gpu()  # what was done before is kept, and no configuration is blamed
     assert all(known.failure is None for known in swept(request(tmp_path)).values())
@@ -136,7 +146,23 @@ def test_a_cache_that_cannot_grow_stops_the_sweep_with_one_line(
     asked = request(tmp_path)
     asked.save(tmp_path / "request.json")
     assert worker.main(str(tmp_path / "request.json")) == 1
-    assert capsys.readouterr().out == (f"tuning-stops No space left on device ({asked.cache})\n")
+    assert capsys.readouterr().out == (
+        f"tuning-stops No space left on device ({asked.cache}): repair that, and repeat the "
+        "command\n"
+    )
+
+
+def test_more_workers_than_gpus_are_refused_before_anybody_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ray = SimpleNamespace(init=lambda: None, cluster_resources=lambda: {"CPU": 8.0, "GPU": 2.0})
+    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
+    request(tmp_path, workers=3).save(tmp_path / "request.json")
+    assert worker.main(str(tmp_path / "request.json")) == 1
+    assert capsys.readouterr().out == (
+        "tuning-stops 3 workers were asked for, and Ray has 2 GPUs: ask for fewer, or add machines "
+        "with `ray start`\n"
+    )
 
 
 def test_a_process_that_dies_before_any_configuration_is_no_configurations_fault(

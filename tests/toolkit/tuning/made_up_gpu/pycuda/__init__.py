@@ -2,8 +2,8 @@
 
 Whoever puts the folder above on PYTHONPATH gets it. $MADE_UP_GPU is JSON: `times_s` maps settings
 of macros ("BK=16") to the time of a launch, and lists of settings say what happens to them:
-`does_not_compile`, `wrong` (the result), `faults` (the context is lost), the latter two also as
-`wrong_at_odd_k` and `faults_at_odd_k`. `compiler_log` is what nvcc prints,
+`does_not_compile`, `wrong` (the result), `faults` (the context is lost), `does_nothing`; all but
+the first also as `wrong_at_odd_k` and so on. `compiler_log` is what nvcc prints,
 `slow_to_compile_s` how long it takes, `device_name` the GPU.
 """
 
@@ -54,6 +54,7 @@ class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
 
         if does("faults"):
             self.fault()
+        if self.broken or does("does_nothing"):
             return
         conftest.product(launch)
         if does("wrong"):
