@@ -112,7 +112,10 @@ class TunedShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """A tuning run of one rung: what tuning.json holds."""
+    """A tuning run of one rung: what tuning.json holds.
+
+    `missing` says of each shape that was asked for and is not there why.
+    """
 
     schema_version: int
     created: str
@@ -122,6 +125,7 @@ class Tuning:
     device: Device
     environment: Environment
     shapes: tuple[TunedShape, ...]
+    missing: tuple[str, ...] = ()
 
 
 def cost(measured: Measured) -> tuple[float, Interval | None]:

@@ -371,7 +371,8 @@ def tune(
     """Find the parameters of a rung that no others beat, at every shape.
 
     All legal configurations are ranked by prediction; with a GPU, Kernel Tuner measures the best of
-    them, and the leaders are checked and raced against cuBLAS. Ctrl-C loses nothing measured.
+    them, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it
+    goes on.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written but the cache"):
         from toolkit.console import TerminalProgress
@@ -677,6 +678,12 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
         sys.stdout.write(document)
     else:
         print_tuning(result)
+    if result.missing:
+        asked = len(result.shapes) + len(result.missing)
+        _fail(
+            f"{len(result.missing)} of {asked} shapes are missing: {result.missing[0]}; what was "
+            f"measured is in the cache, repeat: {result.command}"
+        )
 
 
 def _results(result: Profile) -> int:

@@ -5,7 +5,7 @@ With no GPU, or for another device than the one that is here, it ends after the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -87,7 +87,7 @@ def tune(
 
     `text` is a rung, or one with some parameters fixed: "coarsened-1d:tm=8". Raises InputError or
     UnavailableError before anything runs; a configuration that fails is a failed candidate.
-    KeyboardInterrupt leaves what was measured in the cache.
+    What a shape ends early by, Ctrl-C too, is raised where no other shape was finished.
     """
     effort, progress = effort or Effort(), progress or Progress()
     effort.check()
@@ -98,13 +98,13 @@ def tune(
     if gpu is None:
         progress.notice(f"ranked by prediction: {why}")
         chosen, found = find_device(device or DEFAULT_DEVICE), environment()
-        tuner = Tuner(space, chosen, effort, seed, progress)
-        done = [tuner.predicted(problem) for problem in problems]
+        ranker = Tuner(space, chosen, effort, seed, progress)
+        done, missing = _each(problems, ranker.predicted)
     else:
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:
             chosen, found = gpu.device, environment(monitor)
-        on_gpu = GpuTuner(space, gpu, effort, seed, progress, driver_of(found))
-        done = [on_gpu.measured(problem) for problem in problems]
+        tuner = GpuTuner(space, gpu, effort, seed, progress, driver_of(found))
+        done, missing = _each(problems, tuner.measured)
     return Tuning(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -113,8 +113,30 @@ def tune(
         seed=seed,
         device=chosen,
         environment=found,
-        shapes=tuple(done),
+        shapes=done,
+        missing=missing,
     )
+
+
+def _each(
+    problems: Sequence[Gemm], tuned: Callable[[Gemm], TunedShape]
+) -> tuple[tuple[TunedShape, ...], tuple[str, ...]]:
+    """The shapes that could be tuned, and why others could not; raises where none could."""
+    done: list[TunedShape] = []
+    missing: list[str] = []
+    for number, problem in enumerate(problems):
+        try:
+            done.append(tuned(problem))
+        except ToolkitError as error:
+            missing.append(f"{problem}: {error}")
+            if len(missing) == len(problems):
+                raise
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            missing += [f"{left}: interrupted" for left in problems[number:]]
+            break
+    return tuple(done), tuple(missing)
 
 
 def gpu_to_use(asked: Device | None) -> tuple[Gpu | None, str]:
@@ -310,7 +332,7 @@ class GpuTuner(Tuner):
             self._remember(problem, final)
             shape = _with_final(shape, final)
             if final.lost is not None:
-                raise LaunchError(f"{problem}: the final ended early: {final.lost}")
+                raise LaunchError(f"the final ended early: {final.lost}")
             if any(one.label in ahead and one.status == "ok" for one in shape.candidates):
                 return shape
 
@@ -407,7 +429,7 @@ def _with_known(candidate: Candidate, known: Known | None, *, from_cache: bool) 
 def _nobody_left(shape: TunedShape) -> str:
     failed = [one for one in shape.candidates if one.status == "failed"]
     example = f": {failed[0].label}: {failed[0].reason}" if failed else ""
-    return f"{shape.shape}: no configuration could be measured, {len(failed)} failed{example}"
+    return f"no configuration could be measured, {len(failed)} failed{example}"
 
 
 def _command(

@@ -242,7 +242,7 @@ def test_a_finalist_that_takes_the_context_down_ends_the_final_and_is_left_out_n
             cuda.fault()
 
     cuda.product = product
-    with pytest.raises(LaunchError, match=r"48x48x48: the final ended early: .*bk=16 faulted"):
+    with pytest.raises(LaunchError, match=r"^the final ended early: .*bk=16 faulted"):
         run()
     cuda.broken = None  # the next process has a new context
     found, heard = run()
@@ -257,6 +257,36 @@ def test_where_nothing_can_be_measured_the_error_shows_one_reason(swept: Sweep) 
         run()
     assert "no configuration could be measured, 3 failed: coarsened-1d" in str(caught.value)
     assert ": fault of " in str(caught.value)
+
+
+def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(swept: Sweep, cuda: Any) -> None:
+    right = cuda.product
+
+    def product(launch: Any) -> None:
+        right(launch)
+        if int(launch.arguments[5]) == 64:
+            launch.floats(2)[0] += 1.0
+
+    cuda.product = product
+    found = tune(SPACE, ["64", "48"], effort=Effort(sampling=QUICK), seed=1)
+    assert [str(one.shape) for one in found.shapes] == ["48x48x48"]
+    (why,) = found.missing
+    assert why.startswith("64x64x64: no configuration could be measured, 3 failed: coarsened-1d")
+    assert [entry.shape for entry in entries_of(found)] == ["48x48x48"]
+
+
+def test_ctrl_c_keeps_the_shapes_that_were_finished(
+    swept: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SecondShape(Notices):
+        def stage(self, text: str, steps: int) -> None:
+            if text.startswith("64x64x64: final"):
+                raise KeyboardInterrupt
+
+    asked = ["48", "64", "80"]
+    found = tune(SPACE, asked, effort=Effort(sampling=QUICK), seed=1, progress=SecondShape())
+    assert [str(one.shape) for one in found.shapes] == ["48x48x48"]
+    assert found.missing == ("64x64x64: interrupted", "80x80x80: interrupted")
 
 
 def test_ctrl_c_says_what_is_kept_and_where(swept: Sweep, tmp_path: Path) -> None:
