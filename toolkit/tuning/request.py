@@ -83,6 +83,6 @@ def full(request: Request, parameters: Parameters) -> dict[str, int]:
     return {**parameters, **dict(zip(BLOCK_SIZES, block, strict=True))}
 
 
-def wanted(request: Request) -> frozenset[tuple[int, ...]]:
-    """The configurations as Kernel Tuner sees them, to be recognised."""
-    return frozenset(tuple(full(request, one).values()) for one in request.configurations)
+def wanted(request: Request) -> list[tuple[int, ...]]:
+    """The configurations as Kernel Tuner sees them, in the order of the request."""
+    return [tuple(full(request, one).values()) for one in request.configurations]

@@ -53,7 +53,7 @@ def sweep(request: Request) -> None:
         lang="PyCUDA",
         compiler_options=[*LANGUAGE_OPTIONS, "-lineinfo"],
         iterations=request.iterations,
-        strategy=_EveryOne() if request.strategy == BRUTE_FORCE else request.strategy,
+        strategy=_InOrder(request) if request.strategy == BRUTE_FORCE else request.strategy,
         strategy_options=_strategy_options(request),
         cache=request.cache,
         parallel=request.workers if request.workers is not None else False,
@@ -73,19 +73,22 @@ def _check_gpus(workers: int) -> None:
         )
 
 
-class _EveryOne:
-    """Kernel Tuner's brute force, for all workers.
+class _InOrder:
+    """A strategy of Kernel Tuner: brute force in the order of the request, for all workers.
 
-    Kernel Tuner 1.5.0 compares the strategy's module with the names of those that may use several
-    workers, so that every named one gets a single worker, and looks results up by a list
-    (KernelTuner/kernel_tuner pull request 401). This one equals its name, and has one objective.
+    The best by prediction come first, so that Ctrl-C leaves what matters. Kernel Tuner 1.5.0
+    compares the strategy's module with the names of those that may use several workers, so that
+    every named one gets a single worker, and looks results up by a list (pull request 401 of
+    KernelTuner/kernel_tuner). This one equals its name, and has one objective.
     """
 
-    def tune(self, searchspace: Any, runner: Any, options: Any) -> Any:
-        from kernel_tuner.strategies import brute_force
+    def __init__(self, request: Request) -> None:
+        self._places = {one: place for place, one in enumerate(wanted(request))}
 
+    def tune(self, searchspace: Any, runner: Any, options: Any) -> Any:
         options["objective"] = "time"
-        return brute_force.tune(searchspace, runner, options)
+        ordered = sorted(searchspace.sorted_list(), key=self._places.__getitem__)
+        return runner.run(ordered, options)
 
     def __eq__(self, other: object) -> bool:
         return other == BRUTE_FORCE
@@ -106,7 +109,7 @@ def _arguments(request: Request) -> list[Any]:
 
 
 def _restriction(request: Request) -> Any:
-    known = wanted(request)
+    known = frozenset(wanted(request))
 
     def is_wanted(parameters: dict[str, int]) -> bool:
         return tuple(parameters.values()) in known
