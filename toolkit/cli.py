@@ -360,7 +360,7 @@ def tune(
         typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Keep the winners for `best`.")
+        bool, typer.Option("--keep/--no-keep", help="Keep the winners in the user's data folder.")
     ] = True,
     html: Html = Path("tuning.html"),
     record: Annotated[Path, typer.Option("--record", help="Where the record goes.")] = Path(
