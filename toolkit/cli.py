@@ -377,8 +377,8 @@ def tune(
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written but the cache"):
         from toolkit.console import TerminalProgress
         from toolkit.sampling import Sampling
-        from toolkit.tuning.tune import Effort
         from toolkit.tuning.tune import tune as run_tune
+        from toolkit.tuning.tuner import Effort
 
         _check_output(html, others=[record])
         _check_output(record)

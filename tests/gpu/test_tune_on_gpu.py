@@ -21,7 +21,8 @@ from toolkit.tuning.cache import SweepCache  # noqa: E402
 from toolkit.tuning.request import Request  # noqa: E402
 from toolkit.tuning.space import parse_space  # noqa: E402
 from toolkit.tuning.sweep import sweep  # noqa: E402
-from toolkit.tuning.tune import Effort, entries_of, tune  # noqa: E402
+from toolkit.tuning.tune import entries_of, tune  # noqa: E402
+from toolkit.tuning.tuner import Effort  # noqa: E402
 
 # What the sweep's process runs first: the rung's source, broken for two values of BK.
 BROKEN = """

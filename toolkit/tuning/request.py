@@ -12,6 +12,7 @@ from analysis.problem import Gemm, parse_shape
 from kernels.registry import Parameters, Variant, find
 
 BLOCK_SIZES = ("block_size_x", "block_size_y", "block_size_z")  # Kernel Tuner's own names
+BRUTE_FORCE = "brute_force"  # the strategy that measures all that it is given
 # What a line of the sweep's process begins with; Ray puts the worker's name before it.
 BEGINS, FAILS = "tuning-begins", "tuning-fails"  # a configuration
 BREAKS, STOPS = "tuning-breaks", "tuning-stops"  # the process: by what it ran, or for lack of room

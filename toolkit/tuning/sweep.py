@@ -19,7 +19,7 @@ from toolkit.launches import process_environment
 from toolkit.ncu import Outcome, run
 from toolkit.progress import Progress
 from toolkit.tuning.cache import Known, SweepCache
-from toolkit.tuning.request import BEGINS, BREAKS, FAILS, STOPS, Request, key_of
+from toolkit.tuning.request import BEGINS, BREAKS, BRUTE_FORCE, FAILS, STOPS, Request, key_of
 
 # Compiling takes seconds and a launch far less; nobody waits for a kernel that hangs for ever.
 PATIENCE_S = 180.0
@@ -57,7 +57,7 @@ def sweep(request: Request, cache: SweepCache, progress: Progress) -> dict[str, 
             break
         alone += _blamed(heard, missing, cache)
     for one in alone:
-        single = replace(request, configurations=(one,), workers=None)
+        single = replace(request, configurations=(one,), workers=None, strategy=BRUTE_FORCE)
         heard = _run(single, cache, progress)
         if not heard.ended_well:
             _blamed(heard, [one], cache)

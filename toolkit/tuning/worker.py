@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import InputError, first_line
-from toolkit.tuning.request import BLOCK_SIZES, BREAKS, STOPS, Request, tunable, wanted
+from toolkit.tuning.request import BLOCK_SIZES, BREAKS, BRUTE_FORCE, STOPS, Request, tunable, wanted
 from toolkit.workload import Workload
-
-BRUTE_FORCE = "brute_force"
 
 
 def sweep(request: Request) -> None:

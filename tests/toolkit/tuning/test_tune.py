@@ -16,10 +16,11 @@ from kernels.registry import Variant
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
 from toolkit.tuned import Tuned
-from toolkit.tuning import tune as tune_module
+from toolkit.tuning import tuner
 from toolkit.tuning.cache import Known
 from toolkit.tuning.final import neighbours
-from toolkit.tuning.tune import Effort, entries_of, expressible, tune
+from toolkit.tuning.tune import entries_of, tune
+from toolkit.tuning.tuner import Effort, expressible
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 SPACE = "coarsened-1d:tm=16"  # bk is 4 (the default), 8 or 16
@@ -127,8 +128,8 @@ def swept(
     """A GPU, on which the final runs, and what a sweep says."""
     pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
     made_up = Sweep()
-    monkeypatch.setattr(tune_module, "sweep", made_up)
-    monkeypatch.setattr(tune_module, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(tuner, "sweep", made_up)
+    monkeypatch.setattr(tuner, "cache_directory", lambda: tmp_path)
     return made_up
 
 
@@ -326,7 +327,7 @@ def test_another_device_than_the_gpu_here_is_ranked_for(swept: Sweep) -> None:
 def test_a_rung_that_kernel_tuner_cannot_launch_is_sampled_in_rounds(
     swept: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tune_module, "expressible", lambda rung: False)
+    monkeypatch.setattr(tuner, "expressible", lambda rung: False)
     found, heard = run()
     assert heard == [
         "coarsened-1d takes arguments that Kernel Tuner cannot pass: its best by prediction are "
