@@ -131,12 +131,12 @@ def _strategy_options(request: Request) -> dict[str, int]:
 
 def main(path: str) -> int:
     """Run the command line above; whatever ends it early is one line on standard output."""
+    request = Request.load(Path(path))
     try:
-        sweep(Request.load(Path(path)))
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        said = f"{error.strerror or first_line(error)}{where}: repair that, and repeat the command"
-        print(STOPS, said, flush=True)
+        sweep(request)
+    except OSError as error:  # of a file that was open already it does not name: the cache
+        what, where = error.strerror or first_line(error), error.filename or request.cache
+        print(STOPS, f"{what} ({where}): repair that, and repeat the command", flush=True)
         return 1
     except InputError as error:
         print(STOPS, error, flush=True)

@@ -143,7 +143,7 @@ def test_a_cache_that_cannot_grow_stops_the_sweep_with_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(asked: Request) -> None:
-        raise OSError(28, "No space left on device", asked.cache)
+        raise OSError(28, "No space left on device")  # as a write to an open file does
 
     monkeypatch.setattr(worker, "sweep", full)
     asked = request(tmp_path)
