@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from kernel_tuner.util import RuntimeFailedConfig
 
 from analysis.errors import first_line
 from toolkit.gpu import compile_error
+from toolkit.gpu_bench import WARM_UP_S
 from toolkit.records import wrong_result
 from toolkit.tuning.request import BEGINS, FAILS, Request, key_of
 from toolkit.workload import Reference, Workload
@@ -83,7 +85,12 @@ class Guard(OutputObserver):  # type: ignore[misc]  # Kernel Tuner has no types
             raise OSError(errno.ENOSPC, "No space left on device", "the compiler's files")
 
     def register_configuration(self, params: Mapping[str, int]) -> None:
+        """Before the first sample: raise the clocks, which fall while nvcc works."""
         self._own = self._request.own(params)
+        started = perf_counter()
+        while perf_counter() - started < WARM_UP_S:
+            self.before_start()
+            self._cuda.Context.synchronize()
 
     def before_start(self) -> None:
         """Flush L2; Kernel Tuner waits for that before it starts the clock."""

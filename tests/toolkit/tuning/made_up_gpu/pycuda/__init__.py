@@ -129,7 +129,11 @@ class Function:
         gpu.check()
         if shared > self.dynamic:
             raise gpu.driver.LogicError("cuLaunchKernel failed: invalid argument")
-        gpu.now_s += gpu.seconds(self.settings)
+        is_cold = gpu.log[-1:] == [
+            "fill 0x0"
+        ]  # what a launch left in L2 halves the next one's time
+        gpu.log.append(self.name)
+        gpu.now_s += gpu.seconds(self.settings) * (1.0 if is_cold else 0.5)
         gpu.launch(conftest.FakeLaunch(gpu, grid, block, arguments, []), self.settings)
 
 
