@@ -181,7 +181,7 @@ class GpuTuner(Tuner):
 
     def _cache(self, problem: Gemm) -> SweepCache:
         folder = self.effort.cache or cache_directory() / "tuning"
-        path = folder / f"{self.space.variant.name}-{problem}-{self.device.key}.json"
+        path = folder.resolve() / f"{self.space.variant.name}-{problem}-{self.device.key}.json"
         return SweepCache(path, self.space.variant, self._identity())
 
     def _identity(self) -> dict[str, str]:

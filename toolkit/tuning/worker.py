@@ -10,6 +10,7 @@ that faults takes the CUDA context, and with it the process, down.
 from __future__ import annotations
 
 import sys
+from contextlib import chdir
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -133,7 +134,8 @@ def main(path: str) -> int:
     """Run the command line above; whatever ends it early is one line on standard output."""
     request = Request.load(Path(path))
     try:
-        sweep(request)
+        with chdir(Path(path).parent):  # Kernel Tuner leaves sources of what fails where it is
+            sweep(request)
     except OSError as error:  # of a file that was open already it does not name: the cache
         what, where = error.strerror or first_line(error), error.filename or request.cache
         print(STOPS, f"{what} ({where}): repair that, and repeat the command", flush=True)

@@ -86,8 +86,11 @@ def test_all_are_timed_with_their_own_macros_in_the_order_of_the_request_and_non
 
 
 def test_what_does_not_compile_is_wrong_or_faults_has_failed_and_the_sweep_goes_on(
-    made_up_gpu: MadeUpGpu, tmp_path: Path
+    made_up_gpu: MadeUpGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     log = "kernel.cu(12): error: identifier x is undefined"
     made_up_gpu(does_not_compile=["BK=4"], wrong=["TM=4"], faults=["BK=8"], compiler_log=log)
     found = swept(request(tmp_path, "coarsened-1d", shape="40x64x31"))
@@ -100,6 +103,7 @@ def test_what_does_not_compile_is_wrong_or_faults_has_failed_and_the_sweep_goes_
             "cuCtxSynchronize failed: an illegal memory access was encountered"
         )
     assert found["bk=16,tm=8"] == found["bk=16,tm=16"] == SLOW
+    assert list(here.iterdir()) == []  # Kernel Tuner writes the sources of what faults
 
 
 def test_a_kernel_that_computes_nothing_does_not_pass_for_what_ran_before_it(
