@@ -123,6 +123,16 @@ class Variant:
         Raises UnknownNameError for a parameter that the rung does not have, InputError for an
         illegal value or a broken constraint.
         """
+        self.check_values(chosen)
+        resolved = self.defaults | dict(chosen)
+        for constraint in self.constraints:
+            if not constraint.holds(resolved):
+                values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
+                raise InputError(f"{self.name}: {values}: {constraint.text}")
+        return resolved
+
+    def check_values(self, chosen: Parameters) -> None:
+        """Raise as `resolve` for an unknown parameter or an illegal value, one by one."""
         for name, value in chosen.items():
             if name not in self.parameters:
                 raise UnknownNameError(f"parameter of {self.name}", name, self.parameters)
@@ -132,12 +142,6 @@ class Variant:
                     f"{self.name}: {name} = {value} is not legal: "
                     f"choose one of {', '.join(map(str, legal))}"
                 )
-        resolved = self.defaults | dict(chosen)
-        for constraint in self.constraints:
-            if not constraint.holds(resolved):
-                values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
-                raise InputError(f"{self.name}: {values}: {constraint.text}")
-        return resolved
 
     def check_shape(self, problem: Gemm) -> None:
         """Raise ShapeError when the rung cannot take `problem`, padded or not."""
@@ -686,17 +690,25 @@ def parse_selection(text: str) -> Selection:
 
     Raises UnknownNameError or InputError with the remedy.
     """
+    variant, chosen = parse_settings(text)
+    if isinstance(variant, Reference):
+        return Selection(variant=variant)
+    return Selection(variant=variant, parameters=variant.resolve(chosen))
+
+
+def parse_settings(text: str) -> tuple[Variant | Reference, dict[str, int]]:
+    """What `text` names, and the legal values that it gives to parameters, each by itself."""
     name, _, settings = text.strip().lower().replace("_", "-").partition(":")
     variant = find(name)
     pairs = [_parse_setting(text, setting) for setting in settings.split(",") if setting]
     chosen = dict(pairs)
     if len(chosen) < len(pairs):
         raise InputError(f"{text!r}: a parameter is given twice: give each one value")
-    if isinstance(variant, Reference):
-        if chosen:
-            raise InputError(f"{text!r}: {name} is a reference and has no parameters")
-        return Selection(variant=variant)
-    return Selection(variant=variant, parameters=variant.resolve(chosen))
+    if isinstance(variant, Variant):
+        variant.check_values(chosen)
+    elif chosen:
+        raise InputError(f"{text!r}: {name} is a reference and has no parameters")
+    return variant, chosen
 
 
 def _parse_setting(text: str, setting: str) -> tuple[str, int]:

@@ -171,7 +171,7 @@ class Gpu:
                 image = compile_source(source, options=options, no_extern_c=True)
                 return image, self._driver.module_from_buffer(image)
         except self._driver.CompileError as error:
-            raise _compile_error(name, str(error.stderr)) from None
+            raise compile_error(name, str(error.stderr)) from None
         except OSError as error:
             raise UnavailableError(
                 f"nvcc cannot be run ({first_line(error)}): install NVIDIA's CUDA toolkit and "
@@ -444,7 +444,7 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
     )
 
 
-def _compile_error(name: str, log: str) -> CompileError:
+def compile_error(name: str, log: str) -> CompileError:
     match = _NVCC_ERROR.search(log)
     if match is None:
         lines = [line.strip() for line in log.splitlines() if line.strip()]

@@ -105,22 +105,40 @@ class GpuBench:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, cubins)
 
-    def _check_and_time(
+    def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+        """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
+        stage = self._staged(problem, plan, records, progress)
+        for selection in plan.selections:
+            key = problem, selection.label
+            if stage is not None and records[key].status == "ok":
+                progress.step(f"check {selection.label}")
+                records[key], _, _ = self._checked(records[key], selection, stage)
+                self._skip_what_cannot_run(problem, plan, records)
+
+    def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
-    ) -> dict[str, Cubin]:
-        """Fill the records with all but hardware counters; returns the rungs' machine code."""
+    ) -> _Stage | None:
+        """The matrices, with a record planned per selection; None where they cannot be had."""
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
         self._skip_what_cannot_run(problem, plan, records)
         progress.step("float64 reference")
         try:
             self._check_room(problem)
-            stage = _Stage(self.gpu, Workload(problem, plan.seed))
+            return _Stage(self.gpu, Workload(problem, plan.seed))
         except ToolkitError as error:
             for selection in plan.selections:
                 key = problem, selection.label
                 if records[key].status == "ok":
                     records[key] = failed(records[key], str(error))
+        return None
+
+    def _check_and_time(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+    ) -> dict[str, Cubin]:
+        """Fill the records with all but hardware counters; returns the rungs' machine code."""
+        stage = self._staged(problem, plan, records, progress)
+        if stage is None:
             return {}
         launches: dict[str, Launch] = {}
         cubins: dict[str, Cubin] = {}
@@ -137,6 +155,8 @@ class GpuBench:
                     raise KeyboardInterrupt
                 continue
             records[key], launch, cubin = self._checked(records[key], selection, stage)
+            if cubin is not None:
+                records[key] = _with_counters(records[key], selection, cubin, stage)
             if launch is not None:
                 launches[selection.label] = launch
             if cubin is not None:
@@ -245,8 +265,6 @@ class GpuBench:
         record = with_check(record, stage.reference.check(result))
         if record.status != "ok":
             return record, None, None
-        if cubin is not None:
-            record = _with_counters(record, selection, cubin, stage)
         return record, launch, cubin
 
     def _compiled(

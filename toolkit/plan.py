@@ -68,7 +68,7 @@ def make_plan(
             raise InputError(f"{name} is {values!r}: give a list, such as [{example!r}]")
     if not shapes:
         raise InputError("no shape to profile: give at least one, such as 4096")
-    problems = _unique(_as_shape(shape) for shape in shapes)
+    problems = parse_shapes(shapes)
     named = _selections(variants or ())
     for selection, problem in product(named, problems):
         if isinstance(selection.variant, Variant):
@@ -80,6 +80,13 @@ def make_plan(
         sampling=sampling,
         warm_l2=warm_l2,
         seed=chosen_seed(seed),
+    )
+
+
+def parse_shapes(shapes: Iterable[str | int | Gemm]) -> tuple[Gemm, ...]:
+    """The shapes that are named, each once; raises ShapeError."""
+    return _unique(
+        shape if isinstance(shape, Gemm) else parse_shape(str(shape)) for shape in shapes
     )
 
 
@@ -95,10 +102,6 @@ def chosen_seed(seed: int | None) -> int:
 def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:
     by_label = {selection.label: selection for selection in map(parse_selection, variants)}
     return tuple(by_label.values())
-
-
-def _as_shape(shape: str | int | Gemm) -> Gemm:
-    return shape if isinstance(shape, Gemm) else parse_shape(str(shape))
 
 
 def _unique(items: Iterable[Item]) -> tuple[Item, ...]:

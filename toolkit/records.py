@@ -107,14 +107,18 @@ def with_resources(record: Record, resources: Resources, device: Device) -> Reco
 def with_check(record: Record, check: Check) -> Record:
     """The record with its verdict; a wrong result makes it a failed one."""
     record = replace(record, check=check)
+    wrong = wrong_result(check)
+    return record if wrong is None else failed(record, wrong)
+
+
+def wrong_result(check: Check) -> str | None:
+    """What is wrong with a result, None where nothing is."""
     if check.passed:
-        return record
+        return None
     where = f"C[{check.worst_row}][{check.worst_column}]"
     if check.worst_ratio is None:
-        return failed(record, f"wrong result: {where} is not a number, or infinitely far off")
-    return failed(
-        record, f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
-    )
+        return f"wrong result: {where} is not a number, or infinitely far off"
+    return f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
 
 
 def with_counted(record: Record, counted: Counted | str) -> Record:

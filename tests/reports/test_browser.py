@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +15,14 @@ from typing import Any
 import pytest
 
 from analysis.comparison import compare
+from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import render
 from reports.comparison import page
+from reports.tuning import page as tuning_page
+
+sys.path.append(str(Path(__file__).parent))
+from tuned_by_hand import SHAPE, TUNING, UNMEASURED
 
 pytestmark = pytest.mark.browser
 
@@ -292,6 +299,27 @@ def test_a_comparison_fits_its_window(
     file.write_text(page(compare(in_simulation, in_counters)), encoding="utf-8")
     visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert visit.overflow() == 0
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+def test_a_tuning_run_is_drawn_offline_and_its_menus_work(
+    window: Any, tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "tuning.html"
+    two = replace(TUNING, shapes=(SHAPE, replace(UNMEASURED, shape=Gemm(m=8, n=8, k=8))))
+    file.write_text(tuning_page(two), encoding="utf-8")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
+    assert visit.count(".plot") == 2
+    assert visit.page.locator(".xtick text:visible").all_text_contents()[:3] == ["4", "8", "16"]
+    visit.page.locator(".updatemenu-header").first.click()
+    visit.page.locator(".updatemenu-dropdown-button", has_text="tm").click()
+    visit.until("document.querySelector('.xtitle').textContent === 'tm'")
+    visit.page.select_option("#shape", "1")
+    visit.wait()
+    assert visit.count(".plot") == 1  # nothing was measured to compare with
     assert visit.overflow() == 0
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []

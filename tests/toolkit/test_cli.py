@@ -26,7 +26,7 @@ from toolkit.sampling import Sampling
 
 ROOT = Path(__file__).parents[2]
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
-COMMANDS = ["profile", "simulate", "report", "compare", "list", "doctor"]
+COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
 
 
 @pytest.fixture(autouse=True)
