@@ -346,23 +346,6 @@ static int cluster_lives(const Worker *c, const Block *first) {
     return 0;
 }
 
-/* Of each cluster that runs, in order. */
-#define EACH_CLUSTER(first)                                                            \
-    for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
-        if (first->lives)
-
-/* Let those look again who wait for a barrier in shared memory. */
-static void wake(Worker *c) {
-    EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &first[rank].warps[k];
-            for (u32 j = 0; j < w->groups; j++)
-                if (w->group[j].state == AT_MBARRIER) w->group[j].state = READY;
-        }
-    c->phases = 0;
-}
-
 static int warp_is_ready(const Warp *w) {
     for (u32 j = 0; j < w->groups; j++)
         if (w->group[j].state == READY) return 1;
@@ -568,10 +551,7 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             continue;
         }
         if (run_round(c) && !in_vain(c)) continue;
-        if (c->fault.kind || !c->running || make_oldest(c)) {
-            if (c->phases) wake(c);
-            continue;
-        }
+        if (c->fault.kind || !c->running || make_oldest(c)) continue;
         const u32 wanted = 2 * c->running, most = c->launch->most_resident;
         int more = 0;
         for (; next < last && c->running < wanted && c->running < most && !c->fault.kind; next += step) {

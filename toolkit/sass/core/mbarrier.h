@@ -61,6 +61,23 @@ static void write_mbarrier(Worker *c, u64 address, u64 x) {
     c->changes++;
 }
 
+/* Of each cluster that runs, in order. */
+#define EACH_CLUSTER(first)                                                            \
+    for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
+        if (first->lives)
+
+/* Let those look again who wait for a barrier in shared memory. */
+static void wake(Worker *c) {
+    EACH_CLUSTER(first)
+    for (u32 rank = 0; rank < c->cluster_size; rank++)
+        for (u32 k = 0; k < c->warp_count; k++) {
+            Warp *w = &first[rank].warps[k];
+            for (u32 j = 0; j < w->groups; j++)
+                if (w->group[j].state == AT_MBARRIER) w->group[j].state = READY;
+        }
+    c->phases = 0;
+}
+
 /* How often the barrier has changed its phase since it was initialized. */
 static u64 *generation_at(Worker *c, u64 address) {
     Block *b = block_at(c, address);
