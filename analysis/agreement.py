@@ -281,9 +281,7 @@ class _Side:
             yield self._bulk_copies(elements)
             return
         if tiling and tiling.leaves_sums and moved > elements:
-            yield _compared(
-                self.subject, "elements", elements, moved, LEFT_SUMS, is_explained=True
-            )
+            yield _compared(self.subject, "elements", elements, moved, LEFT_SUMS, is_explained=True)
             return
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved

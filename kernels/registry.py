@@ -355,6 +355,9 @@ _RING = {
     "bk": Parameter(default=16, legal=(16, 32), meaning="depth of a phase"),
     "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
 }
+_FENCE = {
+    "fence": Parameter(default=0, legal=(0, 1), meaning="1: the compiler mixes no steps in k")
+}
 _RING_FITS = Constraint(
     text="bk * stages must be at most 64, so that the ring fits into shared memory",
     holds=lambda p: p["bk"] * p["stages"] <= 64,
@@ -560,7 +563,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_wide_thread_tile",
         flat_block=True,
         since=80,
-        parameters=_RING,
+        parameters=_RING | _FENCE,
         constraints=(_RING_FITS,),
         tiling=_wide,
         dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
@@ -656,7 +659,10 @@ LADDER: tuple[Variant, ...] = (
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
 CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float32 arithmetic")
-REFERENCES: tuple[Reference, ...] = (CPU, CUBLAS)
+BEST = Reference(
+    name="best", title="Best", idea="the tuned rung and parameters for this shape and device"
+)
+REFERENCES: tuple[Reference, ...] = (BEST, CPU, CUBLAS)
 
 BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
     {variant.name: variant for variant in LADDER}
@@ -673,13 +679,19 @@ def find(name: str) -> Variant | Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A rung with all of its parameters, or a reference (without any)."""
+    """A rung with all of its parameters, or a reference (without any).
+
+    `stands_for` is the name under which it was asked for, where that was another.
+    """
 
     variant: Variant | Reference
     parameters: Mapping[str, int] = field(default_factory=dict)
+    stands_for: Reference | None = None
 
     @property
     def label(self) -> str:
+        if self.stands_for is not None:
+            return self.stands_for.name
         if isinstance(self.variant, Reference):
             return self.variant.name
         return self.variant.label(self.parameters)

@@ -30,11 +30,16 @@ _MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SI
 
 
 def prepared_launch(
-    image: bytes, kernel: str, geometry: Geometry, parameters: Sequence[bytes]
+    image: bytes,
+    kernel: str,
+    geometry: Geometry,
+    parameters: Sequence[bytes],
+    stream: int = 0,
 ) -> Callable[[], None]:
     """A function that launches a kernel of a cubin in the current context.
 
-    `parameters` are the bytes of each, in order. The module stays loaded as long as the context
+    `parameters` are the bytes of each, in order; `stream` is the driver's handle of one, 0 for the
+    default one. The module stays loaded as long as the context
     lives. Raises LaunchError with the driver's name for what went wrong.
     """
     module, function = c_void_p(), c_void_p()
@@ -50,9 +55,8 @@ def prepared_launch(
     extents = [c_uint32(extent) for extent in (*geometry.grid, *geometry.block)]
 
     def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
-        stream, extra = c_void_p(), c_void_p()  # the default one, and nothing
-        shared = c_uint32(dynamic)
-        call_driver("cuLaunchKernel", function, *extents, shared, stream, pointers, extra)
+        shared, extra = c_uint32(dynamic), c_void_p()
+        call_driver("cuLaunchKernel", function, *extents, shared, c_void_p(stream), pointers, extra)
 
     return launch
 

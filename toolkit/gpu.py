@@ -231,7 +231,7 @@ class Gpu:
         start, stop = self._events
         with self.launch_errors("timed launch"):
             if flush_l2:
-                self._fill_l2()
+                self.flush_l2()
             else:
                 launch()
             self._hold()
@@ -241,7 +241,8 @@ class Gpu:
             stop.synchronize()
         return float(stop.time_since(start)) / 1e3
 
-    def _fill_l2(self) -> None:
+    def flush_l2(self) -> None:
+        """Fill L2 with zeros of its own, some time before the next launch on the default stream."""
         words = 2 * self.device.l2_bytes // 4  # twice its size: no line of before survives
         if self._filler is None:
             self._filler = self.allocate(4 * words)
@@ -321,14 +322,17 @@ class Kernel:
             local_bytes=int(function.local_size_bytes),
         )
 
-    def prepared(self, geometry: Geometry, arguments: Sequence[Any]) -> Callable[[], None]:
+    def prepared(
+        self, geometry: Geometry, arguments: Sequence[Any], stream: int = 0
+    ) -> Callable[[], None]:
         """A function that launches the kernel, with nothing left to compute on the host.
 
-        `arguments` are buffers, NumPy scalars or encoded tensor maps.
+        `arguments` are buffers, NumPy scalars or encoded tensor maps; `stream` is the driver's
+        handle of a stream, 0 for the default one.
         """
-        if any(isinstance(argument, EncodedMap) for argument in arguments):
+        if stream or any(isinstance(argument, EncodedMap) for argument in arguments):
             contents = [_content(argument) for argument in arguments]
-            return prepared_launch(self._image, self.name, geometry, contents)
+            return prepared_launch(self._image, self.name, geometry, contents, stream)
         function, dynamic = self._function, geometry.dynamic_shared_bytes
         form, plain = packed(arguments)
         function.prepare(form)

@@ -100,6 +100,7 @@ class GpuBench:
 
         Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
+        plan = plan.at(problem, self.device)
         cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
         if self._counting is not None:
             progress.step("hardware counters")
@@ -281,9 +282,7 @@ class GpuBench:
             defines=variant.macros(selection.parameters),
         )
         record = with_resources(record, kernel.resources, self.device)
-        arguments = stage.operands.arguments(
-            variant, selection.parameters, record.executed_shape
-        )
+        arguments = stage.operands.arguments(variant, selection.parameters, record.executed_shape)
         return record, kernel.prepared(geometry, arguments), kernel.cubin
 
     def _time(

@@ -25,7 +25,6 @@ class Operands:
     c: Any
 
 
-
 class GpuOperands:
     """The operands of one workload, uploaded once per executed shape."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.problem import Gemm, parse_shape
-from kernels.registry import Selection, Variant, parse_selection, whole_ladder
+from kernels.registry import BEST, Selection, Variant, parse_selection, whole_ladder
+from toolkit.best import best_for
 from toolkit.sampling import Sampling
 
 LARGEST_SEED = 2**63 - 1
@@ -33,6 +34,14 @@ class Plan:
     sampling: Sampling
     warm_l2: bool
     seed: int
+
+    def at(self, problem: Gemm, device: Device) -> Plan:
+        """The plan with what `best` stands for at a shape on a device."""
+        chosen = tuple(
+            best_for(device, problem) if selection.variant is BEST else selection
+            for selection in self.selections
+        )
+        return replace(self, selections=chosen)
 
     def check_fits(self, device: Device) -> None:
         """Raise ShapeError for a shape that `device` cannot hold.

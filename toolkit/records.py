@@ -24,9 +24,11 @@ from analysis.result import (
 )
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
-from kernels.registry import CUBLAS, Reference, Selection
+from kernels.registry import CUBLAS, LADDER, Reference, Selection
 from toolkit.cublas import sentence_on
 from toolkit.sampling import Series
+
+BEST_RUNG = len(LADDER) + 1  # the top of the ladder
 
 Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
 
@@ -46,12 +48,13 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
             executed_shape=problem,
         )
     executed = variant.executed(problem)
+    stands_for = selection.stands_for
     record = Record(
         variant=variant.name,
         label=selection.label,
-        title=variant.title,
-        idea=variant.idea,
-        rung=variant.rung,
+        title=stands_for.title if stands_for else variant.title,
+        idea=stands_for.idea if stands_for else variant.idea,
+        rung=variant.rung if stands_for is None else BEST_RUNG,
         parameters=dict(selection.parameters),
         shape=problem,
         executed_shape=executed,
@@ -63,8 +66,10 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
         return skipped(record, str(error))
     geometry = variant.geometry(selection.parameters, executed)
     notes: tuple[str, ...] = ()
+    if stands_for is not None:
+        notes = (f"{stands_for.name} is {variant.label(selection.parameters)} at this shape",)
     if executed != problem:
-        notes = (
+        notes += (
             f"padded with zeros to {executed}, because N and K must be multiples of "
             f"{variant.multiple_of}; counts and times are those of the padded product, "
             "without the padding itself",

@@ -39,7 +39,7 @@ class TheoryBench:
     ) -> None:
         """Add one record per selection; what is done stays when Ctrl-C ends it."""
         workload = Workload(problem, plan.seed)
-        for selection in plan.selections:
+        for selection in plan.at(problem, self.device).selections:
             progress.step(selection.label)
             record = planned(selection, problem, self.device)
             interrupted = False

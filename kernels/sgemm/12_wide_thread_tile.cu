@@ -11,7 +11,7 @@
 // Mapping   block tile 128 x 128 in phases of depth BK, warp tiles of 64 x 64; lanes as in rung 9;
 //           a thread owns 4 rows and 4 more 32 below, and 4 times 4 columns that are 16 apart.
 //           128 threads, two blocks per SM; copies as in rung 11.
-// Traffic   at BM = 128, BN = 128, BK = 16, STAGES = 3, multiples of 128:
+// Traffic   at BM = 128, BN = 128, BK = 16, STAGES = 3, FENCE = 0, multiples of 128:
 //           per element of C: K/64 global loads in 5K/512, that end in shared memory; 1 global
 //                             store in 1/4; 3K/16 shared loads in 3K/64
 //           intensity:        32 FLOP per byte loaded
@@ -33,6 +33,9 @@
 #endif
 #ifndef STAGES
 #define STAGES 3
+#endif
+#ifndef FENCE
+#define FENCE 0
 #endif
 
 constexpr int WM = 64, WN = 64;  // of a warp
@@ -207,6 +210,7 @@ sgemm_wide_thread_tile(const float* __restrict__ A, const float* __restrict__ B,
                     const int j = i % 2 ? TN - 1 - step : step;  // to and fro
                     sum[i][j] += a[k % 2][i ^ float_swizzle(k)] * b[k % 2][j];
                 }
+            if (FENCE) asm volatile("pmevent 0;");  // see rung 14
         }
     }
 
