@@ -3,9 +3,9 @@
     python benchmarks/against_cublas.py [--variant best ...] [--shape 4096 ...] [--output FILE]
 
 Every contender is checked on random tiles of C against float64, then timed in turns with cuBLAS:
-back to back in a CUDA graph, where L2 is warm, and one launch at a time, L2 flushed before each. What
-is printed is the median of the ratio of cuBLAS's time to the contender's, with its 95 % interval:
-above 1, the contender is faster. `--keep` adds the fastest of each shape, back to back, to the
+back to back in a CUDA graph, where L2 is warm, and one launch at a time, L2 flushed before each.
+The ratio is the median of cuBLAS's time over the contender's, with its 95 % interval: above 1, the
+contender is faster. `--keep` adds the fastest of each shape, back to back, to the
 user's tuned configurations, of which `best` takes its own.
 """
 

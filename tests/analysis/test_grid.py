@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid, in_bands
+from analysis.grid import (
+    COLUMN_MAJOR,
+    ROW_MAJOR,
+    Order,
+    TileGrid,
+    in_bands,
+    split,
+    streamed,
+)
 
 TILES = TileGrid(down=3, across=2)
 
@@ -53,4 +63,54 @@ def test_blocks_with_a_tile_come_in_the_order_in_which_they_start() -> None:
     assert block.tolist() == [0, 1, 2, 3, 4, 6]
     assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
         (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("splits", [1, 2, 5])
+def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits: int) -> None:
+    tiles = TileGrid(down=3, across=4)
+    order = split(splits)
+    assert order.grid(tiles) == (4 * splits, 3, 1)
+    blocks, row, column = order.with_tiles(tiles)
+    # of every group of `splits` neighbours the last, row by row
+    assert blocks.tolist() == [splits * tile + splits - 1 for tile in range(12)]
+    assert (4 * row + column).tolist() == list(range(12))
+
+
+def ends_by_hand(tiles: int, phases: int, worker: int, workers: int) -> list[int]:
+    """The tiles whose last phase a worker has, by walking through its phases."""
+    low, high = (tiles * phases * w // workers for w in (worker, worker + 1))
+    return [phase // phases for phase in range(low, high) if phase % phases == phases - 1]
+
+
+@given(
+    down=st.integers(1, 9),
+    across=st.integers(1, 9),
+    height=st.integers(1, 4),
+    workers=st.integers(1, 40),
+    phases=st.integers(1, 50),
+)
+def test_workers_store_the_tiles_whose_last_phase_they_have(
+    down: int, across: int, height: int, workers: int, phases: int
+) -> None:
+    tiles = TileGrid(down=down, across=across)
+    order = streamed(height, workers)
+    dealt = tiles.tiles % workers
+    blocks, row, column = order.with_tiles(tiles)
+    # every tile has one block that stores it
+    assert sorted(zip(row, column, strict=True)) == [
+        (r, c) for r in range(down) for c in range(across)
+    ]
+    storing = {w for w in range(workers) if dealt and ends_by_hand(dealt, phases, w, workers)}
+    assert {b for b in blocks.tolist() if b < (workers if dealt else 0)} == storing
+
+
+def test_without_a_rest_there_are_no_workers() -> None:
+    order = streamed(2, 6)
+    assert order.grid(TileGrid(down=3, across=4)) == (12, 1, 1)
+    assert order.grid(TileGrid(down=3, across=5)) == (6 + 12, 1, 1)  # 15 = 2 * 6 + 3
+    _, row, column = order.with_tiles(TileGrid(down=3, across=2))
+    # bands of two rows, down each column, then the last row alone
+    assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
+        (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)
     ]  # fmt: skip
