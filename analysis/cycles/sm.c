@@ -368,6 +368,7 @@ static void end_phase(Sm *s, Block *b, Mbarrier *x) {
     x->pending = x->expected;
     x->bytes = 0;
     x->generation++;
+    b->has_barriers = 1; /* warps wait together */
     b->decided = 0;
     wake(s, b);
 }
