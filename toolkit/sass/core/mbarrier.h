@@ -209,7 +209,7 @@ static void op_MBARRIER_CHECK(Worker *c, Warp *w, const Ins *i, u32 m) {
     const int first = __builtin_ctz(m);
     stream_mbarrier(c, a[first], over >> first & 1 ? *generation_at(c, a[first]) : 0);
     g->expired = 0;
-    if (over != m) w->ends_slice = 1;
+    if (over != m) w->ends_slice = c->asked_again = 1;
     set_predicate(w, i->pd[0], over, m);
 }
 

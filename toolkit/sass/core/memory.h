@@ -572,8 +572,9 @@ static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
     u64 a[LANES];
     addresses(w, i, m, a);
     const Question now = {.changes = c->changes, .address = a[__builtin_ctz(m)], .pc = c->pc, .lanes = m};
-    w->ends_slice |= now.changes == w->asked.changes && now.address == w->asked.address &&
-                     now.pc == w->asked.pc && now.lanes == w->asked.lanes;
+    if (now.changes == w->asked.changes && now.address == w->asked.address && now.pc == w->asked.pc &&
+        now.lanes == w->asked.lanes)
+        w->ends_slice = c->asked_again = 1;
     w->asked = now;
 }
 
