@@ -113,8 +113,15 @@ typedef struct {
     u64 age;
 } Warp;
 
-typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used, has_barriers, decided, waits;
-                 u64 age; u32 mbarriers; Mbarrier mbarrier[MOST_MBARRIERS]; } Block;
+typedef struct {
+    u32 alive, waiting;
+    u64 opens_after, start;
+    u32 job, first, warps;
+    u8 used, has_barriers, decided, waits;
+    u64 age;
+    u32 mbarriers;
+    Mbarrier mbarrier[MOST_MBARRIERS];
+} Block;
 
 typedef struct {
     const Step *step;
@@ -368,6 +375,7 @@ static void end_phase(Sm *s, Block *b, Mbarrier *x) {
     x->pending = x->expected;
     x->bytes = 0;
     x->generation++;
+    b->has_barriers = 1; /* warps wait together */
     b->decided = 0;
     wake(s, b);
 }

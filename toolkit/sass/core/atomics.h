@@ -154,6 +154,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
             const u64 new = combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
             memcpy(at[l] + k * WORD, &new, words * WORD);
             c->changes += new != old;
+            c->asked_again |= new == old;
             if (what == ATOMIC_CAST) { /* the answer is whether it was stored */
                 stored |= (u32)(old == operand) << l;
                 old = old == operand;

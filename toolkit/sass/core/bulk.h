@@ -167,7 +167,8 @@ static void tile_to_shared(Worker *c, const Bulk *b, Block *to) {
         const Row r = row_at(b, n);
         memset(row, 0, sizeof row);
         if (r.last > r.first)
-            memcpy(row + r.first, global_at(c, r.address + r.first, r.last - r.first, 0), r.last - r.first);
+            memcpy(row + r.first, global_at(c, r.address + r.first, r.last - r.first, 0),
+                   r.last - r.first);
         row_to_shared(to->shared, offset_at(b->shared) + n * row_pitch(&b->map), &b->map, row);
     }
     mark_tile(to, offset_at(b->shared), &b->map, 1);
@@ -322,7 +323,8 @@ static Bulk begun_bulk(const Worker *c, const Warp *w, const Ins *i) {
 
 /* The type of ATOMIC that a map's elements have (cuda.h, CUtensorMapDataType); -1 for none. */
 static int type_of(const TensorMap *map) {
-    static const i8 types[] = {-1, -1, TYPE_U32, TYPE_S32, TYPE_U64, TYPE_S64, TYPE_F16X2, TYPE_F32, -1};
+    static const i8 types[] = {-1,       -1,       TYPE_U32,   TYPE_S32, TYPE_U64,
+                               TYPE_S64, TYPE_F16X2, TYPE_F32, -1};
     return map->type < sizeof types ? types[map->type] : -1;
 }
 
@@ -375,7 +377,9 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
     b.from = direction == TO_SHARED ? 0 : word_of(w, i, 1, 0);
     if (!b.bytes) return;
     if (direction != TO_SHARED && !check_shared(c, w, b.from, b.bytes, UNIT, 0)) return;
-    if (direction != WITHIN_SHARED && !check_global(c, w, b.global, b.bytes, direction == TO_GLOBAL)) return;
+    if (direction != WITHIN_SHARED &&
+        !check_global(c, w, b.global, b.bytes, direction == TO_GLOBAL))
+        return;
     if (direction != TO_GLOBAL) {
         b.mbarrier = word_of(w, i, 0, 1);
         b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? size >> 16 : 0);

@@ -550,7 +550,8 @@ EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, 
             next += step;
             continue;
         }
-        if (run_round(c) && !in_vain(c)) continue;
+        c->asked_again = 0;
+        if (run_round(c) && !(c->asked_again && in_vain(c))) continue;
         if (c->fault.kind || !c->running || make_oldest(c)) continue;
         const u32 wanted = 2 * c->running, most = c->launch->most_resident;
         int more = 0;

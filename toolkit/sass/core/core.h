@@ -248,6 +248,7 @@ struct Worker {
     u64 started;           /* blocks, since none ran */
     u64 changes;           /* of memory, of barriers, of who lives: what one who asks again may see */
     u32 phases;            /* of mbarriers that ended: who waits for one shall look again */
+    u32 asked_again;       /* somebody asked once more in this round, and heard nothing new */
     Bulk *bulk;            /* copies under way, the oldest first */
     u32 bulk_count, bulk_room;
     u64 unwritten_reads;   /* of shared memory */

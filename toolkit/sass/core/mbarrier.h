@@ -157,8 +157,8 @@ static void op_MBARRIER_EXCHANGE(Worker *c, Warp *w, const Ins *i, u32 m) {
     }
 }
 
-/* SYNCS.ARRIVE: aux says how many arrivals (none, 1, s[2]) and how many bytes are added (none, 1, s[2])
- * or came (s[2]); d the value before. MBARRIER_LEAVE: who arrives does so for the last time. */
+/* SYNCS.ARRIVE: aux says how many arrivals (none, 1, s[2]) and how many bytes are added (none, 1,
+ * s[2]) or came (s[2]); d the value before. MBARRIER_LEAVE: who arrives does so for the last time. */
 enum { ARRIVE_NONE = 0, ARRIVE_ONE, ARRIVE_SOURCE, ARRIVE_MASK = 3 };
 enum { BYTES_NONE = 0, BYTES_ONE, BYTES_SOURCE, BYTES_CAME, BYTES_MODE_SHIFT = 2 };
 enum { MBARRIER_LEAVE = 1 << 17, MBARRIER_TRYWAIT = 1 << 18 };
@@ -209,7 +209,7 @@ static void op_MBARRIER_CHECK(Worker *c, Warp *w, const Ins *i, u32 m) {
     const int first = __builtin_ctz(m);
     stream_mbarrier(c, a[first], over >> first & 1 ? *generation_at(c, a[first]) : 0);
     g->expired = 0;
-    if (over != m) w->ends_slice = 1;
+    if (over != m) w->ends_slice = c->asked_again = 1;
     set_predicate(w, i->pd[0], over, m);
 }
 

@@ -411,7 +411,8 @@ static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 
 /* Addresses of shared memory name the block of the cluster too: those of this one are its own. */
 static void own_shared(const Worker *c, u64 *a) {
     if (c->cluster_size == 1) return;
-    const u64 own = (u64)c->block->rank << SHARED_WINDOW_BITS, inside = (1ull << SHARED_WINDOW_BITS) - 1;
+    const u64 own = (u64)c->block->rank << SHARED_WINDOW_BITS;
+    const u64 inside = (1ull << SHARED_WINDOW_BITS) - 1;
     for (int l = 0; l < LANES; l++)
         if ((a[l] & ~inside) == own) a[l] &= inside;
 }
@@ -571,9 +572,11 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
 static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
     u64 a[LANES];
     addresses(w, i, m, a);
-    const Question now = {.changes = c->changes, .address = a[__builtin_ctz(m)], .pc = c->pc, .lanes = m};
-    w->ends_slice |= now.changes == w->asked.changes && now.address == w->asked.address &&
-                     now.pc == w->asked.pc && now.lanes == w->asked.lanes;
+    const u64 address = a[__builtin_ctz(m)];
+    const Question now = {.changes = c->changes, .address = address, .pc = c->pc, .lanes = m};
+    if (now.changes == w->asked.changes && now.address == w->asked.address && now.pc == w->asked.pc &&
+        now.lanes == w->asked.lanes)
+        w->ends_slice = c->asked_again = 1;
     w->asked = now;
 }
 
