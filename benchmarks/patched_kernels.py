@@ -460,7 +460,7 @@ def work(experiment: Experiment, cubin: Cubin, device: Device) -> Work:
 
     return Work(
         code=machine_code(translated.program),
-        samples={k: streams(k) for k in timed_k(shape.k, counts, geometry)},
+        samples={k: streams(k) for k in timed_k(shape.k, counts, geometry, selection.parameters)},
         k=shape.k,
         blocks=geometry.blocks,
         blocks_per_sm=experiment.blocks_per_sm,

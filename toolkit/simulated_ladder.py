@@ -230,7 +230,7 @@ class _Rung:
         if self.variant.cooperates(self.parameters, self.executed):
             return self._together()
         members = sum(len(place_.members) for place_ in self.places)
-        points = k_points(self.executed.k, period(self.counts))
+        points = k_points(self.executed.k, period(self.counts, self.parameters))
         if not points or members * self.cost <= FULL_K_BUDGET:
             return self._at_full_k()
         return self._from_small_k(points) or self._at_full_k(
@@ -489,7 +489,7 @@ class _Rung:
         assert self.residence is not None
         return (
             blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count),
-            timed_k(self.executed.k, self.counts, self.geometry),
+            timed_k(self.executed.k, self.counts, self.geometry, self.parameters),
         )
 
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
@@ -564,10 +564,15 @@ def instructions_per_block(counts: AccessCounts, geometry: Geometry) -> float:
     return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / geometry.blocks
 
 
-def period(counts: AccessCounts) -> int:
-    """What values of K must differ by, so that whole steps and phases lie between them."""
-    depth = counts.tiling.depth if counts.tiling else 0
-    return lcm(STEPS_AND_SECTORS, depth or 1)
+def period(counts: AccessCounts, parameters: Parameters) -> int:
+    """What values of K must differ by, so that whole steps, phases and turns of a ring are between.
+
+    Waits for bulk copies depend on where in its ring a phase stands.
+    """
+    tiling = counts.tiling
+    depth = tiling.depth if tiling else 0
+    turn = parameters["stages"] if tiling and tiling.bulk else 1
+    return lcm(STEPS_AND_SECTORS, depth * turn or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:
@@ -576,12 +581,14 @@ def k_points(k: int, period: int) -> list[int]:
     return points if points[-1] < k else []
 
 
-def timed_k(k: int, counts: AccessCounts, geometry: Geometry) -> list[int]:
+def timed_k(
+    k: int, counts: AccessCounts, geometry: Geometry, parameters: Parameters
+) -> list[int]:
     """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
 
     Waiting settles within a few phases; blocks of many warps need more to average over.
     """
-    step = period(counts)
+    step = period(counts, parameters)
     first = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
     points = [first + k % step, 2 * first + k % step]
     return points if points[-1] * 1.5 < k else [k]

@@ -97,13 +97,17 @@ __device__ void copy_a(Stage& to, const float* from, int rows, int columns, int 
 template <bool WHOLE, int WIDTH>
 __device__ void copy_b(Stage& to, const float* from, int rows, int columns, int N)
 {
-    constexpr int ROWS_PER_PASS = THREADS * WIDTH / BN;
+    constexpr int PER_PASS = THREADS * WIDTH;
+    constexpr int ROWS_PER_PASS = PER_PASS < BN ? 1 : PER_PASS / BN;
     const unsigned t = thread();
     const int k = t * WIDTH / BN, across = t * WIDTH % BN;
-    const int left = across < columns ? rows - k : 0;
 #pragma unroll
     for (int pass = 0; pass < BK; pass += ROWS_PER_PASS)
-        copy<WHOLE, WIDTH>(&to.b[k + pass][across], from + size_t(pass) * N, pass, left);
+#pragma unroll
+        for (int right = 0; right < BN; right += PER_PASS) {  // once, where a pass takes whole rows
+            const int left = across + right < columns ? rows - k : 0;
+            copy<WHOLE, WIDTH>(&to.b[k + pass][across + right], from + size_t(pass) * N + right, pass, left);
+        }
 }
 
 // Where a tile of B has this thread's first element.

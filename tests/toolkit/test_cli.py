@@ -479,7 +479,9 @@ def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[st
 
 def test_names_complete() -> None:
     assert cli._complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
-    assert cli._complete_variant("c") == ["coarsened-1d", "coarsened-2d", "cpu", "cublas"]
+    assert cli._complete_variant("c") == [
+        "coarsened-1d", "coarsened-2d", "conflict-free", "cpu", "cublas",
+    ]  # fmt: skip
     assert cli._complete_variant("x") == []
 
 

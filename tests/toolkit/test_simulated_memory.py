@@ -123,10 +123,10 @@ def counted(variant: Variant, tiling: Tiling, shape: Gemm) -> dict[str, tuple[in
 
 
 def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
-    """All sets of few parameters; of many, those that differ from the defaults in one."""
-    for chosen in variant.parameter_sets():
+    """All sets of few parameters; of many, the smallest and those with one that is no default."""
+    for number, chosen in enumerate(variant.parameter_sets()):
         others = sum(chosen[name] != default for name, default in variant.defaults.items())
-        if len(variant.parameters) < 3 or others < 2:
+        if len(variant.parameters) < 3 or number == 0 or others < 2:
             yield chosen
 
 
