@@ -581,9 +581,7 @@ def k_points(k: int, period: int) -> list[int]:
     return points if points[-1] < k else []
 
 
-def timed_k(
-    k: int, counts: AccessCounts, geometry: Geometry, parameters: Parameters
-) -> list[int]:
+def timed_k(k: int, counts: AccessCounts, geometry: Geometry, parameters: Parameters) -> list[int]:
     """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
 
     Waiting settles within a few phases; blocks of many warps need more to average over.

@@ -19,6 +19,7 @@ from kernels import LADDER, Variant, find
 from toolkit.compile import compile_cubin
 from toolkit.executor import Execution
 from toolkit.simulator import Simulator
+from toolkit.tiles import rung_arguments
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67", "257x255x253")
 DIVISIBLE = Gemm(m=128, n=256, k=64)
@@ -41,9 +42,11 @@ def launched(
         arch=arch,
         defines=variant.macros(parameters),
     )
-    sizes = map(np.int32, (shape.m, shape.n, shape.k))
     geometry: Geometry = variant.geometry(parameters, shape)
-    execution = Simulator(arch=arch).run(cubin, geometry, [a, b, c, *sizes, ALPHA, BETA])
+    arguments = rung_arguments(
+        variant, parameters, shape, (a, b, c), alpha=float(ALPHA), beta=float(BETA)
+    )
+    execution = Simulator(arch=arch).run(cubin, geometry, arguments)
     a64, b64, c64 = (matrix.astype(np.float64) for matrix in (a, b, c))
     bound = gemm_error_bound(shape.k, abs(a64) @ abs(b64), alpha=ALPHA, beta=BETA, abs_c=abs(c64))
     return execution, compare(execution.outputs[2], ALPHA * (a64 @ b64) + BETA * c64, bound)
