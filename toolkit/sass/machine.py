@@ -76,6 +76,7 @@ class Bound:
     most_touches: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
+    most_requests: int = 0  # to note of each instruction, in each worker; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +122,8 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows; so with `streams`, what each warp executed.
+    was more than the bound launch allows; so with `streams`, what each warp executed, and with
+    `requests`, the first ones of each instruction (`core.REQUEST`).
     """
 
     counts: NDArray[Any]
@@ -129,6 +131,7 @@ class Run:
     first_unwritten: Fault | None
     touched: Touched | None = None
     streams: Streams | None = None
+    requests: NDArray[Any] | None = None
 
 
 def run_blocks(
@@ -183,6 +186,7 @@ def _run_range(
         faults = [_faults(handle) for handle in handles]
         touched = _touched(handles) if bound.most_touches else None
         streams = _streams(handles) if bound.most_steps else None
+        requests = _requests(handles) if bound.most_requests else None
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
@@ -196,6 +200,7 @@ def _run_range(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         touched=touched,
         streams=streams,
+        requests=requests,
     )
 
 
@@ -225,6 +230,12 @@ def _streams(handles: Sequence[int]) -> Streams | None:
         assert segments is not None
         found.append((steps, segments, np.zeros(0, dtype="u8") if lines is None else lines))
     return joined(found)
+
+
+def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
+    found = [_array(handle, "core_requests", core.REQUEST) for handle in handles]
+    kept = [one for one in found if one is not None]
+    return np.concatenate(kept) if kept else None
 
 
 def _array(handle: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -343,6 +354,7 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         local_window=LOCAL_WINDOW,
         most_touches=bound.most_touches,
         most_steps=bound.most_steps,
+        most_requests=bound.most_requests,
     )
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes

@@ -301,12 +301,14 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[5] = sizeof(Touch);
     sizes[6] = sizeof(Step);
     sizes[7] = sizeof(Segment);
+    sizes[8] = sizeof(Request);
 }
 
 EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
     free_trace(c->trace);
     free_stream(c->stream);
+    free_requests(c->requests);
     free(c);
 }
 
@@ -335,8 +337,10 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
     c->arena = malloc(warps * (registers + local) + 64);
     if (launch->most_touches) c->trace = new_trace(launch->most_touches);
     if (launch->most_steps) c->stream = new_stream(launch->most_steps);
+    if (launch->most_requests) c->requests = new_requests(launch->most_requests, launch->length);
     if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena ||
-        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream)) {
+        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream) ||
+        (launch->most_requests && !c->requests)) {
         core_free_worker(c);
         return NULL;
     }
@@ -390,6 +394,12 @@ EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
 EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
     *count = c->stream ? c->stream->line_count : 0;
     return c->stream ? c->stream->lines : NULL;
+}
+
+/* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
+EXPORT const Request *core_requests(const Worker *c, u64 *count) {
+    *count = c->requests ? c->requests->count : 0;
+    return c->requests && !c->requests->lost ? c->requests->noted : NULL;
 }
 
 /* Whether this build's instructions exist on this processor. */

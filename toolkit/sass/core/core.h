@@ -122,6 +122,7 @@ typedef struct {
     u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
     u64 spread_base, spread_bytes; /* a matrix whose lines are kept as if its rows lay further apart */
     u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
+    u64 most_requests;     /* of each instruction (requests.h); 0: none are noted */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -142,6 +143,11 @@ typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
 typedef struct Stream Stream;
+
+/* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
+typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
+
+typedef struct Requests Requests;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 
@@ -201,6 +207,7 @@ typedef struct {
     Fault fault;
     Trace *trace;          /* NULL: nothing is noted */
     Stream *stream;        /* NULL: nothing is kept */
+    Requests *requests;    /* NULL: none are noted */
     u8 *arena;             /* what was allocated for this worker */
 } Worker;
 
