@@ -253,7 +253,7 @@ class GpuBench:
     def _with_counters(
         self, record: Record, selection: Selection, cubin: Cubin, stage: _Stage
     ) -> Record:
-        """The record with the simulator's counters; a note where it cannot or computes otherwise."""
+        """The record with the simulator's counters; a note where there are none, or wrong ones."""
         try:
             found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
         except ToolkitError as error:
