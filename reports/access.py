@@ -12,6 +12,7 @@ from reports import text
 
 ACTIONS = {"load": "load from", "store": "store to", "copy": "copy from"}
 MOST_STRIDES = 3  # more are no pattern that a reader sees
+MINUS = "−"
 WASTE = 1.01  # times the ideal: what a guard or an edge adds is no pattern
 
 
@@ -85,7 +86,7 @@ def _distance(step: int, request: FirstRequest) -> str:
         rows = step // row_bytes
         return f"{rows} row{'' if rows == 1 else 's'} of {request.buffer}"
     of_k = f" (at K = {request.k})" if request.buffer == "A" and abs(step) > row_bytes / 2 else ""
-    return f"{text.count(step)} B{of_k}"
+    return f"{text.count(step).replace('-', MINUS)} B{of_k}"
 
 
 def is_uncoalesced(one: MemoryInstruction) -> bool:

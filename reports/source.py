@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.result import Listing, MemoryInstruction, Profile, Record
+from analysis.result import Listing, MemoryInstruction, Profile
 from reports import access, ladder, text
 
 
@@ -112,10 +112,10 @@ def _reasons(memory: Sequence[MemoryInstruction]) -> Iterator[str]:
 # As the page reads it.
 
 
-def document(found: Sequence[Annotated], *, listings: bool) -> dict[str, object]:
-    """The annotated sources as JSON has them; their listings only where asked, being of any shape.
+def counts_document(found: Sequence[Annotated]) -> dict[str, object]:
+    """The counts of one shape as JSON has them, by label.
 
-    A line is [number, issued, share, sectors, ideal, conflicts, reasons], numbers as text.
+    A line is [number, issued, share, share in words, sectors, ideal, conflicts, reasons].
     """
     return {
         one.listing.label: {
@@ -123,17 +123,18 @@ def document(found: Sequence[Annotated], *, listings: bool) -> dict[str, object]
             "lines": [_row(line) for line in one.lines],
             "executed": one.executed,
         }
-        | (_listing(one.listing) if listings else {})
         for one in found
     }
 
 
-def _listing(listing: Listing) -> dict[str, object]:
+def listing_document(listing: Listing) -> dict[str, object]:
+    """The source and the machine code as JSON has them, the same at every shape."""
     return {
+        "label": listing.label,
         "file": listing.file,
         "source": listing.source.splitlines(),
         "sass": listing.sass,
-        "places": listing.lines,
+        "lines": listing.lines,
     }
 
 
@@ -151,11 +152,11 @@ def _row(line: Line) -> list[object]:
     ]
 
 
-def summary(record: Record, found: Annotated) -> str:
+def summary(found: Annotated) -> str:
     """Where the instructions of a variant go, and how many of its lines waste traffic."""
     hottest = max(found.lines, key=lambda line: line.executed, default=None)
     if hottest is None:
-        return f"No line of {record.label} was executed."
+        return f"No line of {found.listing.label} was executed."
     wasteful = [str(line.number) for line in found.lines if line.reasons]
     called = (
         f"Uncoalesced or conflicting: line{'s' if len(wasteful) > 1 else ''} "
@@ -164,6 +165,6 @@ def summary(record: Record, found: Annotated) -> str:
         else "No line is uncoalesced or has bank conflicts."
     )
     return (
-        f"{text.percent(hottest.share)} of the warp instructions of {record.label} are of line "
-        f"{hottest.number}. {called}"
+        f"{text.percent(hottest.share)} of the warp instructions of {found.listing.label} are of "
+        f"line {hottest.number}. {called}"
     )

@@ -17,6 +17,8 @@ READING = (
     "those of a throttled GPU; the prediction's clock stands in the table of the samples."
 )
 
+AROUND = 0.05  # of the values: a constant clock shall not fill its panel with noise
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Moment:
@@ -97,11 +99,17 @@ def _axes(
             tickvals=[place + 0.5 for place in range(0, len(moments), 2)],
             ticktext=[moment.name.removeprefix("before ") for moment in moments[::2]],
             showgrid=False,
+            anchor=f"y{len(panels)}" if len(panels) > 1 else "y",
         )
     }
-    for place, (_, title, _, _) in enumerate(panels):
+    for place, (field, title, _, _) in enumerate(panels):
         top = 1 - place * height
+        values = [value for m in moments if (value := getattr(m.state, field)) is not None]
         axes[f"yaxis{place + 1 if place else ''}"] = style.axis(
-            title, domain=[top - 0.8 * height, top], tickformat="~s", rangemode="normal", nticks=4
+            title,
+            domain=[top - 0.8 * height, top],
+            tickformat=".3~s",
+            range=[min(values) * (1 - AROUND), max(values) * (1 + AROUND)],
+            nticks=4,
         )
     return axes
