@@ -17,7 +17,8 @@ class Line:
 
     `share` is its part of all warp instructions that were issued. Of global memory, `sectors` per
     request and the fewest that could hold the data (`ideal`); of shared memory, `conflicts` are
-    the wavefronts per access that bank conflicts cause. None where there is no such access.
+    the wavefronts per access that bank conflicts cause, `conflict_share` their part of all. None
+    where there is no such access.
     `reasons` say in words why an access costs more than its data needs.
     """
 
@@ -27,6 +28,7 @@ class Line:
     sectors: float | None
     ideal: float | None
     conflicts: float | None
+    conflict_share: float
     reasons: tuple[str, ...]
 
 
@@ -80,15 +82,16 @@ def _lines(
 def _line(number: int, executed: int, total: int, memory: Sequence[MemoryInstruction]) -> Line:
     of_global = [one for one in memory if one.space == "global"]
     of_shared = [one for one in memory if one.space == "shared"]
+    wavefronts = sum(one.wavefronts for one in of_shared)
+    conflicts = wavefronts - sum(one.conflict_free for one in of_shared)
     return Line(
         number=number,
         executed=executed,
         share=executed / total if total else 0.0,
         sectors=_per_request(of_global, sum(one.sectors for one in of_global)),
         ideal=_per_request(of_global, sum(one.ideal for one in of_global)),
-        conflicts=_per_request(
-            of_shared, sum(one.wavefronts - one.conflict_free for one in of_shared)
-        ),
+        conflicts=_per_request(of_shared, conflicts),
+        conflict_share=conflicts / wavefronts if wavefronts else 0.0,
         reasons=tuple(_reasons(memory)),
     )
 
@@ -115,7 +118,8 @@ def _reasons(memory: Sequence[MemoryInstruction]) -> Iterator[str]:
 def counts_document(found: Sequence[Annotated]) -> dict[str, object]:
     """The counts of one shape as JSON has them, by label.
 
-    A line is [number, issued, share, share in words, sectors, ideal, conflicts, reasons].
+    A line is [number, issued, share, share in words, sectors / ideal, the wasted part of them,
+    conflicts, their part of all wavefronts, reasons].
     """
     return {
         one.listing.label: {
@@ -144,12 +148,16 @@ def _row(line: Line) -> list[object]:
         text.count(line.executed),
         round(line.share, 4),
         text.percent(line.share),
-        *(
-            "" if value is None else text.count(round(value, 3))
-            for value in (line.sectors, line.ideal, line.conflicts)
-        ),
+        f"{_average(line.sectors)} / {_average(line.ideal)}" if line.sectors else "",
+        round(1 - (line.ideal or 0) / line.sectors, 4) if line.sectors else 0,
+        _average(line.conflicts),
+        round(line.conflict_share, 4),
         line.reasons,
     ]
+
+
+def _average(value: float | None) -> str:
+    return "" if value is None else text.count(round(value, 3))
 
 
 def summary(found: Annotated) -> str:

@@ -51,9 +51,9 @@ def figure(phases: TilePhases | None) -> go.Figure:
             showlegend=False,
             annotations=list(_names(phases)),
             xaxis=style.axis("", visible=False, range=[-0.7, 2 * side + GAP - 0.3]),
-            yaxis=style.axis("", visible=False, range=[side - 0.3, -1.2], scaleanchor="x"),
+            yaxis=style.axis("", visible=False, range=[side - 0.3, -1.2]),
             sliders=[_slider(steps)],
-            margin={"l": 44, "r": 44, "t": 48, "b": 8},
+            margin={"l": 32, "r": 32, "t": 48, "b": 8},
         ),
     )
 
@@ -122,7 +122,7 @@ def _squares(phases: TilePhases, step: _Step, *, is_shown: bool) -> dict[str, ob
         "textfont": {"color": "#ffffff", "size": 12},
         "marker": {
             "symbol": "square",
-            "size": 34,
+            "size": 29,
             "color": [step.colours.get(one, IDLE) for one in elements],
             "line": {"color": style.INK, "width": 1},
         },

@@ -25,9 +25,9 @@ TITLE_OF_THREADS = "What if: block tile and thread tile"
 READING_OF_THREADS = (
     "Choose a device above the plot. A row is the square tile of C of a block, a column that of a "
     f"thread, phases {what_if.DEPTH} deep (theory). Each cell says the ceiling over uncached "
-    "loads, FLOP per byte, shared memory, and the occupancy at most: registers are counted as the "
-    "accumulators and one fragment of each operand, and a compiler takes more. A dash: no block "
-    "fits, and the pointer says why."
+    "loads in TFLOP/s, FLOP per byte, shared memory, and the occupancy at most: registers are "
+    "counted as the accumulators and one fragment of each operand, and a compiler takes more. The "
+    "deeper the blue, the nearer to FP32's peak. A dash: no block fits, and the pointer says why."
 )
 
 # Okabe and Ito's; a dash goes with each colour
@@ -190,12 +190,12 @@ def _grid(device: Device, rows: Sequence[Sequence[Outcome]]) -> dict[str, object
         "zmax": 1,
         "text": [[_cell(one) for one in row] for row in rows],
         "texttemplate": "%{text}",
-        "textfont": {"size": 11},
+        "textfont": {"size": 10, "color": "#1b1f24"},
         "xgap": 2,
         "ygap": 2,
-        # from pale to deep blue; the text is told by Plotly to contrast with it
-        "colorscale": [[0, "#f1f5fa"], [0.5, "#8fb8dd"], [1, "#1b5e9c"]],
-        "colorbar": {"title": {"text": "of FP32 peak"}, "tickformat": ".0%", "thickness": 12},
+        # no deeper than dark text is easily read on: 7 to 1
+        "colorscale": [[0, "#f1f5fa"], [1, "#7fb0dc"]],
+        "showscale": False,  # a bar would take a third of a telephone
         "hoverinfo": "text",
         "hovertext": [[_about(device, one) for one in row] for row in rows],
     }
@@ -213,9 +213,9 @@ def _cell(one: Outcome) -> str:
         return text.ABSENT
     return "<br>".join(
         (
-            text.flop_per_s(one.attainable_flop_per_s),
-            text.flop_per_byte(one.flop_per_byte),
+            f"{one.attainable_flop_per_s / 1e12:.1f} T",
+            f"{text.count(one.flop_per_byte)} F/B",
             text.size(one.shared_bytes),
-            f"≤ {text.percent(one.occupancy)}",
+            f"≤ {one.occupancy:.0%}",
         )
     )

@@ -147,8 +147,8 @@ function element(name, className = "", content = "") {
   return made;
 }
 
-function header(title, scope = "col") {
-  const made = element("th", "", title);
+function header(title, scope = "col", className = "") {
+  const made = element("th", className, title);
   made.scope = scope;
   return made;
 }
@@ -200,6 +200,7 @@ for (const button of all("button.sort")) button.addEventListener("click", () => 
 // The annotated source.
 
 const TITLES = ["line", "warp instructions", "share", "sectors per request / needed", "bank conflicts per access", "source"];
+const WIDE = ["", "wide", "", "wide", "wide", ""]; // a telephone has no room for these columns
 
 async function showSource(chapter) {
   const place = chapter.querySelector(".source");
@@ -214,7 +215,7 @@ async function showSource(chapter) {
 function sourceTable(listing, counts) {
   const table = element("table", "code");
   const head = table.createTHead().insertRow();
-  for (const title of TITLES) head.append(header(title));
+  TITLES.forEach((title, place) => head.append(header(title, "col", WIDE[place])));
   const body = table.createTBody(), known = new Map(counts.lines.map((line) => [line[0], line]));
   listing.source.forEach((source, place) => body.append(sourceRow(listing, counts, place + 1, source, known.get(place + 1))));
   return table;
@@ -226,14 +227,12 @@ function sourceRow(listing, counts, number, source, line) {
   const code = element("td", "text");
   code.append(element("code", "", source));
   if (!line) {
-    row.append(name, ...TITLES.slice(2).map(() => element("td")), code);
+    row.append(name, ...WIDE.slice(1, -1).map((one) => element("td", one)), code);
     return row;
   }
-  const [, issued, share, shareText, sectors, ideal, conflicts, reasons] = line;
-  const heat = element("td", "number heat", shareText);
-  heat.style.setProperty("--heat", share);
-  const used = sectors && `${sectors} / ${ideal}`;
-  row.append(name, element("td", "number", issued), heat, element("td", "number", used), element("td", "number", conflicts), code);
+  const [, issued, share, shareText, sectors, wasted, conflicts, conflictShare, reasons] = line;
+  row.append(name, element("td", "number wide", issued), heat(share, shareText),
+    heat(wasted, sectors, "wide"), heat(conflictShare, conflicts, "wide"), code);
   for (const reason of reasons) code.append(element("p", "reason", `⚠ ${reason}`));
   const button = element("button", "line", String(number));
   button.type = "button";
@@ -242,6 +241,13 @@ function sourceRow(listing, counts, number, source, line) {
   name.replaceChildren(button);
   row.addEventListener("click", (event) => { if (!getSelection().toString()) openLine(row, button, listing, counts, number); event.stopPropagation(); });
   return row;
+}
+
+// A number with a bar behind it, as long as its part of a whole.
+function heat(part, content, className = "") {
+  const cell = element("td", `number heat ${className}`, content);
+  cell.style.setProperty("--heat", part);
+  return cell;
 }
 
 function openLine(row, button, listing, counts, number) {
@@ -256,11 +262,10 @@ function openLine(row, button, listing, counts, number) {
   const body = list.createTBody();
   listing.sass.forEach((text, place) => {
     if (listing.lines[place] !== number) return;
-    const one = body.insertRow(), heat = element("td", "number heat", counts.executed[place].toLocaleString("en"));
-    heat.style.setProperty("--heat", counts.executed[place] / most);
-    const sass = element("td");
+    const one = body.insertRow(), sass = element("td"), count = counts.executed[place];
     sass.append(element("code", "", text));
-    one.append(element("td", "number", `0x${(16 * place).toString(16).padStart(4, "0")}`), sass, heat);
+    one.append(element("td", "number", `0x${(16 * place).toString(16).padStart(4, "0")}`), sass,
+      heat(count / most, count.toLocaleString("en")));
   });
   cell.append(list);
   opened.append(cell);
