@@ -98,7 +98,7 @@ class Drawing:
     def packed(self) -> str:
         """The figure's JSON, compressed; its title stands outside of it."""
         figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
-        layout = figure["layout"] | {"title": None}
+        layout = {name: value for name, value in figure["layout"].items() if name != "title"}
         layout["margin"] = layout.get("margin", {}) | {"t": _top(self.figure)}
         return packed(to_json_plotly(figure | {"layout": layout}))
 
@@ -204,8 +204,13 @@ def page(*runs: Run) -> str:
         together=side_by_side([(part.name, part.profile) for part in parts]),
         grades=GRADES,
         ink=style.INK,
-        plotly_js=packed(get_plotlyjs()),
+        plotly_js=_plotly(),
     )
+
+
+@cache
+def _plotly() -> str:
+    return packed(get_plotlyjs())
 
 
 def _title(runs: Sequence[Run]) -> str:

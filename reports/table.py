@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ class Cell:
     text: str
     details: tuple[str, ...] = ()
     is_bad: bool = False
-    value: float | None = None
+    value: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

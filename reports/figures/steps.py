@@ -159,7 +159,7 @@ def _slider(
         "steps": [
             {
                 "label": str(record.rung),
-                "value": sentence,  # the page shows it below the figure
+                "value": style.plain(sentence),  # the page shows it below the figure
                 "method": "restyle",
                 "args": [
                     {"y": [_up_to(one, place) for one in series]},

@@ -65,7 +65,7 @@ function listen(plot, data, layout) {
 function say(plot, sentence) {
   const place = plot.parentElement.querySelector(".said");
   place.hidden = !sentence;
-  place.textContent = sentence;
+  place.textContent = plainText(sentence ?? "");
 }
 
 // Where keys of the legend toggle names, a trace is shown while no name that it needs is off;

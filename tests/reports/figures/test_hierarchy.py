@@ -94,7 +94,7 @@ def test_the_legend_hides_variants_and_levels(build: SimpleNamespace, in_counter
     figure = hierarchy.figure(in_counters, build.SHAPE)
     toggles = [one.meta["toggles"] for one in figure.data if one.showlegend is not False]
     rungs = [r.label for r in in_counters.records if r.counted]
-    assert toggles == [*rungs, "shared", "L1", "L2", "DRAM", None, None, None]
+    assert toggles == [*rungs, "shared", "L1", "L2", "DRAM", "source texts", None, None, None]
     needs = [one.meta["needs"] for one in figure.data if one.meta and "needs" in one.meta]
     assert {name for pair in needs for name in pair} == set(toggles) - {None}
 
