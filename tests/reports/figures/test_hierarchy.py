@@ -129,3 +129,18 @@ def test_a_predicted_time_gives_the_predicted_rate(
     assert drawn.y[0] == pytest.approx(2 * 4096**3 / (0.0516459 * 1.1))
     assert drawn.marker.symbol == ("triangle-up-open-dot", "triangle-up")
     assert "2.42 TFLOP/s (predicted)" in drawn.hovertext[0]
+
+
+def test_the_source_texts_ceilings_are_marked_lines(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    lines = [
+        one for one in hierarchy.figure(in_counters, build.SHAPE).data
+        if one.meta and one.meta.get("needs") == ["source texts"]
+    ]  # fmt: skip
+    rates = [round(one.y[0] / 1e9) for one in lines]
+    # the RTX 3090's 936.2 GB/s by 0.25, 8, 16 (64 x 64) and 32 FLOP/B (128 x 128)
+    assert rates == [234, 7490, 14979, 29958]
+    assert [one.x[1] for one in lines] == [0.25, 8, 16, 32]
+    assert "of naive-uncoalesced and naive-coalesced" in lines[0].hovertext
+    assert lines[0].line.dash == "dot"
