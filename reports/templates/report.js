@@ -14,10 +14,11 @@ async function unpack(script) {
 }
 
 const unpacked = new Map(); // by script element
-async function document_of(script) {
-  if (!unpacked.has(script)) unpacked.set(script, unpack(script));
-  return JSON.parse(await unpacked.get(script));
+async function textOf(script) {
+  if (!unpacked.has(script)) unpacked.set(script, await unpack(script));
+  return unpacked.get(script);
 }
+const documentOf = async (script) => JSON.parse(await textOf(script));
 
 const plotly = unpack(document.querySelector("script.plotly")).then((code) => {
   const script = document.createElement("script");
@@ -27,19 +28,24 @@ const plotly = unpack(document.querySelector("script.plotly")).then((code) => {
 
 // Figures.
 
+const scriptOf = (plot) => plot.parentElement.querySelector("script.figure");
+
 async function draw(plot) {
-  const figure = await document_of(plot.parentElement.querySelector("script.figure"));
+  await textOf(scriptOf(plot));
+  if (plot.clientWidth) drawNow(plot); // else it was hidden meanwhile
+}
+
+// At once: a browser that prints does not wait.
+function drawNow(plot) {
   const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
-  const { data, layout } = JSON.parse(JSON.stringify(figure).replaceAll(INK, ink));
+  const { data, layout } = JSON.parse(unpacked.get(scriptOf(plot)).replaceAll(INK, ink));
   const width = plot.clientWidth;
-  if (!width) return; // hidden meanwhile
   if (width < NARROW) {
     layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length / 2;
   }
   plot.dataset.narrow = width < NARROW;
-  plot.dataset.ink = ink;
   plot.style.minHeight = `${layout.height}px`;
-  await Plotly.newPlot(plot, data, layout, {
+  Plotly.newPlot(plot, data, layout, {
     responsive: false, displaylogo: false,
     modeBarButtons: [["toImage", "resetScale2d"]], // dragging zooms
   });
@@ -206,8 +212,8 @@ async function showSource(chapter) {
   const place = chapter.querySelector(".source");
   if (!place) return;
   const label = state.variant, part = document.querySelector(`.part[data-run="${chapter.dataset.run}"]`);
-  const counts = (await document_of(chapter.querySelector("script.counts")))[label];
-  const listing = (await document_of(part.querySelector("script.listings"))).find((one) => one.label === label);
+  const counts = (await documentOf(chapter.querySelector("script.counts")))[label];
+  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === label);
   if (label !== state.variant) return; // another was chosen meanwhile
   place.replaceChildren(scrolling(sourceTable(listing, counts), `Source of ${label}`), element("p", "quiet", `${listing.file}: ${counts.basis}.`));
 }
@@ -356,5 +362,8 @@ follow();
 addEventListener("hashchange", follow);
 addEventListener("resize", resize);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll({ again: true }));
-addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawAll({ again: true }); });
-addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawAll({ again: true }); });
+function redraw() {
+  for (const plot of visible().filter((one) => one.dataset.drawn !== undefined)) drawNow(plot);
+}
+addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; redraw(); });
+addEventListener("afterprint", () => { delete document.documentElement.dataset.print; redraw(); });

@@ -237,6 +237,22 @@ def test_text_stands_out_from_what_is_behind_it(
     visit.page.close()
 
 
+def test_figures_are_drawn_anew_for_paper(browser: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(browser, render(on_gpu), tmp_path, width=1600, scheme="dark")
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    look = (
+        f"[{plot}.querySelector('.main-svg').clientWidth, "
+        f"getComputedStyle({plot}.querySelector('.xtick text')).fill]"
+    )
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert visit.page.evaluate(look) == [950, "rgb(27, 31, 36)"]  # dark ink, and not later
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    width, ink = visit.page.evaluate(look)
+    assert width > 1000
+    assert ink == "rgb(230, 232, 235)"
+    visit.page.close()
+
+
 def test_it_prints_without_its_controls(browser: Any, on_gpu: Profile, tmp_path: Path) -> None:
     visit = opened(browser, render(on_gpu), tmp_path, scheme="dark")
     file = tmp_path / "report.pdf"
