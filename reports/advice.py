@@ -27,11 +27,12 @@ class Advice:
 
 
 def advice(profile: Profile, shape: Gemm) -> str:
-    """What could save most time of the variant that is predicted to be fastest."""
+    """What could save most time of the variant that is fastest, measured or else predicted."""
     found = [r for r in ladder.rungs_at(profile, shape) if ladder.prediction(r) and r.simulated]
     if not found:
         return ""
-    best = min(found, key=_time)
+    measured = ladder.fastest(profile, shape)
+    best = measured if measured in found else min(found, key=_time)
     changes = sorted(_changes(best, profile.device), key=lambda one: -one.saves_s)
     worthwhile = [one.sentence for one in changes if one.saves_s >= WORTH_S * _time(best)]
     if not worthwhile:

@@ -115,8 +115,7 @@ class Drawing:
 
 def _top(figure: go.Figure) -> int:
     """The margin above a plot whose title stands outside of it."""
-    has_controls = bool(figure.layout.updatemenus) or figure.layout.legend.y > 1
-    return 44 if has_controls else 16
+    return 44 if figure.layout.legend.y > 1 else 16  # the page has its own controls
 
 
 def packed(content: str) -> str:

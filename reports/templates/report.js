@@ -44,27 +44,88 @@ function drawNow(plot) {
     layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length / 2;
   }
   plot.dataset.narrow = width < NARROW;
+  const { updatemenus = [], sliders = [] } = layout;
+  delete layout.updatemenus; // the page's own controls stand for them: a keyboard reaches those
+  delete layout.sliders;
   plot.style.minHeight = `${layout.height}px`;
   Plotly.newPlot(plot, data, layout, {
     responsive: false, displaylogo: false,
     modeBarButtons: [["toImage", "resetScale2d"]], // dragging zooms
   });
-  listen(plot, data, layout);
+  listen(plot, data);
+  control(plot, [...updatemenus.map((one) => menuOf(plot, one)), ...sliders.map((one) => sliderOf(plot, one))]);
   plot.dataset.drawn = "";
 }
 
-function listen(plot, data, layout) {
-  for (const event of ["legendclick", "legenddoubleclick", "sliderchange"]) {
+function listen(plot, data) {
+  for (const event of ["legendclick", "legenddoubleclick"]) {
     plot.removeAllListeners(`plotly_${event}`); // of an earlier drawing
   }
-  if (data.some((one) => one.meta?.toggles)) {
-    plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, curveNumber));
-    plot.on("plotly_legenddoubleclick", () => false);
+  if (!data.some((one) => one.meta?.toggles)) return;
+  plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, curveNumber));
+  plot.on("plotly_legenddoubleclick", () => false);
+}
+
+// The controls of a figure as a form: what a reader chose outlives a drawing.
+
+function control(plot, controls) {
+  const place = plot.parentElement.querySelector(".controls");
+  const chosen = all("select, input", place).map((one) => one.value);
+  place.replaceChildren(...controls, ...togglesOf(plot));
+  tellToggles(plot);
+  all("select, input", place).forEach((one, number) => {
+    if (chosen[number] === undefined || chosen[number] === one.value) return;
+    one.value = chosen[number];
+    one.dispatchEvent(new Event("input"));
+  });
+}
+
+const apply = (plot, { method, args }) => Plotly[method](plot, ...structuredClone(args));
+
+function labelled(name, ...controls) {
+  const label = element("label", "", `${name} `);
+  label.append(...controls);
+  return label;
+}
+
+function menuOf(plot, { buttons, active = 0 }) {
+  const select = element("select");
+  select.append(...buttons.map(({ label }, number) => new Option(plainText(label), number)));
+  select.value = active;
+  select.addEventListener("input", () => apply(plot, buttons[select.value]));
+  return labelled("Show", select);
+}
+
+function sliderOf(plot, { steps, active = 0 }) {
+  const input = element("input"), output = element("output");
+  const tell = ({ label, value }) => {
+    output.textContent = plainText(label);
+    input.setAttribute("aria-valuetext", plainText(label));
+    say(plot, value);
+  };
+  Object.assign(input, { type: "range", min: 0, max: steps.length - 1, value: active });
+  input.addEventListener("input", () => {
+    apply(plot, steps[input.value]);
+    tell(steps[input.value]);
+  });
+  tell(steps[active]);
+  return labelled("Step", input, output);
+}
+
+function* togglesOf(plot) {
+  for (const [number, { meta, name }] of plot.data.entries()) {
+    if (!meta?.toggles) continue;
+    const button = element("button", "toggle", plainText(name));
+    button.type = "button";
+    button.dataset.toggles = meta.toggles;
+    button.addEventListener("click", () => toggle(plot, number));
+    yield button;
   }
-  const slider = layout.sliders?.[0];
-  if (slider?.steps.some((one) => one.value)) {
-    say(plot, slider.steps[slider.active ?? 0].value);
-    plot.on("plotly_sliderchange", ({ step }) => say(plot, step.value));
+}
+
+function tellToggles(plot, off = new Set()) {
+  for (const button of all("button.toggle", plot.parentElement)) {
+    button.setAttribute("aria-pressed", String(!off.has(button.dataset.toggles)));
   }
 }
 
@@ -82,6 +143,7 @@ function toggle(plot, number) {
   const keys = plot.data.filter((one) => one.meta?.toggles);
   const off = new Set(keys.filter((one) => one.visible === "legendonly").map((one) => one.meta.toggles));
   if (!off.delete(name)) off.add(name);
+  tellToggles(plot, off);
   Plotly.restyle(plot, { visible: plot.data.map(({ meta }) => {
     if (meta?.toggles) return off.has(meta.toggles) ? "legendonly" : true;
     const isOff = (one) => off.has(one);
@@ -289,6 +351,9 @@ const chapterOf = () => {
 
 function show() {
   const chosen = chapterOf();
+  for (const row of all("#together ~ .scroll tbody tr")) {
+    row.hidden = row.cells[0].textContent !== (chosen?.dataset.name ?? "");
+  }
   for (const one of all(".of-run")) {
     one.hidden = one.classList.contains("chapter") ? one !== chosen : one.dataset.run !== state.run;
   }

@@ -90,11 +90,13 @@ def test_figures_take_the_ink_of_the_scheme(browser: Any, two_shapes: Path) -> N
     visit.page.close()
 
 
-def test_buttons_change_the_figure(browser: Any, two_shapes: Path) -> None:
+def test_menus_change_the_figure(browser: Any, two_shapes: Path) -> None:
     visit = Visit(browser, two_shapes, width=1000, scheme="light")
-    visit.page.get_by_text("instructions", exact=True).first.click()
+    accesses = visit.page.locator("section[aria-labelledby=counters-0] figure").nth(1)
+    accesses.locator("select").select_option(label="instructions")
     visit.page.get_by_text("thread-level instructions per element of C").first.wait_for()
-    visit.page.get_by_text("logarithmic", exact=True).first.click()
+    performance = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(1)
+    performance.locator("select").select_option(label="logarithmic")
     visit.until(
         "document.querySelectorAll('[aria-labelledby=ladder-0] .plot')[1]"
         ".layout.xaxis.type === 'log'"
@@ -132,7 +134,7 @@ def test_a_scorecard_fits_its_window_with_everything_open(
     # the overview, and tiled: one is off there; closed forms against machine code
     assert visit.count(f"{section} table") == 1 + 1 + 1
     assert visit.page.locator(f"{section} td.bad:visible").first.text_content()[0] in "✗≠"
-    visit.page.locator(f"{section} .plot").get_by_text("ratio", exact=True).click()
+    visit.page.locator(f"{section} figure").nth(1).locator("select").select_option(label="ratio")
     visit.until(f"document.querySelectorAll('{section} .plot')[1].layout.yaxis.type === 'linear'")
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     numbers = visit.count(f"{section} .data table")  # of three figures
@@ -203,8 +205,11 @@ def test_the_menu_shows_the_steps_of_another_variant(
         ".data.find(trace => trace.visible).name"
     )
     assert visit.page.evaluate(shown) == "vectorized"
-    section.locator(".updatemenu-header").last.click()
-    section.locator(".updatemenu-dropdown-button").filter(has_text="coarsened-1d").click()
+    section.locator(".controls select").first.select_option(label="coarsened-1d")
+    visit.until(f"{shown} === 'coarsened-1d'")
+    visit.page.emulate_media(color_scheme="dark")  # drawn anew, and still what was chosen
+    ink = "getComputedStyle(document.querySelector('.waterfalllayer .bartext')).fill"
+    visit.until(f"{ink} === 'rgb(230, 232, 235)'")
     visit.until(f"{shown} === 'coarsened-1d'")
     assert visit.complaints == []
     visit.page.close()

@@ -127,8 +127,9 @@ def test_the_menu_draws_another_request(browser: Any, in_trace: Profile, tmp_pat
     assert visit.page.evaluate(f"{shown}.name") == "sectors"
     assert visit.page.evaluate(f"{shown}.x.length") == 32  # a column of a matrix
     section = visit.page.locator(f"{ACCESS} .of-variant:visible")
-    section.locator(".updatemenu-header").click()
-    section.locator(".updatemenu-dropdown-button").last.click()
+    section.locator(".controls select").select_option(
+        label="line 4: load from shared memory, 4 B per lane"
+    )
     visit.until(f"{shown}.name === 'banks'")
     assert visit.page.evaluate(f"{shown}.x.length") == 16  # every other bank
     assert set(visit.page.evaluate(f"{shown}.text")) == {"2"}
@@ -145,10 +146,31 @@ def test_the_slider_of_the_ladder_says_what_a_rung_gained(
     assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
     rates = f"{plot}.data[0].y"
     assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
-    bar = visit.page.locator("section[aria-labelledby=ladder-0] .slider-rail-touch-rect").first
-    bar.click(position={"x": 2, "y": 5})
+    slider = visit.page.locator("section[aria-labelledby=ladder-0] input[type=range]").first
+    slider.focus()
+    slider.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "2"
     visit.until(f"{rates}.filter(y => y !== null).length === 1")
     assert "vectorized" not in (said.text_content() or "")
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_a_key_hides_a_level_of_the_roofline(
+    browser: Any, in_counters: Profile, tmp_path: Path
+) -> None:
+    visit = opened(browser, render(in_counters), tmp_path)
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
+    button = visit.page.locator("button.toggle", has_text="DRAM")
+    of_dram = (
+        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
+    )
+    assert visit.page.evaluate(of_dram) == 6
+    button.press("Enter")
+    visit.until(f"{of_dram} === 0")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.press("Enter")
+    visit.until(f"{of_dram} === 6")
     assert visit.complaints == []
     visit.page.close()
 
