@@ -18,8 +18,11 @@ VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium; a run that must have it sets REQUIRE_BROWSER."""
+def window() -> Iterator[Any]:
+    """A window of the system's Chromium; a run that must have it sets REQUIRE_BROWSER.
+
+    One for all pages, none of which keeps anything: to open another takes as long as a page.
+    """
     missing = pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip
     try:
         from playwright.sync_api import sync_playwright
@@ -30,7 +33,7 @@ def browser() -> Iterator[Any]:
         missing(f"NO BROWSER TEST WAS RUN: none of {', '.join(EXECUTABLES)} is installed")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
+        yield started.new_page()
         started.close()
 
 
@@ -39,7 +42,7 @@ class Visit:
 
     def __init__(
         self,
-        browser: Any,
+        window: Any,
         file: Path,
         *,
         width: int,
@@ -47,7 +50,11 @@ class Visit:
         fragment: str = "",
         waits: bool = True,
     ) -> None:
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page = window
+        self.page.goto("about:blank")  # the end of the page before
+        self.page.mouse.move(0, 0)
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(media="screen", color_scheme=scheme)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))

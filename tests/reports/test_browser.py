@@ -15,9 +15,9 @@ from reports import render
 from reports.comparison import page
 
 sys.path.append(str(Path(__file__).parent))
-from browsing import VISIBLE, Visit, browser
+from browsing import VISIBLE, Visit, window
 
-__all__ = ["browser"]
+__all__ = ["window"]
 
 pytestmark = pytest.mark.browser
 
@@ -35,18 +35,17 @@ def two_shapes(build: SimpleNamespace, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [400, 1000, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_figure_is_drawn_offline(
-    browser: Any, two_shapes: Path, width: int, scheme: str
+    window: Any, two_shapes: Path, width: int, scheme: str
 ) -> None:
-    visit = Visit(browser, two_shapes, width=width, scheme=scheme)
+    visit = Visit(window, two_shapes, width=width, scheme=scheme)
     assert visit.count(".plot") == FIGURES
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
     assert visit.overflow() == 0  # tables scroll in their boxes
-    visit.page.close()
 
 
-def test_the_first_times_are_whole_on_a_telephone(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=400, scheme="light")
+def test_the_first_times_are_whole_on_a_telephone(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=400, scheme="light")
     beyond = visit.page.evaluate(
         "[...document.querySelectorAll('[data-shape=\"0\"] #ladder-0 ~ .scroll td.time')]"
         ".map(cell => cell.getBoundingClientRect().right - "
@@ -54,11 +53,10 @@ def test_the_first_times_are_whole_on_a_telephone(browser: Any, two_shapes: Path
     )
     assert len(beyond) == 9
     assert max(beyond) <= 0
-    visit.page.close()
 
 
-def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+def test_the_selector_shows_the_other_shape(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="light")
     visit.page.select_option("#shape", label="2048 × 2048 × 2048")
     visit.wait()
     assert visit.count("[data-shape='0']") == 0
@@ -69,29 +67,26 @@ def test_the_selector_shows_the_other_shape(browser: Any, two_shapes: Path) -> N
     )
     assert all(drawn == box for box, drawn in widths)
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_figures_follow_the_window(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1600, scheme="light")
+def test_figures_follow_the_window(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1600, scheme="light")
     visit.page.set_viewport_size({"width": 420, "height": 900})
     visit.until(f"{VISIBLE}.every(p => p.querySelector('.main-svg').clientWidth <= 420)")
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_figures_take_the_ink_of_the_scheme(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="dark")
+def test_figures_take_the_ink_of_the_scheme(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="dark")
     ink = "getComputedStyle(document.querySelector('.xtick text')).fill"
     assert visit.page.evaluate(ink) == "rgb(230, 232, 235)"
     visit.page.emulate_media(color_scheme="light")
     visit.until(f"{ink} === 'rgb(27, 31, 36)'")
-    visit.page.close()
 
 
-def test_menus_change_the_figure(browser: Any, two_shapes: Path) -> None:
-    visit = Visit(browser, two_shapes, width=1000, scheme="light")
+def test_menus_change_the_figure(window: Any, two_shapes: Path) -> None:
+    visit = Visit(window, two_shapes, width=1000, scheme="light")
     accesses = visit.page.locator("section[aria-labelledby=counters-0] figure").nth(1)
     accesses.locator("select").select_option(label="instructions")
     visit.page.get_by_text("thread-level instructions per element of C").first.wait_for()
@@ -102,16 +97,15 @@ def test_menus_change_the_figure(browser: Any, two_shapes: Path) -> None:
         ".layout.xaxis.type === 'log'"
     )
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_simulation_fits_its_window_with_everything_open(
-    browser: Any, in_simulation: Profile, tmp_path: Path, width: int
+    window: Any, in_simulation: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_simulation), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="light")
+    visit = Visit(window, file, width=width, scheme="light")
     section, lines = (f"section[aria-labelledby={name}-0]" for name in ("counters", "source"))
     closed = visit.count(f"{section} table")
     assert visit.count(f"{lines} table") == 0  # without machine code, each rung's are closed
@@ -120,16 +114,15 @@ def test_a_simulation_fits_its_window_with_everything_open(
     assert visit.count(f"{lines} table") == 6
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_scorecard_fits_its_window_with_everything_open(
-    browser: Any, in_counters: Profile, tmp_path: Path, width: int
+    window: Any, in_counters: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=counters-0]"
     # the overview, and tiled: one is off there; closed forms against machine code
     assert visit.count(f"{section} table") == 1 + 1 + 1
@@ -142,29 +135,27 @@ def test_a_scorecard_fits_its_window_with_everything_open(
     assert visit.count(f"{section} table") == numbers + 1 + 6 + 2
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_memory_levels_fit_their_window_beside_a_recorded_run(
-    browser: Any, in_simulation: Profile, in_counters: Profile, tmp_path: Path, width: int
+    window: Any, in_simulation: Profile, in_counters: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_simulation, recorded=in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=roofline-0]"
     assert visit.count(f"{section} table") == 0
     visit.page.locator(f"{section} summary").nth(1).click()
     assert visit.count(f"{section} table") == 1
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("is_timed", [False, True])
 def test_predicted_times_fit_their_window_with_everything_open(
-    browser: Any,
+    window: Any,
     in_prediction: Profile,
     on_gpu: Profile,
     tmp_path: Path,
@@ -173,7 +164,7 @@ def test_predicted_times_fit_their_window_with_everything_open(
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_prediction, recorded=on_gpu if is_timed else None), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=gap-0]"
     assert visit.count(f"{section} .plot") == 2
     assert visit.count(f"{section} table") == 1  # the bounds; bases and steps are closed
@@ -190,15 +181,14 @@ def test_predicted_times_fit_their_window_with_everything_open(
     assert max(labels) <= 0  # whole
     assert visit.overflow() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_the_menu_shows_the_steps_of_another_variant(
-    browser: Any, in_prediction: Profile, tmp_path: Path
+    window: Any, in_prediction: Profile, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_prediction), encoding="utf-8")
-    visit = Visit(browser, file, width=400, scheme="light")
+    visit = Visit(window, file, width=400, scheme="light")
     section = visit.page.locator("section[aria-labelledby=gap-0]")
     shown = (
         "document.querySelector('section[aria-labelledby=gap-0] .plot')"
@@ -212,15 +202,14 @@ def test_the_menu_shows_the_steps_of_another_variant(
     visit.until(f"{ink} === 'rgb(230, 232, 235)'")
     visit.until(f"{shown} === 'coarsened-1d'")
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_the_legend_hides_a_level_and_a_variant(
-    browser: Any, in_counters: Profile, tmp_path: Path
+    window: Any, in_counters: Profile, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.html"
     file.write_text(render(in_counters), encoding="utf-8")
-    visit = Visit(browser, file, width=1000, scheme="light")
+    visit = Visit(window, file, width=1000, scheme="light")
     plot = "document.querySelector('section[aria-labelledby=roofline-0] .plot')"
     shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).length"
     roof = f"{plot}.data.find(t => t.name.startsWith('shared/L1 ')).visible"
@@ -252,32 +241,29 @@ def test_the_legend_hides_a_level_and_a_variant(
     visit.page.wait_for_timeout(600)
     assert visit.page.evaluate(shown) == 22 + count_of_lines
     assert visit.complaints == []
-    visit.page.close()
 
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 def test_a_comparison_fits_its_window(
-    browser: Any, in_counters: Profile, in_simulation: Profile, tmp_path: Path, width: int
+    window: Any, in_counters: Profile, in_simulation: Profile, tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "comparison.html"
     file.write_text(page(compare(in_simulation, in_counters)), encoding="utf-8")
-    visit = Visit(browser, file, width=width, scheme="dark" if width == 900 else "light")
+    visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert visit.overflow() == 0
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
-    visit.page.close()
 
 
-def test_markup_runs_nothing(browser: Any, build: SimpleNamespace, tmp_path: Path) -> None:
+def test_markup_runs_nothing(window: Any, build: SimpleNamespace, tmp_path: Path) -> None:
     evil = (
         "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
     )
     file = tmp_path / "profile.html"
     made = build.change(build.profile(is_measured=True), "tiled", label=evil, title=evil, idea=evil)
     file.write_text(render(made), encoding="utf-8")
-    visit = Visit(browser, file, width=1000, scheme="light")
+    visit = Visit(window, file, width=1000, scheme="light")
     assert visit.page.title() == "SGEMM ladder on NVIDIA GeForce RTX 3090"
     assert visit.page.locator("img, .plot a[*|href^='javascript']").count() == 0
     assert visit.complaints == []
-    visit.page.close()

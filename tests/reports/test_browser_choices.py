@@ -15,9 +15,9 @@ from analysis.result import Profile
 from reports import render, render_together
 
 sys.path.append(str(Path(__file__).parent))
-from browsing import Visit, browser
+from browsing import Visit, window
 
-__all__ = ["browser"]
+__all__ = ["window"]
 
 pytestmark = pytest.mark.browser
 
@@ -29,10 +29,10 @@ SOURCE = "section[aria-labelledby=source-0]"
 ACCESS = "section[aria-labelledby=access-0]"
 
 
-def opened(browser: Any, html: str, folder: Path, **more: Any) -> Visit:
+def opened(window: Any, html: str, folder: Path, **more: Any) -> Visit:
     file = folder / "profile.html"
     file.write_text(html, encoding="utf-8")
-    return Visit(browser, file, **({"width": 1000, "scheme": "light", "waits": False} | more))
+    return Visit(window, file, **({"width": 1000, "scheme": "light", "waits": False} | more))
 
 
 def drawn(visit: Visit, plot: str) -> str:
@@ -43,9 +43,9 @@ def drawn(visit: Visit, plot: str) -> str:
 
 
 def test_the_ladder_sorts_by_a_column_both_ways(
-    browser: Any, on_gpu: Profile, tmp_path: Path
+    window: Any, on_gpu: Profile, tmp_path: Path
 ) -> None:
-    visit = opened(browser, render(on_gpu), tmp_path)
+    visit = opened(window, render(on_gpu), tmp_path)
     button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
     button.click()
     rising = visit.page.evaluate(ORDER)
@@ -58,13 +58,12 @@ def test_the_ladder_sorts_by_a_column_both_ways(
     head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
     assert head.get_attribute("aria-sort") == "descending"
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_a_line_opens_its_machine_code_by_pointer_and_by_key(
-    browser: Any, in_trace: Profile, tmp_path: Path
+    window: Any, in_trace: Profile, tmp_path: Path
 ) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+    visit = opened(window, render(in_trace), tmp_path)
     line = visit.page.locator(f"{SOURCE} button.line", has_text="3")
     line.click()
     opened_row = visit.page.locator(f"{SOURCE} tr.sass")
@@ -75,11 +74,10 @@ def test_a_line_opens_its_machine_code_by_pointer_and_by_key(
     line.press("Enter")
     assert opened_row.count() == 0
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_lines_that_waste_traffic_say_why(browser: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+def test_lines_that_waste_traffic_say_why(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     said = visit.page.locator(f"{SOURCE} .reason").all_text_contents()
     assert said == [
@@ -90,22 +88,20 @@ def test_lines_that_waste_traffic_say_why(browser: Any, in_trace: Profile, tmp_p
     ]
     shares = visit.page.locator(f"{SOURCE} td.heat:not(.wide)").all_text_contents()
     assert shares == ["10.0 %", "20.0 %", "70.0 %"]
-    visit.page.close()
 
 
-def test_source_shows_markup_as_it_is(browser: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+def test_source_shows_markup_as_it_is(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     assert visit.page.locator(f"{SOURCE} td.text b").count() == 0
     text = visit.page.locator(f"{SOURCE} td.text").first.text_content()
     assert text == "// a kernel <b>of four lines</b>"
-    visit.page.close()
 
 
 def test_a_variant_is_chosen_for_source_and_requests_alike(
-    browser: Any, in_trace: Profile, tmp_path: Path
+    window: Any, in_trace: Profile, tmp_path: Path
 ) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+    visit = opened(window, render(in_trace), tmp_path)
     visit.page.select_option("#access-variant-0", label="tiled")
     assert visit.page.input_value("#source-variant-0") == "tiled"
     assert visit.count(f"{ACCESS} .of-variant") == 1
@@ -117,11 +113,10 @@ def test_a_variant_is_chosen_for_source_and_requests_alike(
         " === 'Source of tiled'"
     )
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_the_menu_draws_another_request(browser: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+def test_the_menu_draws_another_request(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
     plot = drawn(visit, f"document.querySelector('{ACCESS} .of-variant:not([hidden]) .plot')")
     shown = f"{plot}.data.filter(t => t.visible).at(-1)"
     assert visit.page.evaluate(f"{shown}.name") == "sectors"
@@ -134,13 +129,12 @@ def test_the_menu_draws_another_request(browser: Any, in_trace: Profile, tmp_pat
     assert visit.page.evaluate(f"{shown}.x.length") == 16  # every other bank
     assert set(visit.page.evaluate(f"{shown}.text")) == {"2"}
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_the_slider_of_the_ladder_says_what_a_rung_gained(
-    browser: Any, in_prediction: Profile, tmp_path: Path
+    window: Any, in_prediction: Profile, tmp_path: Path
 ) -> None:
-    visit = opened(browser, render(in_prediction), tmp_path)
+    visit = opened(window, render(in_prediction), tmp_path)
     plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
     said = visit.page.locator("section[aria-labelledby=ladder-0] .said").first
     assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
@@ -153,13 +147,12 @@ def test_the_slider_of_the_ladder_says_what_a_rung_gained(
     visit.until(f"{rates}.filter(y => y !== null).length === 1")
     assert "vectorized" not in (said.text_content() or "")
     assert visit.complaints == []
-    visit.page.close()
 
 
 def test_a_key_hides_a_level_of_the_roofline(
-    browser: Any, in_counters: Profile, tmp_path: Path
+    window: Any, in_counters: Profile, tmp_path: Path
 ) -> None:
-    visit = opened(browser, render(in_counters), tmp_path)
+    visit = opened(window, render(in_counters), tmp_path)
     plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
     button = visit.page.locator("button.toggle", has_text="DRAM")
     of_dram = (
@@ -172,24 +165,22 @@ def test_a_key_hides_a_level_of_the_roofline(
     button.press("Enter")
     visit.until(f"{of_dram} === 6")
     assert visit.complaints == []
-    visit.page.close()
 
 
-def test_a_figure_has_its_numbers_as_a_table(browser: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(on_gpu), tmp_path)
+def test_a_figure_has_its_numbers_as_a_table(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path)
     drawn(visit, "document.querySelectorAll('section[aria-labelledby=ladder-0] .plot')[1]")
     figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(1)
     figure.locator("summary").click()
     cells = figure.locator("details td").all_text_contents()
     assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
-    visit.page.close()
 
 
 def test_a_link_to_a_section_shows_its_shape(
-    browser: Any, build: SimpleNamespace, tmp_path: Path
+    window: Any, build: SimpleNamespace, tmp_path: Path
 ) -> None:
     html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
-    visit = opened(browser, html, tmp_path, fragment="#gap-1")
+    visit = opened(window, html, tmp_path, fragment="#gap-1")
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
     visit.until("Math.abs(document.getElementById('gap-1').getBoundingClientRect().top) < 200")
@@ -197,16 +188,15 @@ def test_a_link_to_a_section_shows_its_shape(
     assert visit.page.evaluate("location.hash") == "#gap-0"
     visit.page.locator("nav a", has_text="Roofline").click()
     assert visit.page.evaluate("location.hash") == "#roofline-0"
-    visit.page.close()
 
 
 def test_a_run_is_chosen_for_the_whole_page(
-    browser: Any, build: SimpleNamespace, on_gpu: Profile, tmp_path: Path
+    window: Any, build: SimpleNamespace, on_gpu: Profile, tmp_path: Path
 ) -> None:
     other = replace(
         build.profile(build.SMALL, build.SHAPE), device=find_device("t4"), command="of the T4"
     )
-    visit = opened(browser, render_together([(on_gpu, None), (other, None)]), tmp_path)
+    visit = opened(window, render_together([(on_gpu, None), (other, None)]), tmp_path)
     assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
         "NVIDIA GeForce RTX 3090", "NVIDIA T4",
     ]  # fmt: skip
@@ -217,7 +207,6 @@ def test_a_run_is_chosen_for_the_whole_page(
     assert visit.count("#answer-2") == 1
     assert visit.page.locator("pre:visible").text_content() == "of the T4"
     assert visit.complaints == []
-    visit.page.close()
 
 
 CONTRAST = """
@@ -250,17 +239,16 @@ AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(
-    browser: Any, in_trace: Profile, on_gpu: Profile, tmp_path: Path, scheme: str
+    window: Any, in_trace: Profile, on_gpu: Profile, tmp_path: Path, scheme: str
 ) -> None:
-    visit = opened(browser, render(in_trace, recorded=on_gpu), tmp_path, scheme=scheme)
+    visit = opened(window, render(in_trace, recorded=on_gpu), tmp_path, scheme=scheme)
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     ratio, *where = visit.page.evaluate(CONTRAST)
     assert ratio >= AA, where
-    visit.page.close()
 
 
-def test_figures_are_drawn_anew_for_paper(browser: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(on_gpu), tmp_path, width=1600, scheme="dark")
+def test_figures_are_drawn_anew_for_paper(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path, width=1600, scheme="dark")
     plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
     look = (
         f"[{plot}.querySelector('.main-svg').clientWidth, "
@@ -272,21 +260,19 @@ def test_figures_are_drawn_anew_for_paper(browser: Any, on_gpu: Profile, tmp_pat
     width, ink = visit.page.evaluate(look)
     assert width > 1000
     assert ink == "rgb(230, 232, 235)"
-    visit.page.close()
 
 
-def test_it_prints_without_its_controls(browser: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(on_gpu), tmp_path, scheme="dark")
+def test_it_prints_without_its_controls(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path, scheme="dark")
     file = tmp_path / "report.pdf"
     visit.page.pdf(path=file, prefer_css_page_size=True)
     assert file.read_bytes().startswith(b"%PDF")
     visit.page.emulate_media(media="print")
     assert [visit.count(control) for control in ("nav", "select", ".skip")] == [0, 0, 0]
-    visit.page.close()
 
 
-def test_headings_and_controls_have_names(browser: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(browser, render(in_trace), tmp_path)
+def test_headings_and_controls_have_names(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
     nameless = visit.page.evaluate(
         "[...document.querySelectorAll('button, select, a, figure, [role=region]')]"
         ".filter(e => !e.closest('.plot') && !(e.getAttribute('aria-label') "
@@ -296,4 +282,3 @@ def test_headings_and_controls_have_names(browser: Any, in_trace: Profile, tmp_p
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.className") == "skip"
     assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-    visit.page.close()
