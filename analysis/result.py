@@ -181,12 +181,12 @@ class FirstRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryInstruction:
-    """One machine instruction that accesses memory, over a whole launch.
+class LineAccess:
+    """Machine instructions of one source line that access memory alike, over a whole launch.
 
-    `place` is its index in the listing. Counts are those of `MachineAccess`. `first` is None for
-    memory of other kinds, and where an instruction of the same source line has a first request of
-    the same shape already.
+    They are unrolled copies: of one space, action and width, and their first requests have one
+    shape. `place` is the index of the first of them in the listing, `first` its first request, None
+    for memory of other kinds. Counts are those of `MachineAccess`.
     """
 
     place: int
@@ -210,7 +210,7 @@ class Simulated:
     and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
     them (`analysis.counters.MODELLED`) were obtained, None where there are none. `executed` says
     how many warps issued each instruction of the `Listing` of that label, `memory` what those
-    that access memory did.
+    that access memory did, by source line.
     """
 
     architecture: str
@@ -222,7 +222,7 @@ class Simulated:
     blocks_executed: int
     traffic_basis: str | None = None
     executed: tuple[int, ...] = ()
-    memory: tuple[MemoryInstruction, ...] = ()
+    memory: tuple[LineAccess, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from analysis.coalescing import BANKS, SECTOR_BYTES, WORD_BYTES
 from analysis.problem import FLOAT_BYTES
 from analysis.requests import pieces, strides
-from analysis.result import FirstRequest, MemoryInstruction, Profile
+from analysis.result import FirstRequest, LineAccess, Profile
 from reports import text
 
 ACTIONS = {"load": "load from", "store": "store to", "copy": "copy from"}
@@ -22,7 +22,7 @@ def source_lines(profile: Profile, label: str) -> Mapping[int, int]:
     return dict(enumerate(next(found, ())))
 
 
-def name(one: MemoryInstruction, request: FirstRequest, lines: Mapping[int, int]) -> str:
+def name(one: LineAccess, request: FirstRequest, lines: Mapping[int, int]) -> str:
     """'line 41: load from A, 4 B per lane'."""
     line = lines.get(one.place)
     where = f"line {line}: " if line else ""
@@ -31,7 +31,7 @@ def name(one: MemoryInstruction, request: FirstRequest, lines: Mapping[int, int]
     return f"{where}{action} {memory}, {one.bytes_per_lane} B per lane"
 
 
-def where(one: MemoryInstruction, request: FirstRequest, lane: int) -> str:
+def where(one: LineAccess, request: FirstRequest, lane: int) -> str:
     """What a lane accesses: 'A[0][5], byte 20'."""
     offset = request.lanes[lane]
     if offset is None:
@@ -45,7 +45,7 @@ def where(one: MemoryInstruction, request: FirstRequest, lane: int) -> str:
     return f"{request.buffer}[{row}][{columns}], byte {offset:,}"
 
 
-def sentence(one: MemoryInstruction, request: FirstRequest) -> str:
+def sentence(one: LineAccess, request: FirstRequest) -> str:
     """What the request asks of memory, in one sentence."""
     active = sum(lane is not None for lane in request.lanes)
     asked = f"{active} lanes × {one.bytes_per_lane} B"
@@ -89,17 +89,17 @@ def _distance(step: int, request: FirstRequest) -> str:
     return f"{text.count(step).replace('-', MINUS)} B{of_k}"
 
 
-def is_uncoalesced(one: MemoryInstruction) -> bool:
+def is_uncoalesced(one: LineAccess) -> bool:
     """Whether a global request touches more sectors than its data needs."""
     return one.space == "global" and one.sectors > WASTE * one.ideal
 
 
-def is_conflicting(one: MemoryInstruction) -> bool:
+def is_conflicting(one: LineAccess) -> bool:
     """Whether a shared request takes more wavefronts than without bank conflicts."""
     return one.space == "shared" and one.wavefronts > WASTE * one.conflict_free
 
 
-def reason(one: MemoryInstruction, request: FirstRequest | None) -> str:
+def reason(one: LineAccess, request: FirstRequest | None) -> str:
     """Why an access costs more than its data needs; empty where it does not."""
     pattern = f" {_pattern(request)}" if request and _pattern(request) else ""
     if is_uncoalesced(one):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.result import Listing, MemoryInstruction, Profile
+from analysis.result import LineAccess, Listing, Profile
 from reports import access, ladder, text
 
 
@@ -65,12 +65,12 @@ def all_annotated(profile: Profile, shape: Gemm) -> tuple[Annotated, ...]:
 
 
 def _lines(
-    listing: Listing, executed: Sequence[int], memory: Sequence[MemoryInstruction]
+    listing: Listing, executed: Sequence[int], memory: Sequence[LineAccess]
 ) -> Iterator[Line]:
     issued: dict[int, int] = defaultdict(int)
     for line, count in zip(listing.lines, executed, strict=True):
         issued[line] += count
-    accesses: dict[int, list[MemoryInstruction]] = defaultdict(list)
+    accesses: dict[int, list[LineAccess]] = defaultdict(list)
     for one in memory:
         accesses[listing.lines[one.place]].append(one)
     total = sum(executed)
@@ -79,7 +79,7 @@ def _lines(
             yield _line(number, issued[number], total, accesses[number])
 
 
-def _line(number: int, executed: int, total: int, memory: Sequence[MemoryInstruction]) -> Line:
+def _line(number: int, executed: int, total: int, memory: Sequence[LineAccess]) -> Line:
     of_global = [one for one in memory if one.space == "global"]
     of_shared = [one for one in memory if one.space == "shared"]
     wavefronts = sum(one.wavefronts for one in of_shared)
@@ -96,14 +96,14 @@ def _line(number: int, executed: int, total: int, memory: Sequence[MemoryInstruc
     )
 
 
-def _per_request(accesses: Sequence[MemoryInstruction], count: int) -> float | None:
+def _per_request(accesses: Sequence[LineAccess], count: int) -> float | None:
     requests = sum(one.requests for one in accesses)
     return count / requests if requests else None
 
 
-def _reasons(memory: Sequence[MemoryInstruction]) -> Iterator[str]:
+def _reasons(memory: Sequence[LineAccess]) -> Iterator[str]:
     """One sentence per kind of access; unrolled copies of it say the same."""
-    shown: dict[tuple[str, str, int], tuple[MemoryInstruction, str]] = {}
+    shown: dict[tuple[str, str, int], tuple[LineAccess, str]] = {}
     for one in memory:
         said = access.reason(one, one.first)
         kind = (one.space, one.action, one.bytes_per_lane)

@@ -49,7 +49,7 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import agree, places
-from toolkit.sass.requests import Noted, memory_instructions, noted
+from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
@@ -425,7 +425,7 @@ class _Rung:
                 blocks_executed=run.blocks,
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
                 executed=tuple(one.executed for one in instructions),
-                memory=memory_instructions(instructions, run.requests, k=run.k, row_floats=pitches),
+                memory=line_accesses(instructions, run.requests, k=run.k, row_floats=pitches),
             ),
             check=check,
             predicted=self._predicted(modelled, counts),

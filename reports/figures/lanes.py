@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from analysis.problem import Gemm
 from analysis.requests import Piece, pieces
-from analysis.result import FirstRequest, MemoryInstruction, Profile, Record
+from analysis.result import FirstRequest, LineAccess, Profile, Record
 from reports import access, ladder, style, text
 
 TITLE = "Access patterns, drawn"
@@ -33,7 +33,7 @@ ROW = 0.55  # between groups of shared memory
 class Drawn:
     """An instruction that is drawn: its first request, and what it is called."""
 
-    instruction: MemoryInstruction
+    instruction: LineAccess
     request: FirstRequest
     name: str
 

@@ -34,11 +34,11 @@ from analysis.result import (
     GapStep,
     GpuState,
     Interval,
+    LineAccess,
     LineCounters,
     Listing,
     MachineAccess,
     Measured,
-    MemoryInstruction,
     Occupancy,
     Pattern,
     Predicted,
@@ -475,7 +475,7 @@ def traced(made: Profile) -> Profile:
             lanes=tuple(step * lane for lane in range(32)),
         )
         values = {"sectors": 0, "wavefronts": 0, "conflict_free": 0}
-        return MemoryInstruction(
+        return LineAccess(
             place=place, space=space, action=action, bytes_per_lane=4, requests=10, first=first,
             **(values | counts),
         )  # fmt: skip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.result import MemoryInstruction, Profile
+from analysis.result import LineAccess, Profile
 from reports import access
 
 
-def memory(profile: Profile, label: str = "tiled") -> tuple[MemoryInstruction, ...]:
+def memory(profile: Profile, label: str = "tiled") -> tuple[LineAccess, ...]:
     record = next(r for r in profile.records if r.label == label)
     assert record.simulated is not None
     return record.simulated.memory

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts
-from analysis.result import FirstRequest, MemoryInstruction
+from analysis.result import FirstRequest, LineAccess
 from toolkit.sass.core import LANES
 from toolkit.sass.machine import Bound
 
@@ -61,66 +61,61 @@ def _buffer(space: int, address: int, bound: Bound) -> tuple[str, int] | None:
     return None
 
 
-def memory_instructions(
+def line_accesses(
     instructions: Sequence[InstructionCounts],
     requests: Sequence[Noted],
     *,
     k: int,
     row_floats: Mapping[str, int],
-) -> tuple[MemoryInstruction, ...]:
-    """The instructions that accessed memory, each with its first request at K = `k`.
-
-    Of instructions of one source line whose first requests have one shape, the first one has it.
-    """
+) -> tuple[LineAccess, ...]:
+    """What accessed memory, each with its first request at K = `k`; unrolled copies are one."""
     first = {one.place: one for one in reversed(requests)}
-    found = [
-        _of(place, one) for place, one in enumerate(instructions) if one.space and one.requests
-    ]
-    return tuple(_with_first(found, first, instructions, k, row_floats))
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(instructions):
+        if one.space and one.requests:
+            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(place)))
+            alike.setdefault(kind, []).append(place)
+    return tuple(
+        _access(
+            places[0],
+            [instructions[place] for place in places],
+            _first(first.get(places[0]), k, row_floats),
+        )
+        for places in alike.values()
+    )
 
 
-def _of(place: int, one: InstructionCounts) -> MemoryInstruction:
+def _access(
+    place: int, copies: Sequence[InstructionCounts], first: FirstRequest | None
+) -> LineAccess:
+    one = copies[0]
     assert one.space is not None
     assert one.action is not None
-    return MemoryInstruction(
+    return LineAccess(
         place=place,
         space=one.space,
         action=one.action,
         bytes_per_lane=one.bytes_per_lane,
-        requests=one.requests,
-        sectors=one.sectors,
-        wavefronts=one.wavefronts,
-        conflict_free=one.conflict_free,
-        ideal=one.ideal,
+        requests=sum(copy.requests for copy in copies),
+        sectors=sum(copy.sectors for copy in copies),
+        wavefronts=sum(copy.wavefronts for copy in copies),
+        conflict_free=sum(copy.conflict_free for copy in copies),
+        ideal=sum(copy.ideal for copy in copies),
+        first=first,
     )
 
 
-def _with_first(
-    found: Sequence[MemoryInstruction],
-    first: Mapping[int, Noted],
-    instructions: Sequence[InstructionCounts],
-    k: int,
-    row_floats: Mapping[str, int],
-) -> Iterator[MemoryInstruction]:
-    seen = set()
-    for one in found:
-        request, line = first.get(one.place), instructions[one.place].line
-        shape = (line, one.space, one.action, one.bytes_per_lane, _shape(request))
-        if request is None or shape in seen:
-            yield one
-            continue
-        seen.add(shape)
-        yield replace(
-            one,
-            first=FirstRequest(
-                block=request.block,
-                warp=request.warp,
-                k=k,
-                buffer=request.buffer,
-                row_floats=row_floats.get(request.buffer),
-                lanes=request.lanes,
-            ),
-        )
+def _first(request: Noted | None, k: int, row_floats: Mapping[str, int]) -> FirstRequest | None:
+    if request is None:
+        return None
+    return FirstRequest(
+        block=request.block,
+        warp=request.warp,
+        k=k,
+        buffer=request.buffer,
+        row_floats=row_floats.get(request.buffer),
+        lanes=request.lanes,
+    )
 
 
 def _shape(request: Noted | None) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.geometry import Geometry
 from toolkit.compile import compile_cubin
 from toolkit.sass.machine import run_blocks
-from toolkit.sass.requests import Noted, memory_instructions, noted
+from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import bind, translate
 
@@ -34,7 +34,7 @@ def run(most: int, threads: int = 32) -> tuple[tuple[Noted, ...], tuple[object, 
     (ran,) = run_blocks(replace(bound, most_requests=most), [range(1)])
     instructions = instruction_counts(translated, ran.counts)
     found = noted(ran.requests, bound)
-    return found, memory_instructions(instructions, found, k=8, row_floats={"argument 1": 16})
+    return found, line_accesses(instructions, found, k=8, row_floats={"argument 1": 16})
 
 
 def test_lanes_are_told_by_their_offset_in_a_buffer() -> None:
@@ -73,3 +73,21 @@ def test_instructions_carry_their_first_request_and_their_counts() -> None:
     assert (load.sectors, load.ideal) == (32, 4)  # 128 B / 32 B
     assert load.first is not None
     assert (load.first.buffer, load.first.row_floats, load.first.k) == ("argument 1", 16, 8)
+
+
+def test_unrolled_copies_of_an_access_are_one() -> None:
+    source = """extern "C" __global__ void sums(float *out, const float *in) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sum += in[32 * k + threadIdx.x];
+    out[threadIdx.x] = sum; }"""
+    translated = translate(compile_cubin(source, name="a.cu", kernel="sums", arch="sm_90"))
+    arguments = [np.zeros(32, np.float32), np.zeros(256, np.float32)]
+    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(32, 1, 1)), arguments)
+    (ran,) = run_blocks(replace(bound, most_requests=1), [range(1)])
+    counted = instruction_counts(translated, ran.counts)
+    load, store = line_accesses(counted, noted(ran.requests, bound), k=1, row_floats={})
+    assert (load.action, load.requests, load.sectors, load.ideal) == ("load", 8, 32, 32)
+    assert load.first
+    assert load.first.lanes == tuple(4 * lane for lane in range(32))
+    assert (store.action, store.requests) == ("store", 1)
