@@ -50,8 +50,8 @@ def test_an_axis_tells_what_was_skipped(in_theory: Profile) -> None:
     assert style.tick(in_theory.records[0]) == "one-block<br>(skipped)"
 
 
-def test_sixteen_rungs_differ_in_colour_or_symbol(in_theory: Profile) -> None:
+def test_sixteen_rungs_differ_in_symbol(in_theory: Profile) -> None:
     tiled = in_theory.records[3]
     records = tuple(replace(tiled, label=f"rung-{n}", rung=n) for n in range(1, 17))
     looks = style.looks(replace(in_theory, records=records)).values()
-    assert len({(look.colour, look.symbol) for look in looks}) == 16
+    assert len({look.symbol for look in looks}) == 16
