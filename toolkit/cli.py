@@ -404,29 +404,52 @@ def tune(
 
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
-    record: Annotated[Path, typer.Argument(help="A profile.json, or one that xz compressed.")],
+    records: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORD.json...",
+            help="A profile.json, or one that xz compressed; several stand side by side.",
+        ),
+    ],
     html: Html = Path("profile.html"),
     recorded: Annotated[
-        Path | None, typer.Option(help="A measured profile.json to show beside it.")
+        Path | None, typer.Option(help="A measured profile.json to show beside a single one.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Render a saved profile.json into a report."""
+    """Render saved profiles into a report; of several, a reader chooses which one it shows."""
     with _one_line_errors():
-        from reports import render
-        from toolkit.recorded import recorded_run
-        from toolkit.store import load
+        from reports import render, render_together
 
-        _check_output(html, others=[record, *filter(None, [recorded])])
-        result = load(record)
+        _check_output(html, others=[*records, *filter(None, [recorded])])
+        runs = _with_recorded(records, recorded)
+        with _damage_of(*records, *filter(None, [recorded])):
+            (result, beside), *others = runs
+            text = render_together(runs) if others else render(result, recorded=beside)
+            shown = "".join(_shown(*run, as_json) for run in runs)
+        _write({html: text})
+        sys.stdout.write(shown)
+
+
+def _with_recorded(
+    records: Sequence[Path], recorded: Path | None
+) -> list[tuple[Profile, Profile | None]]:
+    """The saved profiles, each with the run that is shown beside it, if there is any."""
+    from toolkit.recorded import recorded_run
+    from toolkit.store import load
+
+    if recorded and len(records) > 1:
+        raise InputError(
+            f"--recorded {recorded} goes beside one profile, not {len(records)}: "
+            "give it as one of them"
+        )
+    runs = []
+    for result in map(load, records):
         beside = load(recorded) if recorded else None
         if beside is None and result.executor != "gpu":
             beside = recorded_run(result.device.key)
-        with _damage_of(*filter(None, [record, recorded])):
-            text = render(result, recorded=beside)
-            shown = _shown(result, beside, as_json)
-        _write({html: text})
-        sys.stdout.write(shown)
+        runs.append((result, beside))
+    return runs
 
 
 @app.command(epilog="Example: python -m toolkit compare before.json after.json --fail-on counts")

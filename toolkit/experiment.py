@@ -33,6 +33,7 @@ from toolkit.records import skipped
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
+from toolkit.tile_phases import tile_phases
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -139,6 +140,8 @@ def _run(plan: Plan, bench: Bench, file: CountersFile | None, progress: Progress
             [scored(_finished(record, bench, status, from_file)) for record in records.values()],
             bench.device,
         ),
+        listings=tuple(bench.listings.values()),
+        phases=tile_phases(bench.device) if bench.listings else None,
     )
 
 

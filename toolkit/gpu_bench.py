@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.result import Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
 from toolkit.counted import CountableLaunch, countable
@@ -63,6 +63,7 @@ class GpuBench:
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas: Cublas | None = None
         self._why_no_cublas = ""
+        self.listings: dict[str, Listing] = {}  # by label, of what was simulated
         self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
@@ -157,7 +158,7 @@ class GpuBench:
                 continue
             records[key], launch, cubin = self._checked(records[key], selection, stage)
             if cubin is not None:
-                records[key] = _with_counters(records[key], selection, cubin, stage)
+                records[key] = self._with_counters(records[key], selection, cubin, stage)
             if launch is not None:
                 launches[selection.label] = launch
             if cubin is not None:
@@ -268,6 +269,20 @@ class GpuBench:
             return record, None, None
         return record, launch, cubin
 
+    def _with_counters(
+        self, record: Record, selection: Selection, cubin: Cubin, stage: _Stage
+    ) -> Record:
+        """The record with the simulator's counters; a note where there are none, or wrong ones."""
+        try:
+            found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
+        except ToolkitError as error:
+            return replace(record, notes=(*record.notes, f"not simulated: {error}"))
+        if not found.check.passed:
+            wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
+            return replace(record, notes=(*record.notes, wrong))
+        self.listings[selection.label] = found.listing
+        return with_prediction(replace(record, simulated=found.simulated), found.predicted)
+
     def _compiled(
         self, record: Record, selection: Selection, stage: _Stage
     ) -> tuple[Record, Launch, Cubin]:
@@ -357,18 +372,6 @@ class _Stage:
         result: Matrix = np.empty((shape.m, shape.n), np.float32)
         self._gpu.download(operands.c, into=result)
         return result[: problem.m, : problem.n]
-
-
-def _with_counters(record: Record, selection: Selection, cubin: Cubin, stage: _Stage) -> Record:
-    """The record with the simulator's counters; a note where it cannot, or computes otherwise."""
-    try:
-        found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
-    except ToolkitError as error:
-        return replace(record, notes=(*record.notes, f"not simulated: {error}"))
-    if not found.check.passed:
-        wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
-        return replace(record, notes=(*record.notes, wrong))
-    return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 
 
 def _warm_up(timer: Callable[[], float]) -> ToolkitError | None:

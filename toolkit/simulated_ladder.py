@@ -36,7 +36,7 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Check, LineCounters, Predicted, Record, Simulated
+from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
 from kernels.registry import Parameters, Selection, Variant
@@ -49,6 +49,7 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import Place, agree, places
+from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.tensor_maps import description
@@ -121,6 +122,7 @@ class Simulation:
     """What executing a rung on the simulator gave."""
 
     simulated: Simulated
+    listing: Listing
     check: Check
     predicted: Predicted | str  # a reason where there is none
 
@@ -182,13 +184,15 @@ class LadderSimulator:
 class _Run:
     """What blocks did at one K: the counts of each group's members, and verdicts on their tiles.
 
-    `below` is what the first member of each group asked of L2.
+    `below` is what the first member of each group asked of L2; `requests` are the first ones of
+    each instruction, in the first member of the first group.
     """
 
     k: int
     groups: Sequence[Sequence[Counts]]
     verdicts: Sequence[Check]
     below: Sequence[Below] = ()
+    requests: Sequence[Noted] = ()
 
     @property
     def blocks(self) -> int:
@@ -323,6 +327,7 @@ class _Rung:
         bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
+        bound = replace(bound, most_requests=1)
         ran = iter(self._run(bound, blocks))
         of_groups = [[next(ran) for _ in group] for group in groups]
         touched = [of_group[0].touched for of_group in of_groups]
@@ -330,7 +335,8 @@ class _Rung:
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=self._verdicts(workload, c, tiles),
-            below=[below(noted) for noted in touched if noted is not None],
+            below=[below(one) for one in touched if one is not None],
+            requests=noted(of_groups[0][0].requests, bound),
         )
 
     def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Run]:
@@ -447,7 +453,9 @@ class _Rung:
         cubin = self.translated.cubin
         counters = totals(instructions)
         modelled = self._traffic(counters, asked)
+        pitches = {"A": run.k, "B": self.executed.n, "C": self.executed.n}
         return Simulation(
+            listing=listing(instructions, self.variant, self.parameters),
             simulated=Simulated(
                 architecture=cubin.architecture,
                 compiler=cubin.compiler,
@@ -457,6 +465,8 @@ class _Rung:
                 basis=basis,
                 blocks_executed=run.blocks,
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
+                executed=tuple(one.executed for one in instructions),
+                memory=line_accesses(instructions, run.requests, k=run.k, row_floats=pitches),
             ),
             check=check,
             predicted=self._predicted(modelled, counts),
@@ -725,6 +735,25 @@ def merged(verdicts: Sequence[Check], where: str) -> Check:
         max_absolute_error=None if None in errors else max(e for e in errors if e is not None),
         bound=f"{worst.bound}; {where}",
     )
+
+
+def listing(
+    instructions: Sequence[InstructionCounts], variant: Variant, parameters: Parameters
+) -> Listing:
+    """The rung's source beside its machine code."""
+    return Listing(
+        label=variant.label(parameters),
+        file=variant.file,
+        source=variant.source,
+        sass=tuple(one.text for one in instructions),
+        lines=tuple(_own_line(one, variant) for one in instructions),
+    )
+
+
+def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
+    """The line of the rung's own file that an instruction is of, 0 where it is of none."""
+    is_own = PurePath(instruction.file or "").name in (variant.file, PYCUDA_FILE)
+    return instruction.line or 0 if is_own else 0
 
 
 def line_counters(

@@ -45,5 +45,6 @@ class SimulatorBench(TheoryBench):
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         except ToolkitError as error:
             return failed(record, str(error))
+        self.listings[selection.label] = found.listing
         record = with_simulation(record, found.simulated, found.check)
         return with_prediction(record, found.predicted)

@@ -101,6 +101,18 @@ SEGMENT = np.dtype(
     [("block", "u8"), ("first", "u8"), ("first_line", "u8"), ("warp", "u4"), ("reserved", "u4")]
 )
 
+# A memory request of a warp, with the address of each lane of its mask.
+REQUEST = np.dtype(
+    [
+        ("block", "u8"),
+        ("pc", "u4"),
+        ("warp", "u4"),
+        ("mask", "u4"),
+        ("space", "u4"),
+        ("address", "u8", LANES),
+    ]
+)
+
 
 class Bank(Structure):
     _fields_ = (("data", c_void_p), ("bytes", c_uint64))
@@ -134,6 +146,7 @@ class Launch(Structure):
         ("spread_to", c_uint64),
         ("cluster", c_uint32 * 3),
         ("most_resident", c_uint32),
+        ("most_requests", c_uint64),
     )
 
 
@@ -183,10 +196,11 @@ def operations() -> dict[str, int]:
 
 def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 8)()
+    sizes = (c_uint32 * 9)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize, STEP.itemsize, SEGMENT.itemsize]
+    noted = (ALLOCATION, TOUCH, STEP, SEGMENT, REQUEST)
+    layouts = [*here, *(dtype.itemsize for dtype in noted)]
     if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
         raise UnavailableError(
             f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
@@ -228,7 +242,7 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_free_worker.argtypes = [c_void_p]
     core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
     core.core_touches.restype = c_void_p
-    for name in ("core_steps", "core_segments", "core_lines"):
+    for name in ("core_steps", "core_segments", "core_lines", "core_requests"):
         getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
         getattr(core, name).restype = c_void_p
     core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]

@@ -83,6 +83,7 @@ class Bound:
     most_touches: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
+    most_requests: int = 0  # to note of each instruction, in each worker; 0: none
 
     @property
     def cluster_blocks(self) -> int:
@@ -151,7 +152,8 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows; so with `streams`, what each warp executed.
+    was more than the bound launch allows; so with `streams`, what each warp executed, and with
+    `requests`, the first ones of each instruction (`core.REQUEST`).
     """
 
     counts: NDArray[Any]
@@ -159,6 +161,7 @@ class Run:
     first_unwritten: Fault | None
     touched: Touched | None = None
     streams: Streams | None = None
+    requests: NDArray[Any] | None = None
 
 
 def run_blocks(
@@ -267,6 +270,7 @@ def _checked(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         touched=_touched(keepers) if bound.most_touches else None,
         streams=_streams(keepers) if bound.most_steps else None,
+        requests=_requests(keepers) if bound.most_requests else None,
     )
 
 
@@ -317,6 +321,12 @@ def _streams(handles: Sequence[int]) -> Streams | None:
         assert segments is not None
         found.append((steps, segments, np.zeros(0, dtype="u8") if lines is None else lines))
     return joined(found)
+
+
+def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
+    found = [_array(handle, "core_requests", core.REQUEST) for handle in handles]
+    kept = [one for one in found if one is not None]
+    return np.concatenate(kept) if kept else None
 
 
 def _array(handle: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -446,6 +456,7 @@ def _launched(bound: Bound) -> Iterator[core.Launch]:
         most_steps=bound.most_steps,
         cluster=bound.cluster,
         most_resident=bound.most_resident if bound.blocks_meet else 1,
+        most_requests=bound.most_requests,
     )
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes

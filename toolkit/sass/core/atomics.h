@@ -259,6 +259,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         count_copy(c, &global, from, reading);
         if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
         if (c->stream) stream_request(c, from, i->width, reading, 0);
+        if (c->requests) note_request(c, w, from, reading, SPACE_GLOBAL);
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
@@ -267,6 +268,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         memset(target[l] + n, 0, i->width - n);
     }
     count_copy_to_shared(c, &shared, to, m);
+    if (c->requests) note_request(c, w, to, m, SPACE_SHARED);
     mark_written(c, &shared, target, m);
 }
 

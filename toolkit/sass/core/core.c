@@ -261,6 +261,7 @@ static void take_up(Worker *c, Block *b) {
     c->count = keeper ? keeper->counts : c->uncounted;
     c->trace = keeper ? keeper->own_trace : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
+    c->requests = keeper ? keeper->own_requests : NULL;
 }
 
 static void start_block(Worker *c, Block *b, u64 index) {
@@ -489,6 +490,7 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[5] = sizeof(Touch);
     sizes[6] = sizeof(Step);
     sizes[7] = sizeof(Segment);
+    sizes[8] = sizeof(Request);
 }
 
 EXPORT void core_free_worker(Worker *c) {
@@ -498,6 +500,7 @@ EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
     free_trace(c->own_trace);
     free_stream(c->own_stream);
+    free_requests(c->own_requests);
     free(c);
 }
 
@@ -521,6 +524,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     if (launch->most_touches) c->own_trace = new_trace(launch->most_touches);
     if (launch->most_steps) c->own_stream = new_stream(launch->most_steps);
+    if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
     if (runs) {
         c->slots = launch->most_resident * c->cluster_size;
         c->last_allocation = calloc(launch->length, sizeof(u32));
@@ -529,6 +533,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         c->blocks = calloc(c->slots, sizeof(Block));
     }
     if ((launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
+        (launch->most_requests && !c->own_requests) ||
         (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks))) {
         core_free_worker(c);
         return NULL;
@@ -594,6 +599,12 @@ EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
 EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
     *count = c->own_stream ? c->own_stream->line_count : 0;
     return c->own_stream ? c->own_stream->lines : NULL;
+}
+
+/* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
+EXPORT const Request *core_requests(const Worker *c, u64 *count) {
+    *count = c->own_requests ? c->own_requests->count : 0;
+    return c->own_requests && !c->own_requests->lost ? c->own_requests->noted : NULL;
 }
 
 /* Whether this build's instructions exist on this processor. */

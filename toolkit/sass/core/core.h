@@ -128,6 +128,7 @@ typedef struct {
     u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
     u32 cluster[3];        /* blocks of a cluster along each axis */
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
+    u64 most_requests;     /* of each instruction (requests.h); 0: none are noted */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -148,6 +149,11 @@ typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
 typedef struct Stream Stream;
+
+/* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
+typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
+
+typedef struct Requests Requests;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER, AT_MBARRIER };
 
@@ -258,6 +264,7 @@ struct Worker {
     Stream *stream;        /* likewise; NULL: nothing is kept */
     Trace *own_trace;
     Stream *own_stream;
+    Requests *requests, *own_requests;   /* likewise; NULL: none are noted */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
 };

@@ -75,6 +75,7 @@ static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
 }
 
 #include "stream.h"
+#include "requests.h"
 
 /* Whether lanes at `distance` read the same, wherever both are active. */
 static int pairs_agree(const u64 *a, u32 m, int distance) {
@@ -429,6 +430,7 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     else kind = count_request(c, i, a, m, space, is_store);
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
     if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+    if (c->requests) note_request(c, w, a, m, space);
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);
@@ -487,11 +489,12 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     u8 *at[LANES];
     IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
     add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
-    if ((c->trace || c->stream) && space == SPACE_GLOBAL) {
+    if (c->requests || ((c->trace || c->stream) && space == SPACE_GLOBAL)) {
         u64 a[LANES];
         for (int l = 0; l < LANES; l++) a[l] = first + (u64)(i64)(i32)memo->delta[l];
-        if (c->trace) trace_request(c, w, a, i->width, m, (u32)is_store);
-        if (c->stream) stream_request(c, a, i->width, m, 0);
+        if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
+        if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+        if (c->requests) note_request(c, w, a, m, space);
     }
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
