@@ -4,6 +4,7 @@
 
     problem      the product: `Gemm(m=, n=, k=)`, `parse_shape("4096")`
     geometry     the launch: `Geometry(grid=, block=)`
+    grid         in which order blocks take the tiles of C: `ROW_MAJOR`, `in_bands`
     devices      one record per GPU, every field with its source
     access       what a tiling loads and stores: `access_counts(Tiling(...), problem)`
     coalescing   addresses of a warp -> `sectors`, `lines`, `shared_wavefronts`, `pattern`

@@ -20,6 +20,15 @@ cover C; P = ceil(K / BK) phases cover K.
 and likewise for B. Without shared memory BK, P and the shared rows vanish, and every thread
 loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
 
+Asynchronous copies move from global to shared memory in one instruction, which counts as a global
+load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
+that theirs are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and of B likewise.
+
+Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements
+are those of the table, the instructions one per tile. Where several slices of a block share a tile
+by k, each thread reads, and multiplies, its slice's part of every phase. Sums that slices or blocks
+leave for each other are not among these counts.
+
 A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
 zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at
 once: M·N·K.
@@ -46,7 +55,12 @@ class Tiling:
 
     `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
     shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
-    of one thread. The widths are floats per instruction, as the compiler emits them.
+    of one thread. The widths are floats per instruction, as the compiler emits them. With
+    `asynchronous` copies tiles go to shared memory past registers. `global_width` is that of
+    matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
+    and those without are launched on padded matrices. `global_load_a_width` is that of A where it
+    is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
+    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other.
     """
 
     block_m: int
@@ -55,15 +69,22 @@ class Tiling:
     thread_m: int = 1
     thread_n: int = 1
     global_width: int = 1
+    global_load_a_width: int | None = None
     shared_store_a_width: int = 1
     shared_store_b_width: int = 1
     shared_load_a_width: int = 1
     shared_load_b_width: int = 1
+    asynchronous: bool = False
+    narrows: bool = False
+    bulk: bool = False
+    slices: int = 1
+    leaves_sums: bool = False
 
     @property
     def threads_per_block(self) -> int:
         """Threads that share one tile of C; raises InputError where the tiles do not divide."""
-        return exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
+        of_a_slice = exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
+        return of_a_slice * self.slices
 
     @property
     def depth(self) -> int:
@@ -74,6 +95,20 @@ class Tiling:
     def shared_bytes(self) -> int:
         """Shared memory of one tile of A and one of B, in bytes."""
         return FLOAT_BYTES * self.depth * (self.block_m + self.block_n)
+
+    def global_widths(self, problem: Gemm) -> tuple[int, int]:
+        """Floats per global instruction in A, and in B and C.
+
+        Raises InputError where a vector would leave its row.
+        """
+        width_a = self.global_load_a_width or self.global_width
+        return self._along(problem.k, width_a), self._along(problem.n, self.global_width)
+
+    def _along(self, row: int, width: int) -> int:
+        if self.narrows and row % width:
+            return 1
+        exact_div(row, width)
+        return width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +215,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
     this file. Raises InputError where a vector width does not divide what it moves: a vector never
     leaves its row.
     """
-    for row in (problem.k, problem.n):
-        exact_div(row, tiling.global_width)
+    width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)
     blocks_n = ceil_div(problem.n, tiling.block_n)
     blocks = blocks_m * blocks_n
@@ -203,39 +237,56 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
             instructions=exact_div(elements, width),
         )
 
-    width = tiling.global_width
+    loads_a, loads_b = problem.a_elements * reuse_n, problem.b_elements * reuse_m
     multiply_adds = problem.m * problem.n * problem.k
-    accesses = [
-        access("global", "load", "A", problem.a_elements * reuse_n, width),
-        access("global", "load", "B", problem.b_elements * reuse_m, width),
-        access("global", "store", "C", problem.c_elements, width),
-    ]
-    if reads_c:
-        accesses.append(access("global", "load", "C", problem.c_elements, width))
+    staged: list[Access] = []
     if tiling.block_k:
         phases = ceil_div(problem.k, tiling.block_k)
         depth = phases * tiling.block_k
-        multiply_adds = threads * tiling.thread_m * tiling.thread_n * depth
-        accesses += [
+        readers = exact_div(threads, tiling.slices)  # of one k
+        multiply_adds = readers * tiling.thread_m * tiling.thread_n * depth
+        tiles_a, tiles_b = blocks * depth * tiling.block_m, blocks * depth * tiling.block_n
+        if tiling.asynchronous:
+            loads_a, loads_b = tiles_a, tiles_b
+        elif not tiling.bulk:
+            staged = [
+                access("shared", "store", "A", tiles_a, tiling.shared_store_a_width),
+                access("shared", "store", "B", tiles_b, tiling.shared_store_b_width),
+            ]
+        staged += [
             access(
-                "shared", "store", "A", blocks * depth * tiling.block_m, tiling.shared_store_a_width
+                "shared", "load", "A", readers * depth * tiling.thread_m, tiling.shared_load_a_width
             ),
             access(
-                "shared", "store", "B", blocks * depth * tiling.block_n, tiling.shared_store_b_width
-            ),
-            access(
-                "shared", "load", "A", threads * depth * tiling.thread_m, tiling.shared_load_a_width
-            ),
-            access(
-                "shared", "load", "B", threads * depth * tiling.thread_n, tiling.shared_load_b_width
+                "shared", "load", "B", readers * depth * tiling.thread_n, tiling.shared_load_b_width
             ),
         ]
+    copies = blocks * ceil_div(problem.k, tiling.block_k or 1) if tiling.bulk else None
+    accesses = [
+        _global_load("A", loads_a, copies, width_a),
+        _global_load("B", loads_b, copies, width_b),
+        access("global", "store", "C", problem.c_elements, width_b),
+        *([access("global", "load", "C", problem.c_elements, width_b)] if reads_c else ()),
+        *staged,
+    ]
     return AccessCounts(
         problem=problem,
         threads=threads,
         accesses=tuple(accesses),
         tiling=tiling,
         multiply_adds=multiply_adds,
+    )
+
+
+def _global_load(operand: Operand, elements: int, bulk_copies: int | None, width: int) -> Access:
+    """In instructions of `width` floats, or in so many bulk copies."""
+    instructions = exact_div(elements, width) if bulk_copies is None else bulk_copies
+    return Access(
+        space="global",
+        operation="load",
+        operand=operand,
+        elements=elements,
+        instructions=instructions,
     )
 
 

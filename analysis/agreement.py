@@ -121,6 +121,11 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
     return tuple(p for p in theory.patterns if (p.space, p.operation) == (space, operation))
 
 
+# An asynchronous copy is a global load, here as in the counters; a bulk copy only here.
+_OPERATION = {"copy": "load", "bulk load": "load"}
+LEFT_SUMS = "sums that slices or blocks leave for each other"
+
+
 def _subject(space: Space, operation: Operation) -> str:
     return f"{space} {operation}s"
 
@@ -259,7 +264,7 @@ class _Side:
         return tuple(
             a
             for a in self.simulated.accesses
-            if (a.space, a.action) == (self.space, self.operation)
+            if (a.space, _OPERATION.get(a.action, a.action)) == (self.space, self.operation)
         )
 
     @property
@@ -270,6 +275,13 @@ class _Side:
         elements = self.counts.elements(self.space, self.operation)
         moved = sum(a.lanes * a.instruction_bytes for a in self.machine) // FLOAT_BYTES
         if not elements and not moved:
+            return
+        tiling = self.counts.tiling
+        if tiling and tiling.bulk and (self.space, self.operation) == ("global", "load"):
+            yield self._bulk_copies(elements)
+            return
+        if tiling and tiling.leaves_sums and moved > elements:
+            yield _compared(self.subject, "elements", elements, moved, LEFT_SUMS, is_explained=True)
             return
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved
@@ -292,6 +304,23 @@ class _Side:
             causes.append(_misaligned(self.counts, self.patterns))
         cost = sum(a.sectors if is_global else a.wavefronts for a in self.machine)
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
+
+    def _bulk_copies(self, elements: int) -> Comparison:
+        """The sectors of bulk copies, which have neither lanes nor requests.
+
+        Sums that blocks leave for each other are read by other instructions, and not looked at.
+        """
+        problem = self.counts.problem
+        off = [row for row in (problem.k, problem.n) if row % SECTOR_FLOATS]
+        rows = f"rows of {' and '.join(map(str, off))} floats begin off a sector's boundary"
+        return _compared(
+            self.subject,
+            "sectors",
+            elements // SECTOR_FLOATS,
+            sum(a.sectors for a in self.machine if a.action == "bulk load"),
+            rows,
+            is_explained=bool(off),
+        )
 
     def _caused(
         self, quantity: str, closed_form: int, simulated: int, causes: list[str], *, is_known: bool
@@ -356,7 +385,8 @@ def _unforeseen(simulated: Simulated) -> Iterator[Comparison]:
     """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
     known = {(space, operation) for space, operation in _ACCESSES}
     for access in simulated.accesses:
-        if (access.space, access.action) not in known and access.requests:
+        action = _OPERATION.get(access.action, access.action)
+        if (access.space, action) not in known and access.requests:
             spilled = access.space == "local"
             yield _compared(
                 f"{access.space} {access.action}s",

@@ -19,7 +19,9 @@ from typing import Literal
 
 CounterClass = Literal["exact", "noisy", "modelled"]
 MemorySpace = Literal["global", "shared", "local", "constant", "generic"]
-MemoryAction = Literal["load", "store", "reduction", "atomic", "copy"]
+MemoryAction = Literal[
+    "load", "store", "reduction", "atomic", "copy", "bulk load", "bulk store", "bulk reduction"
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,13 +32,14 @@ class InstructionCounts:
     where unknown. `executed` counts warps that issued it (also where every lane's guard was
     false), `threads` their active lanes, `predicated` those of them whose guard was true.
 
-    Of an access to memory: `space`, `action`, `bytes_per_lane`; `requests` that reached memory
-    (a warp of which at least one lane took part); `sectors` of 32 bytes and their fewest
-    possible number (global, local), or `wavefronts` and the part of them without bank conflicts
-    (shared). `ideal` is the fewest sectors or wavefronts that could carry the bytes that differ.
-    Of a branch: lanes that took it, and warps that it split. `reissued` and `reissued_threads`
-    are what hardware issues once more where lanes of a warp came apart: instrumented counters
-    (`smsp__sass_*`, and those per instruction) do not see it, those of the issue stage do.
+    Of an access to memory: `space`, `action`, `bytes_per_lane` (0 of a bulk copy, which is one
+    request past L1); `requests` that reached memory (a warp of which at least one lane took part);
+    `sectors` of 32 bytes and their fewest possible number (global, local), or `wavefronts` and the
+    part of them without bank conflicts (shared). `ideal` is the fewest sectors or wavefronts that
+    could carry the bytes that differ. Of a branch: lanes that took it, and warps that it split.
+    `reissued` and `reissued_threads` are what hardware issues once more where lanes of a warp came
+    apart: instrumented counters (`smsp__sass_*`, and those per instruction) do not see it, those of
+    the issue stage do.
     """
 
     address: int
@@ -178,15 +181,36 @@ def _modelled() -> Iterable[Counter]:
         yield Counter(name=f"{name}.sum", grade="modelled", meaning=meaning)
 
 
+def _of_bulk_copies() -> Iterable[Counter]:
+    """What bulk copies move: names of ours, for which Nsight Compute's are is not known."""
+    sides: tuple[tuple[str, tuple[MemoryAction, ...]], ...] = (
+        ("read", ("bulk load",)),
+        ("written", ("bulk store", "bulk reduction")),
+    )
+    for side, actions in sides:
+        yield Counter(
+            name=f"bulk__sectors_{side}.sum",
+            grade="exact",
+            meaning=f"32-byte sectors that bulk copies have {side} at L2",
+            of=_memory("global", actions, "sectors"),
+        )
+
+
 COUNTERS: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _counters()})
+OF_BULK_COPIES: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _of_bulk_copies()})
 MODELLED: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _modelled()})
-ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType({**COUNTERS, **MODELLED})
+ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType({**COUNTERS, **OF_BULK_COPIES, **MODELLED})
 
 
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
-    """The counters that instructions add up to: every name in `COUNTERS`, zeros included."""
+    """The counters that instructions add up to: every name in `COUNTERS`, zeros included.
+
+    Those of `OF_BULK_COPIES` are there where there are bulk copies.
+    """
     listed = tuple(instructions)
-    return {name: sum(map(c.of, listed)) for name, c in COUNTERS.items() if c.of is not None}
+    has_bulk = any(i.action is not None and i.action.startswith("bulk") for i in listed)
+    named = {**COUNTERS, **(OF_BULK_COPIES if has_bulk else {})}
+    return {name: sum(map(c.of, listed)) for name, c in named.items() if c.of is not None}
 
 
 def by_line(

@@ -12,6 +12,7 @@ import numpy as np
 from analysis.access import Tiling
 from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
+from analysis.grid import ROW_MAJOR, Order, TileGrid
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic import Floats, Touches
 
@@ -22,19 +23,15 @@ FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
 def gemm_touches(
-    tiling: Tiling, problem: Gemm, starts: Floats, *, rows_along_x: bool = False
+    tiling: Tiling, problem: Gemm, starts: Floats, *, order: Order = ROW_MAJOR
 ) -> Touches:
     """The touches of every block; `starts` says when each begins, in lifetimes of a block.
 
-    `rows_along_x`: neighbouring blocks own neighbouring rows of C, not columns.
+    `order` says which tile of C each block computes.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
-    block = np.arange(down * across)
-    if rows_along_x:
-        column, row = np.divmod(block, down)
-    else:
-        row, column = np.divmod(block, across)
-    begins = starts[: len(block)]
+    block, row, column = order.with_tiles(TileGrid(down=down, across=across))
+    begins = starts[block]
     parts = _parts(len(block), problem.k)
     part = np.arange(parts)
     rows = np.minimum(tiling.block_m, problem.m - row * tiling.block_m)
@@ -47,7 +44,7 @@ def gemm_touches(
     time = (begins[:, None] + (part + 0.5) / parts).ravel()
     piece_of_a = (row[:, None] * parts + part).ravel()
     piece_of_b = (down + column[:, None]) * parts + part
-    piece_of_c = (down + across) * parts + block
+    piece_of_c = (down + across) * parts + row * across + column
     sectors_of_a = along_k(rows * _sectors(np.float64(problem.k), problem.k) / parts)
     sectors_of_b = along_k(_sectors(columns, problem.n) * depth)
     return Touches(

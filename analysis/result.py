@@ -24,9 +24,10 @@ from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
-# 2: hardware counters, scores, modelled traffic, published times; 3: predicted times.
+# 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
+# code with the addresses of its first requests, the phases of a small tiled product.
 # Earlier ones are read too: what they lack is absent.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -164,13 +165,52 @@ class LineCounters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FirstRequest:
+    """The first request that an instruction made in one block, lane by lane, at K = `k`.
+
+    `lanes` are byte offsets from the start of `buffer` ("A", "B", "C" or "shared"), None of a lane
+    that took no part. `row_floats` is the length of a row of the matrix, None of shared memory.
+    """
+
+    block: int
+    warp: int
+    k: int
+    buffer: str
+    row_floats: int | None
+    lanes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineAccess:
+    """Machine instructions of one source line that access memory alike, over a whole launch.
+
+    They are unrolled copies: of one space, action and width, and their first requests have one
+    shape. `place` is the index of the first of them in the listing, `first` its first request, None
+    for memory of other kinds. Counts are those of `MachineAccess`.
+    """
+
+    place: int
+    space: MemorySpace
+    action: MemoryAction
+    bytes_per_lane: int
+    requests: int
+    sectors: int
+    wavefronts: int
+    conflict_free: int
+    ideal: int
+    first: FirstRequest | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Simulated:
     """The counters of a launch whose machine code was executed on the CPU, block by block.
 
     They are of the whole launch under Nsight Compute's names; `basis` says which blocks were
     executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
     and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
-    them (`analysis.counters.MODELLED`) were obtained, None where there are none.
+    them (`analysis.counters.MODELLED`) were obtained, None where there are none. `executed` says
+    how many warps issued each instruction of the `Listing` of that label, `memory` what those
+    that access memory did, by source line.
     """
 
     architecture: str
@@ -181,6 +221,8 @@ class Simulated:
     basis: str
     blocks_executed: int
     traffic_basis: str | None = None
+    executed: tuple[int, ...] = ()
+    memory: tuple[LineAccess, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,6 +476,60 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The source of a variant beside its machine code, the same at every shape.
+
+    `sass` is the text of each instruction and `lines` the source line that it is of, 0 where that
+    is not known or in another file.
+    """
+
+    label: str
+    file: str
+    source: str
+    sass: tuple[str, ...]
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileLoad:
+    """A thread loads [row][column] of `matrix` in a phase, and keeps it for its block."""
+
+    phase: int
+    thread: int
+    matrix: str
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileRead:
+    """A thread reads what some thread of its block loaded: [row][column] of `matrix`."""
+
+    phase: int
+    thread: int
+    matrix: str
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TilePhases:
+    """Who loads and who reads what while one block computes its tile of a small product.
+
+    Matrices are `extent` by `extent`, tiles `tile` by `tile`; threads count along the rows of the
+    tile of C, whose first element is [row][column]. `basis` says how it was obtained.
+    """
+
+    extent: int
+    tile: int
+    row: int
+    column: int
+    loads: tuple[TileLoad, ...]
+    reads: tuple[TileRead, ...]
+    basis: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """One run of `profile`, complete in itself: it can be rendered elsewhere and later.
 
@@ -451,3 +547,5 @@ class Profile:
     device: Device
     environment: Environment
     records: tuple[Record, ...]
+    listings: tuple[Listing, ...] = ()
+    phases: TilePhases | None = None

@@ -240,6 +240,7 @@ class _Prediction:
             barrier_per_warp=c.barrier_per_warp,
             branch_clocks=c.branch_clocks,
             fetch_clocks=c.fetch_clocks,
+            bulk_latency=c.bulk_latency,
             block_start=c.block_start,
             backlog=c.backlog,
             fma_halves=c.fma_halves,

@@ -61,7 +61,7 @@ from toolkit.patching import (
 from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import translate
-from toolkit.simulated_ladder import bind_in_place, timed_k
+from toolkit.simulated_ladder import RungLaunch, bind_in_place, timed_k
 from toolkit.store import write_atomically
 from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
@@ -362,7 +362,10 @@ class _Session:
         if shape not in self._operands:
             self._operands.clear()
             self._operands[shape] = GpuOperands(self.gpu, Workload(parse_shape(shape), SEED))
-        return self._operands[shape].at(experiment.executed).arguments
+        selection = experiment.selection
+        return self._operands[shape].arguments(
+            _variant(selection), selection.parameters, experiment.executed
+        )
 
     def _carve_out(self, kernel: Kernel, experiment: Experiment, static: int) -> int | None:
         """Ask for no more shared memory, and so no less L1, than the resident blocks need."""
@@ -446,12 +449,18 @@ def work(experiment: Experiment, cubin: Cubin, device: Device) -> Work:
             np.zeros(extents, np.float32)
             for extents in ((shape.m, k), (k, shape.n), (shape.m, shape.n))
         )
-        bound = bind_in_place(translated, geometry, a, b, c, replace(shape, k=k))
+        launch = RungLaunch(
+            variant=_variant(selection),
+            parameters=selection.parameters,
+            shape=replace(shape, k=k),
+            geometry=geometry,
+        )
+        bound = bind_in_place(translated, launch, a, b, c)
         return streams_of(bound, blocks)
 
     return Work(
         code=machine_code(translated.program),
-        samples={k: streams(k) for k in timed_k(shape.k, counts, geometry)},
+        samples={k: streams(k) for k in timed_k(shape.k, counts, geometry, selection.parameters)},
         k=shape.k,
         blocks=geometry.blocks,
         blocks_per_sm=experiment.blocks_per_sm,

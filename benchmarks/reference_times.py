@@ -279,7 +279,7 @@ def _rung(
         options=OPTIONS,
     )
     geometry = variant.geometry(selection.parameters, shape)
-    launch = kernel.prepared(geometry, operands.at(shape).arguments)
+    launch = kernel.prepared(geometry, operands.arguments(variant, selection.parameters, shape))
     return (
         shape,
         launch,

@@ -13,16 +13,20 @@ from importlib.resources import files
 from itertools import product
 from types import MappingProxyType
 
+import numpy as np
+
 from analysis.access import AccessCounts, Tiling, access_counts
-from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.devices import Device
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
-from analysis.problem import Gemm
+from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid, in_bands, split, streamed
+from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Pattern
 from kernels import warps
 
 Parameters = Mapping[str, int]
 
-MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +47,31 @@ class Constraint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BulkTiles:
+    """What one bulk copy moves of A and of B, as rows and columns, and how it swizzles their rows.
+
+    A rung with these takes tensor maps in place of the pointers to A and B.
+    """
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    swizzle_a: int
+    swizzle_b: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
     `rows_along_x` says that threadIdx.x and blockIdx.x run along the rows of C. `flat_block`
     launches a one-dimensional block. `multiple_of` is what N and K must be multiples of; the
-    launcher pads with zeros. `max_extent` bounds M and N.
+    launcher pads with zeros. `max_extent` bounds M and N. `since` is the oldest architecture that
+    the rung compiles for, as a number (compute capability 8.6 is 86). `dynamic_shared_bytes` is
+    what a block asks for at launch. `order` says which tile of C each block computes and what grid
+    that takes; by default along the rows of C, or along its columns with `rows_along_x`.
+    `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
+    blocks leave sums in for each other, a last argument that begins with zeros and is left so; a
+    rung without is given none. Its blocks wait for others of lower numbers.
     """
 
     name: str
@@ -65,6 +88,11 @@ class Variant:
     flat_block: bool = False
     multiple_of: int = 1
     max_extent: int | None = None
+    since: int = OLDEST
+    dynamic_shared_bytes: Callable[[Parameters], int] = lambda parameters: 0
+    order: Callable[[Parameters], Order] | None = None
+    bulk_tiles: Callable[[Parameters], BulkTiles] | None = None
+    workspace_bytes: Callable[[Parameters, TileGrid], int] | None = None
 
     @property
     def source(self) -> str:
@@ -95,6 +123,16 @@ class Variant:
         Raises UnknownNameError for a parameter that the rung does not have, InputError for an
         illegal value or a broken constraint.
         """
+        self.check_values(chosen)
+        resolved = self.defaults | dict(chosen)
+        for constraint in self.constraints:
+            if not constraint.holds(resolved):
+                values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
+                raise InputError(f"{self.name}: {values}: {constraint.text}")
+        return resolved
+
+    def check_values(self, chosen: Parameters) -> None:
+        """Raise as `resolve` for an unknown parameter or an illegal value, one by one."""
         for name, value in chosen.items():
             if name not in self.parameters:
                 raise UnknownNameError(f"parameter of {self.name}", name, self.parameters)
@@ -104,12 +142,6 @@ class Variant:
                     f"{self.name}: {name} = {value} is not legal: "
                     f"choose one of {', '.join(map(str, legal))}"
                 )
-        resolved = self.defaults | dict(chosen)
-        for constraint in self.constraints:
-            if not constraint.holds(resolved):
-                values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
-                raise InputError(f"{self.name}: {values}: {constraint.text}")
-        return resolved
 
     def check_shape(self, problem: Gemm) -> None:
         """Raise ShapeError when the rung cannot take `problem`, padded or not."""
@@ -120,6 +152,24 @@ class Variant:
                 f"{self.max_extent}, or another rung"
             )
 
+    def runs_on(self, architecture: int) -> bool:
+        """Whether the rung compiles for an architecture, given as a number."""
+        return max(architecture, OLDEST) >= self.since
+
+    def check_device(self, parameters: Parameters, device: Device) -> None:
+        """Raise UnavailableError when `device` is too old, or has too little shared memory."""
+        if not self.runs_on(int(device.sm_arch.removeprefix("sm_"))):
+            raise UnavailableError(
+                f"{self.name} needs sm_{self.since} or later, and {device.name} is "
+                f"{device.sm_arch}: choose another device or another rung"
+            )
+        asked, most = self.dynamic_shared_bytes(parameters), device.shared_bytes_per_block_optin
+        if asked > most:
+            raise UnavailableError(
+                f"{self.label(parameters)} takes {asked:,} bytes of shared memory per block, and "
+                f"{device.name} gives at most {most:,}: choose smaller tiles or fewer stages"
+            )
+
     def executed(self, problem: Gemm) -> Gemm:
         """The shape that is launched: N and K padded to what the rung needs."""
 
@@ -128,34 +178,51 @@ class Variant:
 
         return Gemm(m=problem.m, n=padded(problem.n), k=padded(problem.k))
 
+    def tile_grid(self, parameters: Parameters, problem: Gemm) -> TileGrid:
+        """How many tiles cover C at the executed shape `problem`."""
+        tiling = self.tiling(parameters)
+        return TileGrid(
+            down=ceil_div(problem.m, tiling.block_m), across=ceil_div(problem.n, tiling.block_n)
+        )
+
     def geometry(self, parameters: Parameters, problem: Gemm) -> Geometry:
         """Grid and block of one launch at the executed shape `problem`."""
         tiling = self.tiling(parameters)
-        along_m = ceil_div(problem.m, tiling.block_m)
-        along_n = ceil_div(problem.n, tiling.block_n)
         threads_m = tiling.block_m // tiling.thread_m
         threads_n = tiling.block_n // tiling.thread_n
-        if self.rows_along_x:
-            grid_x, blocks_y, block = along_m, along_n, (threads_m, threads_n, 1)
-        else:
-            grid_x, blocks_y, block = along_n, along_m, (threads_n, threads_m, 1)
-        grid_z = ceil_div(blocks_y, MAX_GRID_Y)
+        block = (threads_m, threads_n, 1) if self.rows_along_x else (threads_n, threads_m, 1)
         return Geometry(
-            grid=(grid_x, ceil_div(blocks_y, grid_z), grid_z),
+            grid=self.order_of(parameters).grid(self.tile_grid(parameters, problem)),
             block=(tiling.threads_per_block, 1, 1) if self.flat_block else block,
+            dynamic_shared_bytes=self.dynamic_shared_bytes(parameters),
         )
+
+    def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
+        """Bytes of the workspace at the executed shape, None for a rung that takes none."""
+        if self.workspace_bytes is None:
+            return None
+        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem))
+
+    def cooperates(self, parameters: Parameters, problem: Gemm) -> bool:
+        """Whether blocks of a launch wait for others: none can be looked at alone."""
+        return bool(self.workspace(parameters, problem))
+
+    def order_of(self, parameters: Parameters) -> Order:
+        """Which tile of C each block computes."""
+        if self.order is not None:
+            return self.order(parameters)
+        return COLUMN_MAJOR if self.rows_along_x else ROW_MAJOR
 
     def tile_of_c(self, parameters: Parameters, problem: Gemm, block: int) -> tuple[range, range]:
         """The rows and columns of C that a block computes, empty for one beyond C.
 
         `block` is its linear index in the grid, x fastest.
         """
-        tiling = self.tiling(parameters)
-        y, x = divmod(block, self.geometry(parameters, problem).grid[0])  # z carries y on
-        row, column = (x, y) if self.rows_along_x else (y, x)
+        tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
+        row, column = self.order_of(parameters).tile_of(np.array([block]), tiles)
         return (
-            _part(row, tiling.block_m, problem.m),
-            _part(column, tiling.block_n, problem.n),
+            _part(int(row[0]), tiling.block_m, problem.m),
+            _part(int(column[0]), tiling.block_n, problem.n),
         )
 
     def access_counts(
@@ -198,12 +265,12 @@ def _power_of_two_tiles(meaning: str) -> Parameter:
     return Parameter(default=32, legal=(8, 16, 32), meaning=meaning)
 
 
-def _tiling_2d(bk: int) -> Tiling:
+def _tiling_2d(p: Parameters) -> Tiling:
     """128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours."""
     return Tiling(
-        block_m=128,
-        block_n=128,
-        block_k=bk,
+        block_m=p.get("bm", 128),
+        block_n=p.get("bn", 128),
+        block_k=p["bk"],
         thread_m=8,
         thread_n=8,
         shared_load_a_width=4,
@@ -211,7 +278,130 @@ def _tiling_2d(bk: int) -> Tiling:
     )
 
 
+def _vectorized(p: Parameters) -> Tiling:
+    return replace(_tiling_2d(p), global_width=4, shared_store_b_width=4)
+
+
+def _asynchronous(p: Parameters) -> Tiling:
+    return replace(
+        _tiling_2d(p), global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
+    )
+
+
+def _wide(p: Parameters) -> Tiling:
+    return replace(_asynchronous(p), thread_n=16)
+
+
+BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
+SPLIT_DEPTH = 64  # of the split rung, for fewer phases: two copies each
+FLAGS_ALIGNMENT = 128  # of the sums behind the flags
+
+
+def _bulk(p: Parameters) -> Tiling:
+    return Tiling(
+        block_m=p.get("bm", 128),
+        block_n=p.get("bn", 128),
+        block_k=SPLIT_DEPTH if "slices" in p else BULK_DEPTH,
+        thread_m=p.get("tm", 8),
+        thread_n=p.get("tn", 16),
+        global_width=4,
+        shared_load_a_width=4,
+        shared_load_b_width=4,
+        bulk=True,
+        slices=p.get("slices", 1),
+        leaves_sums=bool({"workers", "slices"} & p.keys()),
+    )
+
+
+def _bulk_tiles(p: Parameters) -> BulkTiles:
+    tiling = _bulk(p)
+    return BulkTiles(
+        a=(tiling.block_m, BULK_DEPTH),
+        b=(BULK_DEPTH, tiling.block_n),
+        swizzle_a=FLOAT_BYTES * BULK_DEPTH,
+    )
+
+
+def _ring_bytes(p: Parameters) -> int:
+    return p["stages"] * _bulk(p).shared_bytes
+
+
+def _ring_or_sums_bytes(p: Parameters) -> int:
+    return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
+
+
+def _flags_and_sums_bytes(p: Parameters, blocks: int) -> int:
+    tiling = _bulk(p)
+    flags = ceil_div(FLOAT_BYTES * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
+    return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
+
+
+def _of_workers(p: Parameters, tiles: TileGrid) -> int:
+    return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
+
+
+def _of_splits(p: Parameters, tiles: TileGrid) -> int:
+    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
+
+
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
+_TILES = {
+    "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
+    "bn": Parameter(default=128, legal=(64, 128), meaning="columns of C per block"),
+    **_BK,
+}
+_RING = {
+    **{name: _TILES[name] for name in ("bm", "bn")},
+    "bk": Parameter(default=16, legal=(16, 32), meaning="depth of a phase"),
+    "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
+}
+_FENCE = {
+    "fence": Parameter(default=0, legal=(0, 1), meaning="1: the compiler mixes no steps in k")
+}
+_RING_FITS = Constraint(
+    text="bk * stages must be at most 64, so that the ring fits into shared memory",
+    holds=lambda p: p["bk"] * p["stages"] <= 64,
+)
+_STAGES = {
+    "stages": Parameter(default=3, legal=(2, 3), meaning="phases in shared memory at a time")
+}
+_BANDS = _STAGES | {
+    "band": Parameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
+}
+# two blocks for each SM of an RTX 5080, an H100 PCIe, an H100 or H200, a B200, an RTX 5090
+_STREAM = _BANDS | {
+    "workers": Parameter(
+        default=264, legal=(168, 228, 264, 296, 340), meaning="blocks that run at a time"
+    )
+}
+_SPLIT = {
+    "bm": Parameter(default=64, legal=(64, 96, 128), meaning="rows of C per block"),
+    "bn": Parameter(default=128, legal=(32, 48, 64, 128), meaning="columns of C per block"),
+    "tm": Parameter(default=8, legal=(8, 12), meaning="rows of C per thread"),
+    "tn": Parameter(default=16, legal=(8, 12, 16), meaning="columns of C per thread"),
+    "slices": Parameter(default=4, legal=(2, 4, 8), meaning="groups of warps that share k"),
+    "splits": Parameter(default=1, legal=(1, 32, 64, 132), meaning="blocks that share a tile"),
+    "stages": Parameter(default=3, legal=(3, 4), meaning="phases in shared memory at a time"),
+}
+MOST_SHARED_BYTES = 227 * 1024  # of a block from sm_90 on, CUDA C++ Programming Guide
+_SPLIT_FITS = (
+    Constraint(
+        text="tm and tn are 8 and 8, 8 and 16, or 12 and 12",
+        holds=lambda p: (p["tm"], p["tn"]) in ((8, 8), (8, 16), (12, 12)),
+    ),
+    Constraint(
+        text="8 tm must divide bm, and 4 tn divide bn, so that warps fill a tile",
+        holds=lambda p: p["bm"] % (8 * p["tm"]) == 0 and p["bn"] % (4 * p["tn"]) == 0,
+    ),
+    Constraint(
+        text="a block has at most 512 threads, with 128 registers each or more",
+        holds=lambda p: _bulk(p).threads_per_block <= (512 if p["tm"] * p["tn"] <= 64 else 256),
+    ),
+    Constraint(
+        text="ring and sums must fit into the 227 KiB of shared memory of a block",
+        holds=lambda p: _ring_or_sums_bytes(p) + 1024 <= MOST_SHARED_BYTES,
+    ),
+)
 _WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
 
 LADDER: tuple[Variant, ...] = (
@@ -294,7 +484,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_2d",
         flat_block=True,
         parameters=_BK,
-        tiling=lambda p: _tiling_2d(p["bk"]),
+        tiling=_tiling_2d,
         warp=warps.coarsened,
     ),
     Variant(
@@ -307,14 +497,172 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_BK,
-        tiling=lambda p: replace(_tiling_2d(p["bk"]), global_width=4, shared_store_b_width=4),
+        tiling=_vectorized,
         warp=warps.vectorized,
+    ),
+    Variant(
+        name="conflict-free",
+        rung=8,
+        title="Conflict-free",
+        idea="layouts in shared memory that keep lanes off each other's banks",
+        file="08_conflict_free.cu",
+        entry="sgemm_conflict_free",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_BK,
+        tiling=_vectorized,
+        warp=warps.conflict_free,
+    ),
+    Variant(
+        name="warp-tiled",
+        rung=9,
+        title="Warp-tiled",
+        idea="a warp owns a compact tile, its lanes laid out for merged reads",
+        file="09_warp_tiled.cu",
+        entry="sgemm_warp_tiled",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="double-buffered",
+        rung=10,
+        title="Double-buffered",
+        idea="the next tiles travel into registers while this phase computes",
+        file="10_double_buffered.cu",
+        entry="sgemm_double_buffered",
+        flat_block=True,
+        multiple_of=4,
+        parameters=_TILES,
+        tiling=_vectorized,
+        warp=warps.warp_tiled,
+    ),
+    Variant(
+        name="async-copy",
+        rung=11,
+        title="Asynchronous copies",
+        idea="a ring of tiles, copied past the registers; any shape without padding",
+        file="11_async_copy.cu",
+        entry="sgemm_async_copy",
+        flat_block=True,
+        since=80,
+        parameters=_RING,
+        constraints=(_RING_FITS,),
+        tiling=_asynchronous,
+        dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
+        warp=warps.asynchronous,
+    ),
+    Variant(
+        name="wide-thread-tile",
+        rung=12,
+        title="Wide thread tile",
+        idea="8x16 elements of C per thread, in an order that reuses operands",
+        file="12_wide_thread_tile.cu",
+        entry="sgemm_wide_thread_tile",
+        flat_block=True,
+        since=80,
+        parameters=_RING | _FENCE,
+        constraints=(_RING_FITS,),
+        tiling=_wide,
+        dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
+        warp=warps.asynchronous,
+    ),
+    Variant(
+        name="bulk-copy",
+        rung=13,
+        title="Bulk copies",
+        idea="one thread has whole tiles copied; barriers in shared memory count their bytes",
+        file="13_bulk_copy.cu",
+        entry="sgemm_bulk_copy",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STAGES,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="fenced",
+        rung=14,
+        title="Fenced",
+        idea="an instruction that the compiler moves nothing across keeps operands in reuse",
+        file="14_fenced.cu",
+        entry="sgemm_fenced",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STAGES,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="rasterised",
+        rung=15,
+        title="Rasterised",
+        idea="blocks take tiles of C in bands, which share more in L2",
+        file="15_rasterised.cu",
+        entry="sgemm_rasterised",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_BANDS,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        order=lambda p: in_bands(p["band"]),
+        bulk_tiles=_bulk_tiles,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="stream-k",
+        rung=16,
+        title="Stream-K",
+        idea="the tiles that fill no whole turn are dealt out by phases",
+        file="16_stream_k.cu",
+        entry="sgemm_stream_k",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_STREAM,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_bytes,
+        order=lambda p: streamed(p["band"], p["workers"]),
+        bulk_tiles=_bulk_tiles,
+        workspace_bytes=_of_workers,
+        warp=warps.bulk,
+    ),
+    Variant(
+        name="split-k",
+        rung=17,
+        title="Split-K",
+        idea="warps of a block, and blocks, share a tile by k: for a small C",
+        file="17_split_k.cu",
+        entry="sgemm_split_k",
+        flat_block=True,
+        multiple_of=4,
+        since=90,
+        parameters=_SPLIT,
+        constraints=_SPLIT_FITS,
+        tiling=_bulk,
+        dynamic_shared_bytes=_ring_or_sums_bytes,
+        order=lambda p: split(p["splits"]),
+        bulk_tiles=_bulk_tiles,
+        workspace_bytes=_of_splits,
+        warp=warps.bulk,
     ),
 )
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")
 CUBLAS = Reference(name="cublas", title="cuBLAS", idea="NVIDIA's library, float32 arithmetic")
-REFERENCES: tuple[Reference, ...] = (CPU, CUBLAS)
+BEST = Reference(
+    name="best", title="Best", idea="the tuned rung and parameters for this shape and device"
+)
+REFERENCES: tuple[Reference, ...] = (BEST, CPU, CUBLAS)
 
 BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
     {variant.name: variant for variant in LADDER}
@@ -331,13 +679,19 @@ def find(name: str) -> Variant | Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A rung with all of its parameters, or a reference (without any)."""
+    """A rung with all of its parameters, or a reference (without any).
+
+    `stands_for` is the name under which it was asked for, where that was another.
+    """
 
     variant: Variant | Reference
     parameters: Mapping[str, int] = field(default_factory=dict)
+    stands_for: Reference | None = None
 
     @property
     def label(self) -> str:
+        if self.stands_for is not None:
+            return self.stands_for.name
         if isinstance(self.variant, Reference):
             return self.variant.name
         return self.variant.label(self.parameters)
@@ -348,17 +702,25 @@ def parse_selection(text: str) -> Selection:
 
     Raises UnknownNameError or InputError with the remedy.
     """
+    variant, chosen = parse_settings(text)
+    if isinstance(variant, Reference):
+        return Selection(variant=variant)
+    return Selection(variant=variant, parameters=variant.resolve(chosen))
+
+
+def parse_settings(text: str) -> tuple[Variant | Reference, dict[str, int]]:
+    """What `text` names, and the legal values that it gives to parameters, each by itself."""
     name, _, settings = text.strip().lower().replace("_", "-").partition(":")
     variant = find(name)
     pairs = [_parse_setting(text, setting) for setting in settings.split(",") if setting]
     chosen = dict(pairs)
     if len(chosen) < len(pairs):
         raise InputError(f"{text!r}: a parameter is given twice: give each one value")
-    if isinstance(variant, Reference):
-        if chosen:
-            raise InputError(f"{text!r}: {name} is a reference and has no parameters")
-        return Selection(variant=variant)
-    return Selection(variant=variant, parameters=variant.resolve(chosen))
+    if isinstance(variant, Variant):
+        variant.check_values(chosen)
+    elif chosen:
+        raise InputError(f"{text!r}: {name} is a reference and has no parameters")
+    return variant, chosen
 
 
 def _parse_setting(text: str, setting: str) -> tuple[str, int]:

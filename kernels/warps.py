@@ -139,15 +139,84 @@ def coarsened(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
 def vectorized(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     """Rung 7: float4 everywhere but in the transposing stores of A."""
-    a_row, a_vector = np.divmod(THREAD, tiling.depth // VECTOR)
+    a_row, _ = _quad_of_a(tiling)
+    return _transposed(tiling, problem, a_row, _own_tile(tiling))
+
+
+def conflict_free(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 8: the columns of the transposed tile swizzled, a thread's float4 half a tile apart."""
+    row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
+    return _transposed(tiling, problem, _swizzled(tiling), (VECTOR * row, VECTOR * column))
+
+
+def warp_tiled(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs 9 and 10: lanes that differ in one bit share rows, in another columns."""
+    return _transposed(tiling, problem, _swizzled(tiling), (VECTOR * LANE_M, VECTOR * LANE_N))
+
+
+# Bits 1, 3 and 4 of a lane choose its rows, bits 0 and 2 its columns: 16-byte reads of both are
+# then served two quarter-warps at a time (analysis.coalescing).
+LANE_M = THREAD >> 1 & 1 | THREAD >> 2 & 6
+LANE_N = THREAD & 1 | THREAD >> 1 & 2
+
+
+def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs 11 and 12: copies past registers, those of A float by float; else as rung 9."""
+    width_a, width_b = tiling.global_widths(problem)
+    a_row, a_column = np.divmod(width_a * THREAD, tiling.depth)
+    b_row, b_column = np.divmod(width_b * THREAD, tiling.block_n)
+    c_row, c_column = VECTOR * LANE_M, VECTOR * LANE_N
+    return {
+        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, width_a),
+        ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, width_b),
+        ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, width_b),
+        ("shared", "load", "A"): _shared(c_row, VECTOR),
+        ("shared", "load", "B"): _shared(c_column, VECTOR),
+    }
+
+
+def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rungs from 13 on: rows of A swizzled in pieces of 16 bytes, of which a lane reads one.
+
+    Bulk copies are no accesses of a warp.
+    """
+    row_bytes = FLOAT_BYTES * 32
+    return {
+        ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, VECTOR),
+        ("shared", "load", "A"): WarpAccess(
+            addresses=LANE_M * row_bytes + LANE_M * FLOAT_BYTES * VECTOR,
+            active=np.ones(WARP_SIZE, dtype=bool),
+            instruction_bytes=FLOAT_BYTES * VECTOR,
+        ),
+        ("shared", "load", "B"): _shared(VECTOR * LANE_N, VECTOR),
+    }
+
+
+def _quad_of_a(tiling: Tiling) -> tuple[Lanes, Lanes]:
+    """Row and first column of the float4 of A's tile that each thread copies."""
+    row, vector = np.divmod(THREAD, tiling.depth // VECTOR)
+    return row, VECTOR * vector
+
+
+def _swizzled(tiling: Tiling) -> Lanes:
+    """Where the row of A that each thread copies stands in the transposed tile."""
+    row, column = _quad_of_a(tiling)
+    rows_per_warp = WARP_SIZE * VECTOR // tiling.depth
+    return row ^ column // VECTOR * rows_per_warp
+
+
+def _transposed(
+    tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: tuple[Lanes, Lanes]
+) -> WarpAccesses:
+    """Copies in float4, those of A stored transposed; `tile_of_c` is where each thread's begins."""
+    a_row, a_column = _quad_of_a(tiling)
     b_row, b_vector = np.divmod(THREAD, tiling.block_n // VECTOR)
-    c_row, c_column = _own_tile(tiling)
-    a_column, b_column = VECTOR * a_vector, VECTOR * b_vector
+    c_row, c_column = tile_of_c
     return {
         ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, VECTOR),
-        ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, VECTOR),
+        ("global", "load", "B"): _matrix(b_row, VECTOR * b_vector, problem.k, problem.n, VECTOR),
         ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, VECTOR),
-        ("shared", "store", "A"): _shared(a_column * tiling.block_m + a_row),
+        ("shared", "store", "A"): _shared(a_column * tiling.block_m + stored_row),
         ("shared", "store", "B"): _shared(VECTOR * THREAD, VECTOR),
         ("shared", "load", "A"): _shared(c_row, VECTOR),
         ("shared", "load", "B"): _shared(c_column, VECTOR),

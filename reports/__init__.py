@@ -10,9 +10,11 @@ each of them usable in a notebook.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from analysis.result import Profile
 
-__all__ = ["render"]
+__all__ = ["render", "render_together"]
 
 
 def render(profile: Profile, *, recorded: Profile | None = None) -> str:
@@ -22,7 +24,15 @@ def render(profile: Profile, *, recorded: Profile | None = None) -> str:
     labelled with its date and device, for readers who have no such GPU. Raises InputError when
     it was made on another model.
     """
-    # The page needs Plotly and Jinja; whoever imports reports.text alone should not wait for them.
-    from reports.page import page
+    return render_together([(profile, recorded)])
 
-    return page(profile, recorded)
+
+def render_together(runs: Sequence[tuple[Profile, Profile | None]]) -> str:
+    """The report of several profiles side by side, each with its earlier run or None.
+
+    A reader chooses the run whose numbers the page shows; a table on top holds all of them.
+    """
+    # The page needs Plotly and Jinja; whoever imports reports.text alone should not wait for them.
+    from reports.page import Run, page
+
+    return page(*(Run(profile=profile, recorded=recorded) for profile, recorded in runs))

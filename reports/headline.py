@@ -12,6 +12,7 @@ from analysis.problem import Gemm
 from analysis.result import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, rungs, text
+from reports.advice import advice
 from reports.prediction import limits, told_steps, verdict
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
@@ -48,6 +49,7 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     points = (
         *rest,
         *explained,
+        *filter(None, [advice(profile, shape)]),
         *_steps(profile, shape, recorded),
         *_simulated(profile, shape),
         *_uncached(profile, shape),

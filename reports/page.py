@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
+from zlib import compress
 
 import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from jinja2.utils import htmlsafe_json_dumps
+from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 from analysis.devices import Device
@@ -19,14 +22,21 @@ from analysis.result import Profile
 from reports import ladder, style, text
 from reports.figures import (
     accesses,
+    conditions,
     gap,
+    grades,
     hierarchy,
+    lanes,
     parity,
     patterns,
     performance,
+    phases,
     predicted,
     roofline,
     samples,
+    sizes,
+    steps,
+    tiles,
 )
 from reports.headline import Answer, answer, standing
 from reports.hierarchy import launches
@@ -35,6 +45,14 @@ from reports.machine_code import MachineCode, machine_code
 from reports.prediction import Prediction, Steps, prediction, rung_steps
 from reports.published import Publication, publications
 from reports.scorecard import Scorecard, scorecard
+from reports.side_by_side import names, side_by_side
+from reports.source import (
+    Annotated,
+    all_annotated,
+    counts_document,
+    listing_document,
+    summary,
+)
 from reports.table import Table, ceilings_table, ladder_table, sampling_table
 
 GRADES = {
@@ -59,6 +77,8 @@ GRADES = {
     "nominal": "A data sheet's or a driver's figure, at the boost clock.",
 }
 
+PACKING = 9  # of zlib: Plotly takes a quarter of a second, and 80 KB less than by its default
+
 OBTAINED = {
     "gpu": "Measured on the device",
     "simulate": "Simulated: the machine code was executed on the CPU, and not timed",
@@ -74,11 +94,18 @@ class Drawing:
     reading: str
     figure: go.Figure
 
+    @cached_property
+    def packed(self) -> str:
+        """The figure's JSON, compressed; its title stands outside of it."""
+        figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
+        layout = {name: value for name, value in figure["layout"].items() if name != "title"}
+        layout["margin"] = layout.get("margin", {}) | {"t": _top(self.figure)}
+        return packed(to_json_plotly(figure | {"layout": layout}))
+
     @property
-    def json(self) -> str:
-        """The figure for a script element: '<', '>' and '&' are escaped, so no tag can close it."""
-        figure = go.Figure(self.figure).update_layout(title=None, margin={"t": 44})
-        return htmlsafe_json_dumps(figure, dumps=lambda value: value.to_json())
+    def height_px(self) -> int:
+        """The room that it takes, known before it is drawn."""
+        return int(self.figure.layout.height or 0)
 
     @property
     def why_empty(self) -> str:
@@ -86,16 +113,35 @@ class Drawing:
         return "" if self.figure.data else self.figure.layout.annotations[0].text
 
 
+def _top(figure: go.Figure) -> int:
+    """The margin above a plot whose title stands outside of it."""
+    return 44 if figure.layout.legend.y > 1 else 16  # the page has its own controls
+
+
+def packed(content: str) -> str:
+    """Text that a browser unpacks (deflate, base64): no tag can stand in it."""
+    return b64encode(compress(content.encode(), PACKING)).decode("ascii")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfVariant:
+    """What the page says of one variant at one shape: its lines in a sentence, its requests."""
+
+    label: str
+    summary: str
+    requests: Drawing
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """Everything that the page says about one shape."""
+    """Everything that the page says about one shape of one run."""
 
+    number: int
+    run: int
     shape: str
     answer: Answer
     table: Table
     prediction: Prediction | None
-    predicted: Drawing
-    gap: Drawing
     steps: Steps | None
     published: tuple[Publication, ...]
     ceilings: Table
@@ -103,31 +149,107 @@ class Chapter:
     samplings: tuple[Table, ...]
     machine_code: MachineCode | None
     scorecard: Scorecard | None
-    parity: Drawing
+    variants: tuple[OfVariant, ...]
+    source: str
     drawings: dict[str, Drawing]
 
 
-def page(profile: Profile, recorded: Profile | None = None) -> str:
-    """The report of `profile` as HTML; raises InputError where `recorded` is of another GPU."""
-    if recorded and recorded.device.key != profile.device.key:
-        raise InputError(
-            f"the recorded run is of {recorded.device.name}, the profile of "
-            f"{profile.device.name}: give a run of the same GPU model"
-        )
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A profile to show, and an earlier run on the same GPU model to show beside it."""
+
+    profile: Profile
+    recorded: Profile | None = None
+
+    def __post_init__(self) -> None:
+        recorded = self.recorded
+        if recorded and recorded.device.key != self.profile.device.key:
+            raise InputError(
+                f"the recorded run is of {recorded.device.name}, the profile of "
+                f"{self.profile.device.name}: give a run of the same GPU model"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Everything that the page says about one run, whatever the shape."""
+
+    number: int
+    name: str
+    profile: Profile
+    recorded: Profile | None
+    created: str
+    recorded_label: str
+    obtained: str
+    standing: tuple[str, ...]
+    listings: str
+    chapters: tuple[Chapter, ...]
+    phases: Drawing
+    phases_table: Table | None
+    phases_basis: str
+    sizes: Drawing
+    conditions: Drawing
+    device: tuple[tuple[str, str, str, str], ...]
+    environment: tuple[tuple[str, str], ...]
+    recorded_environment: tuple[tuple[str, str], ...]
+
+
+def page(*runs: Run) -> str:
+    """The report of one run, or of several side by side, as HTML."""
+    parts = list(_parts(runs))
     return _template().render(
+        title=_title(runs),
+        parts=parts,
+        together=side_by_side([(part.name, part.profile) for part in parts]),
+        grades=GRADES,
+        ink=style.INK,
+        plotly_js=_plotly(),
+    )
+
+
+@cache
+def _plotly() -> str:
+    return packed(get_plotlyjs())
+
+
+def _title(runs: Sequence[Run]) -> str:
+    names = dict.fromkeys(run.profile.device.name for run in runs)
+    return f"SGEMM ladder on {text.listing(list(names))}"
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[Part]:
+    first = 0
+    for number, (run, name) in enumerate(zip(runs, names([r.profile for r in runs]), strict=True)):
+        part = _part(run, number, name, first)
+        first += len(part.chapters)
+        yield part
+
+
+def _part(run: Run, number: int, name: str, first: int) -> Part:
+    profile, recorded = run.profile, run.recorded
+    shapes = ladder.shapes(profile)
+    return Part(
+        number=number,
+        name=name,
         profile=profile,
         recorded=recorded,
         created=text.moment(profile.created),
         recorded_label=ladder.recorded_label(recorded) if recorded else "",
         obtained=OBTAINED[profile.executor],
         standing=standing(profile),
-        chapters=[_chapter(profile, shape, recorded) for shape in ladder.shapes(profile)],
-        device=list(_device_rows(profile.device)),
-        environment=list(_environment_rows(profile)),
-        recorded_environment=list(_environment_rows(recorded)) if recorded else [],
-        grades=GRADES,
-        ink=style.INK,
-        plotly_js=get_plotlyjs(),
+        listings=packed(json.dumps([listing_document(one) for one in profile.listings])),
+        chapters=tuple(
+            _chapter(profile, shape, recorded, number=first + place, run=number)
+            for place, shape in enumerate(shapes)
+        ),
+        phases=_drawing(phases, phases.figure(profile.phases)),
+        phases_table=phases.table(profile.phases) if profile.phases else None,
+        phases_basis=profile.phases.basis if profile.phases else "",
+        sizes=_drawing(sizes, sizes.figure(profile, recorded=recorded)),
+        conditions=_drawing(conditions, conditions.figure(profile, recorded=recorded)),
+        device=tuple(_device_rows(profile.device)),
+        environment=tuple(_environment_rows(profile)),
+        recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
     )
 
 
@@ -143,18 +265,17 @@ def _template() -> Template:
     return environment.get_template("report.html.j2")
 
 
-def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter:
+def _chapter(
+    profile: Profile, shape: Gemm, recorded: Profile | None, *, number: int, run: int
+) -> Chapter:
+    found = all_annotated(profile, shape)
     return Chapter(
+        number=number,
+        run=run,
         shape=text.shape(shape),
         answer=answer(profile, shape, recorded=recorded),
         table=ladder_table(profile, shape, recorded=recorded),
         prediction=prediction(profile, shape, recorded=recorded),
-        predicted=Drawing(
-            title=predicted.TITLE,
-            reading=predicted.reading(profile, shape, recorded=recorded),
-            figure=predicted.figure(profile, shape, recorded=recorded),
-        ),
-        gap=_drawing(gap, gap.figure(profile, shape, recorded=recorded)),
         steps=rung_steps(profile, shape, recorded=recorded),
         published=publications(profile, shape),
         ceilings=ceilings_table(profile, shape),
@@ -162,18 +283,53 @@ def _chapter(profile: Profile, shape: Gemm, recorded: Profile | None) -> Chapter
         samplings=tuple(_samplings(profile, shape, recorded)),
         machine_code=machine_code(profile, shape),
         scorecard=scorecard(profile, shape, recorded=recorded),
-        parity=_drawing(parity, parity.figure(profile, shape, recorded=recorded)),
-        drawings={
-            "roofline": _drawing(roofline, roofline.figure(profile, shape, recorded=recorded)),
-            "hierarchy": _drawing(hierarchy, hierarchy.figure(profile, shape, recorded=recorded)),
-            "accesses": _drawing(accesses, accesses.figure(profile, shape)),
-            "patterns": _drawing(patterns, patterns.figure(profile, shape)),
-            "performance": _drawing(
-                performance, performance.figure(profile, shape, recorded=recorded)
-            ),
-            "samples": _drawing(samples, samples.figure(profile, shape, recorded=recorded)),
-        },
+        variants=tuple(_of_variant(profile, shape, one) for one in found),
+        source=packed(json.dumps(counts_document(found))),
+        drawings=_drawings(profile, shape, recorded),
     )
+
+
+def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
+    label = found.listing.label
+    return OfVariant(
+        label=label,
+        summary=summary(found),
+        requests=_drawing(lanes, lanes.figure(profile, shape, label)),
+    )
+
+
+def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[str, Drawing]:
+    """The figures of one shape, by name."""
+    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples)
+    found = {
+        module.__name__.rpartition(".")[2]: _drawing(
+            module, module.figure(profile, shape, recorded=recorded)
+        )
+        for module in beside
+    }
+    alone = {
+        module.__name__.rpartition(".")[2]: _drawing(module, module.figure(profile, shape))
+        for module in (accesses, patterns)
+    }
+    return {
+        **found,
+        **alone,
+        "predicted": Drawing(
+            title=predicted.TITLE,
+            reading=predicted.reading(profile, shape, recorded=recorded),
+            figure=predicted.figure(profile, shape, recorded=recorded),
+        ),
+        "widths": Drawing(
+            title=tiles.TITLE_OF_WIDTHS,
+            reading=tiles.READING_OF_WIDTHS,
+            figure=tiles.widths(profile, shape),
+        ),
+        "threads": Drawing(
+            title=tiles.TITLE_OF_THREADS,
+            reading=tiles.READING_OF_THREADS,
+            figure=tiles.threads(profile, shape),
+        ),
+    }
 
 
 def _samplings(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[Table]:

@@ -43,7 +43,15 @@ SYMBOLS = (
     "star",
     "hexagon",
     "cross",
-)
+    "triangle-left",
+    "triangle-right",
+    "diamond-wide",
+    "hexagram",
+    "star-square",
+    "diamond-tall",
+    "star-triangle-up",
+    "octagon",
+)  # all of them have the four fills
 FILLS = {"measured": "", "recorded": "-dot", "attainable": "-open-dot", "uncached": "-open"}
 
 # By memory level, of the same set: apart from each other in lightness too

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TypeVar
 
 from analysis.metrics import (
     GLOBAL_LOAD_SECTORS,
@@ -19,14 +20,20 @@ from analysis.result import Measured, Predicted, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
 
+Number = TypeVar("Number", int, float)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A value, and quieter lines below it; `is_bad` where a reader must not overlook it."""
+    """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
+
+    `value` is the number behind the text, which a column is sorted by.
+    """
 
     text: str
     details: tuple[str, ...] = ()
     is_bad: bool = False
+    value: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +81,13 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     foreseen = tuple(_predicted(recorded))
     groups = (
-        (own_times, earlier, foreseen, _theory(), _simulated(), _compiled())
+        (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
         if profile.executor == "gpu"
-        else (earlier, foreseen, _theory(), _simulated(), _compiled(), own_times)
+        else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
     )
     columns = [
         *_names(),
         *(column for group in groups for column in group),
-        Column(title="check", grade="checked", cell=_check, is_number=False),
         Column(title="outcome", grade="", cell=_outcome, is_number=False),
         Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
     ]
@@ -148,7 +154,7 @@ def _label_column() -> Column:
 
 
 def _names() -> Iterator[Column]:
-    yield Column(title="rung", grade="", cell=lambda r: Cell(text=str(r.rung or text.ABSENT)))
+    yield Column(title="rung", grade="", cell=lambda r: _number(r.rung, text.count))
     yield Column(
         title="variant",
         grade="",
@@ -176,7 +182,7 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
         return Column(title=title, grade=grade, cell=cell)
 
     yield column("time", _time)
-    yield column("rate", lambda r, m: Cell(text=text.flop_per_s(m.flop_per_s)))
+    yield column("rate", lambda r, m: _number(m.flop_per_s, text.flop_per_s))
     yield column("of FP32 peak", lambda r, m: _of_peak(m, run))
     yield column("of attainable", _of_attainable)
     yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, cublas))
@@ -187,25 +193,25 @@ def _time(record: Record, measured: Measured) -> Cell:
     bounds = measured.interval_s
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
     samples = f"{text.count(len(measured.samples_s))} samples"
-    return _cell(text.seconds(measured.median_s), spread, samples)
+    return _number(measured.median_s, text.seconds, spread, samples)
 
 
 def _of_peak(measured: Measured, run: Profile) -> Cell:
     if measured.clock == "host clock":  # a CPU's rate is no share of a GPU's peak
         return Cell(text=text.ABSENT)
-    return Cell(text=text.percent(share_of_peak(measured.flop_per_s, run.device)))
+    return _number(share_of_peak(measured.flop_per_s, run.device), text.percent)
 
 
 def _of_attainable(record: Record, measured: Measured) -> Cell:
     if record.theory is None:
         return Cell(text=text.ABSENT)
-    return Cell(text=text.percent(measured.flop_per_s / record.theory.attainable_flop_per_s))
+    return _number(measured.flop_per_s / record.theory.attainable_flop_per_s, text.percent)
 
 
 def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> Cell:
     share, bounds = ladder.of_cublas(measured, cublas)
     spread = f"95%: {text.interval(bounds, text.percent)}" if bounds else ""
-    return _cell(text.percent(share), spread)
+    return _number(share, text.percent, spread)
 
 
 def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
@@ -213,8 +219,8 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     before = ladder.measurement(previous)
     if previous is None or before is None:
         return Cell(text=text.ABSENT)
-    gain = text.ratio(measured.flop_per_s / before.flop_per_s)
-    return _cell(gain, f"over {previous.label}")
+    gain = measured.flop_per_s / before.flop_per_s
+    return _number(gain, text.ratio, f"over {previous.label}")
 
 
 def _predicted(recorded: Profile | None) -> Iterator[Column]:
@@ -229,15 +235,15 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
 
     def ratio(record: Record) -> Cell:
         timing = ladder.timing(record, recorded)
-        return Cell(text=text.ratio(timing.ratio if timing else None))
+        return _number(timing.ratio if timing else None, text.ratio)
 
     def limiter(predicted: Predicted) -> Cell:
         busy = f"busy {text.percent(predicted.limiter_share)}"
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
         return _cell(predicted.limiter, busy, behind)
 
-    yield column("predicted time", lambda p: Cell(text=text.seconds(p.time_s)))
-    yield column("predicted rate", lambda p: Cell(text=text.flop_per_s(p.flop_per_s)))
+    yield column("predicted time", lambda p: _number(p.time_s, text.seconds))
+    yield column("predicted rate", lambda p: _number(p.flop_per_s, text.flop_per_s))
     yield column("limiter", limiter, is_number=False)
     yield Column(title="over measured time", grade="predicted", cell=ratio)
 
@@ -245,11 +251,11 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
 def _theory() -> Iterator[Column]:
     def intensity(record: Record) -> Cell:
         theory = record.theory
-        return Cell(text=text.flop_per_byte(theory.intensity_loads if theory else None))
+        return _number(theory.intensity_loads if theory else None, text.flop_per_byte)
 
     def attainable(record: Record) -> Cell:
         theory = record.theory
-        return Cell(text=text.flop_per_s(theory.attainable_flop_per_s if theory else None))
+        return _number(theory.attainable_flop_per_s if theory else None, text.flop_per_s)
 
     def limiter(record: Record) -> Cell:
         return Cell(text=record.theory.limiter if record.theory else text.ABSENT)
@@ -268,17 +274,17 @@ def _simulated() -> Iterator[Column]:
         return Column(title=title, grade="simulated", cell=of_record)
 
     def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
-        return lambda counters: Cell(text=text.count(total(counters, *names)))
+        return lambda counters: _number(total(counters, *names), text.count)
 
     def wavefronts(counters: Mapping[str, int]) -> Cell:
         conflicts = conflict_share(counters)
         if conflicts is None:
             return Cell(text=text.ABSENT)
         share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
-        return _cell(text.count(total(counters, *SHARED_WAVEFRONTS)), share)
+        return _number(total(counters, *SHARED_WAVEFRONTS), text.count, share)
 
     yield column("warp instructions", counted(WARP_INSTRUCTIONS))
-    yield column("FFMA share", lambda c: Cell(text=text.percent(ffma_share(c))))
+    yield column("FFMA share", lambda c: _number(ffma_share(c), text.percent))
     yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
     yield column("shared wavefronts", wavefronts)
 
@@ -294,7 +300,7 @@ def _registers(record: Record) -> Cell:
     if resources is None:
         return Cell(text=text.ABSENT)
     spilled = f"{text.size(resources.local_bytes)} local memory" if resources.local_bytes else ""
-    return _cell(text.count(resources.registers_per_thread), spilled)
+    return _number(resources.registers_per_thread, text.count, spilled)
 
 
 def _shared(record: Record) -> Cell:
@@ -302,7 +308,7 @@ def _shared(record: Record) -> Cell:
         return Cell(text=text.ABSENT)
     dynamic = record.geometry.dynamic_shared_bytes if record.geometry else 0
     total = record.resources.static_shared_bytes + dynamic
-    return _cell(text.size(total), f"{text.size(dynamic)} dynamic" if dynamic else "")
+    return _number(total, text.size, f"{text.size(dynamic)} dynamic" if dynamic else "")
 
 
 def _occupancy(record: Record) -> Cell:
@@ -311,7 +317,11 @@ def _occupancy(record: Record) -> Cell:
         return Cell(text=text.ABSENT)
     waves = f"{text.count(round(record.waves, 2))} waves" if record.waves is not None else ""
     limits = f"limited by {text.listing(occupancy.limiters)}"
-    return _cell(text.percent(occupancy.fraction), limits, waves)
+    return _number(occupancy.fraction, text.percent, limits, waves)
+
+
+def _checked() -> Iterator[Column]:
+    yield Column(title="check", grade="checked", cell=_check, is_number=False)
 
 
 def _check(record: Record) -> Cell:
@@ -330,6 +340,11 @@ def _outcome(record: Record) -> Cell:
     padded = f"padded to {text.shape(record.executed_shape)}" if is_padded else ""
     compiled = record.resources.note if record.resources else None
     return _cell(record.status, record.reason or "", padded, compiled or "", *record.notes)
+
+
+def _number(value: Number | None, one: Callable[[Number | None], str], *details: str) -> Cell:
+    """A value written by `one`, which a column is sorted by."""
+    return replace(_cell(one(value), *details), value=value)
 
 
 def _cell(value: str, *details: str) -> Cell:

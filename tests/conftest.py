@@ -1,11 +1,26 @@
-"""What every test needs: tests of hardware run where it is, or where they are asked for."""
+"""What every test needs: tests of hardware run where it is, or where they are asked for.
+
+The suite runs in as many processes as there are cores. Hardware runs one test at a time, so those
+of it are always in a single process, and with them what else was asked for: on a machine with a
+GPU that is the whole suite. `-n 0` says so for any run, `-n 4` leaves them out.
+"""
 
 from __future__ import annotations
 
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from toolkit.sass.machine import available_cores
+
+# What an example takes depends on what else the machine does.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
+
+MOST_PROCESSES = 8  # each collects all tests, and grows to 0.7 GB
 
 
 @cache
@@ -29,10 +44,29 @@ def why_no_ncu() -> str | None:
 NEEDS = {"gpu": why_no_gpu, "ncu": why_no_ncu}
 
 
+def is_asked_for(name: str, config: pytest.Config) -> bool:
+    return name in config.getoption("-m").replace(f"not {name}", "")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes: one per core for whole folders, none beside this one for less."""
+    is_part_of_a_file = not all(Path(argument).is_dir() for argument in config.args)
+    if is_part_of_a_file or any(is_asked_for(name, config) for name in NEEDS) or not why_no_gpu():
+        return 0
+    return min(available_cores(), MOST_PROCESSES)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip hardware tests where the hardware is missing, unless `-m` asks for them by name."""
-    asked = config.getoption("-m")
+    """Skip hardware tests that cannot run here."""
     for item in items:
-        for name, missing in NEEDS.items():
-            if name in item.keywords and name not in asked and (reason := missing()):
+        for name in NEEDS:
+            if name in item.keywords and (reason := why_not(name, config)):
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reason}"))
+
+
+def why_not(name: str, config: pytest.Config) -> str | None:
+    """Why tests of some hardware are skipped, None where they run: asked for by name, they must."""
+    if missing := NEEDS[name]():
+        return None if is_asked_for(name, config) else missing
+    is_one_of_several = hasattr(config, "workerinput")
+    return "one test at a time: run it with -n 0" if is_one_of_several else None

@@ -6,7 +6,8 @@
 8.0
 
 `profile` runs the ladder and returns an `analysis.result.Profile`; `run` launches any kernel on
-the GPU; `save` and `load` keep profiles in files. The command line is `python -m toolkit`.
+the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles; `save` and `load`
+keep profiles in files. The command line is `python -m toolkit`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from toolkit.sanitizer import check
     from toolkit.simulator import simulate
     from toolkit.store import load, save
+    from toolkit.tensor_map import TensorMap
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "check", "load", "profile", "run", "save", "simulate"]
+__all__ = ["TensorMap", "__version__", "check", "load", "profile", "run", "save", "simulate"]
 
 _HOMES = {
+    "TensorMap": "toolkit.tensor_map",
     "check": "toolkit.sanitizer",
     "profile": "toolkit.experiment",
     "run": "toolkit.gpu",

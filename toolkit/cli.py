@@ -26,6 +26,7 @@ from analysis.errors import InputError, ToolkitError
 if TYPE_CHECKING:
     from analysis.comparison import ProfileComparison
     from analysis.result import Profile, Score
+    from analysis.tuning import Tuning
 
 app = typer.Typer(
     name="toolkit",
@@ -435,31 +436,147 @@ def check(
             raise typer.Exit(FAILED)
 
 
+@app.command(epilog="Example: python -m toolkit tune vectorized --shape 4096,1000x333x64")
+def tune(
+    variant: Annotated[
+        str,
+        typer.Argument(
+            help="A rung; 'coarsened-1d:tm=8' fixes some parameters.",
+            autocompletion=_complete_variant,
+        ),
+    ],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape", "-s", help="'4096' or 'MxNxK', or several: '512,4096'.", show_default="4096"
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="A device of `list devices`; another than the GPU here is ranked for, not run.",
+            show_default="the GPU that is here, else rtx-3090",
+            autocompletion=_complete_device,
+        ),
+    ] = None,
+    predict: Annotated[
+        int, typer.Option(min=1, help="Most configurations to predict, the best by closed forms.")
+    ] = 64,
+    measure: Annotated[
+        int, typer.Option(min=1, help="Most configurations to measure, the best by prediction.")
+    ] = 16,
+    finalists: Annotated[int, typer.Option(min=1, help="Most leaders to race against cuBLAS.")] = 6,
+    strategy: Annotated[
+        str, typer.Option(help="One of Kernel Tuner's; others choose among all predicted ones.")
+    ] = "brute_force",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="GPUs of this machine, or of a Ray cluster.", show_default="none"),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="The folder of Kernel Tuner's caches.", show_default="the user's cache"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="Most time for the samples of one finalist.")
+    ] = 2.0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Keep the winners in the user's data folder.")
+    ] = True,
+    html: Html = Path("tuning.html"),
+    record: Annotated[Path, typer.Option("--record", help="Where the record goes.")] = Path(
+        "tuning.json"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Find the parameters of a rung that no others beat, at every shape.
+
+    All legal configurations are ranked by prediction; with a GPU, Kernel Tuner measures the best of
+    them, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it
+    goes on.
+    """
+    with _one_line_errors(), _interrupt_says("interrupted: nothing was written but the cache"):
+        from toolkit.console import TerminalProgress
+        from toolkit.sampling import Sampling
+        from toolkit.tuning.tune import tune as run_tune
+        from toolkit.tuning.tuner import Effort
+
+        _check_output(html, others=[record])
+        _check_output(record)
+        with TerminalProgress() as progress:
+            result = run_tune(
+                variant,
+                [one for text in shape or ["4096"] for one in text.split(",")],
+                device=device,
+                effort=Effort(
+                    predictions=predict,
+                    measurements=measure,
+                    finalists=finalists,
+                    strategy=strategy,
+                    workers=workers,
+                    cache=cache,
+                    sampling=Sampling(time_limit_s=seconds),
+                ),
+                seed=seed,
+                progress=progress,
+            )
+        _finish_tuning(result, html, record, keep=keep, as_json=as_json)
+
+
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
-    record: Annotated[Path, typer.Argument(help="A profile.json, or one that xz compressed.")],
+    records: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORD.json...",
+            help="A profile.json, or one that xz compressed; several stand side by side.",
+        ),
+    ],
     html: Html = Path("profile.html"),
     recorded: Annotated[
-        Path | None, typer.Option(help="A measured profile.json to show beside it.")
+        Path | None, typer.Option(help="A measured profile.json to show beside a single one.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Render a saved profile.json into a report."""
+    """Render saved profiles into a report; of several, a reader chooses which one it shows."""
     with _one_line_errors():
-        from reports import render
-        from toolkit.recorded import recorded_run
-        from toolkit.store import load
+        from reports import render, render_together
 
-        _check_output(html, others=[record, *filter(None, [recorded])])
-        result = load(record)
+        _check_output(html, others=[*records, *filter(None, [recorded])])
+        runs = _with_recorded(records, recorded)
+        with damage_of(*records, *filter(None, [recorded])):
+            (result, beside), *others = runs
+            text = render_together(runs) if others else render(result, recorded=beside)
+            shown = "".join(_shown(*run, as_json) for run in runs)
+        _write({html: text})
+        sys.stdout.write(shown)
+
+
+def _with_recorded(
+    records: Sequence[Path], recorded: Path | None
+) -> list[tuple[Profile, Profile | None]]:
+    """The saved profiles, each with the run that is shown beside it, if there is any."""
+    from toolkit.recorded import recorded_run
+    from toolkit.store import load
+
+    if recorded and len(records) > 1:
+        raise InputError(
+            f"--recorded {recorded} goes beside one profile, not {len(records)}: "
+            "give it as one of them"
+        )
+    runs = []
+    for result in map(load, records):
         beside = load(recorded) if recorded else None
         if beside is None and result.executor != "gpu":
             beside = recorded_run(result.device.key)
-        with damage_of(*filter(None, [record, recorded])):
-            text = render(result, recorded=beside)
-            shown = _shown(result, beside, as_json)
-        _write({html: text})
-        sys.stdout.write(shown)
+        runs.append((result, beside))
+    return runs
 
 
 @app.command(epilog="Example: python -m toolkit compare before.json after.json --fail-on counts")
@@ -690,6 +807,33 @@ def _write(contents: Mapping[Path, str | bytes]) -> None:
         for path, content in contents.items():
             write_atomically(path, content)
             err.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_json: bool) -> None:
+    """Write, keep and show what was found."""
+    from dataclasses import asdict
+
+    from reports.tuning import page
+    from toolkit.console import err
+    from toolkit.console_tune import print_tuning
+    from toolkit.tuned import keep as keep_entries
+    from toolkit.tuning.tune import entries_of
+
+    document = json.dumps(asdict(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    _write({html: page(result), record: document})
+    entries = entries_of(result) if keep else []
+    if entries:
+        err.print(f"kept {len(entries)} in {keep_entries(entries)}", markup=False, soft_wrap=True)
+    if as_json:
+        sys.stdout.write(document)
+    else:
+        print_tuning(result)
+    if result.missing:
+        asked = len(result.shapes) + len(result.missing)
+        _fail(
+            f"{len(result.missing)} of {asked} shapes are missing: {result.missing[0]}; what was "
+            f"measured is in the cache, repeat: {result.command}"
+        )
 
 
 def _results(result: Profile) -> int:

@@ -260,8 +260,7 @@ def _columns(
         return str(record.resources.registers_per_thread) if record.resources else ""
 
     on_gpu = profile.executor == "gpu"
-    yield _Column(title="", cell=lambda r: "" if r.rung is None else str(r.rung))
-    yield _Column(title="variant", cell=lambda r: escape(r.label), numeric=False)
+    yield _Column(title="   variant", cell=_numbered, numeric=False)
     if not _replaced(profile, recorded):
         # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
         time_from_width = 0 if on_gpu else 116 if is_predicted else 96
@@ -291,6 +290,11 @@ def _columns(
         yield _Column(title=title, cell=cell, grade=grade, from_width=160 if is_predicted else 116)
     if not _replaced(profile, recorded):  # the verdict belongs to this run, as the times do
         yield _Column(title="result", cell=_result, numeric=False)
+
+
+def _numbered(record: Record) -> str:
+    """The rung's number, where it has one, and the label."""
+    return f"{record.rung or '':>2} {escape(record.label)}"
 
 
 def _predicted_columns(recorded: Profile | None, *, timed_as: str) -> Iterator[_Column]:

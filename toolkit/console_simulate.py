@@ -17,7 +17,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 import toolkit
-from analysis.counters import ALL_COUNTERS, MODELLED, InstructionCounts
+from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
 from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.occupancy import occupancy
 from analysis.result import Predicted
@@ -265,7 +265,7 @@ def _counted(execution: Execution) -> Iterator[_Row]:
             continue
         counter = ALL_COUNTERS[name]
         group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
-        if name in MODELLED:
+        if name in MODELLED or name in OF_BULK_COPIES:
             group = BELOW_L1
         grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
         yield _Row(group=group, meaning=f"{counter.meaning}{grade}", value=f"{value:,}", name=name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analysis.errors import CountersError
 from analysis.geometry import Geometry
@@ -29,6 +29,8 @@ class CountableLaunch:
     executed_shape: Gemm
     entry: str | None
     geometry: Geometry | None
+    variant: str = ""
+    parameters: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def marker(self) -> str:
@@ -47,6 +49,8 @@ def countable(record: Record, entry: str | None) -> CountableLaunch:
         executed_shape=record.executed_shape,
         entry=entry,
         geometry=record.geometry,
+        variant=record.variant,
+        parameters=record.parameters,
     )
 
 

@@ -179,7 +179,7 @@ def _launches(plan: Plan, device: Device) -> list[CountableLaunch]:
     """The launches of a plan that a GPU would count."""
     launches = []
     for shape in plan.shapes:
-        for selection in plan.selections:
+        for selection in plan.at(shape, device).selections:
             record = planned(selection, shape, device)
             if record.status == "ok" and selection.variant is not CPU:
                 variant = selection.variant

@@ -25,7 +25,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import pairwise
 from math import prod
@@ -143,8 +143,8 @@ class Kernel:
     `code` has 16 bytes per instruction. `functions` says where in it each function begins, the
     kernel first. `sources` has the source line of each instruction by its address, without those
     of the compiler's own functions (the slow paths of division, square root ...). `max_threads`
-    is that of `__launch_bounds__`. The parameters begin at `parameter_base` of constant bank 0
-    and end after `parameter_bytes`.
+    is that of `__launch_bounds__`, `cluster` that of `__cluster_dims__`. The parameters begin at
+    `parameter_base` of constant bank 0 and end after `parameter_bytes`.
     """
 
     sizes: KernelSizes
@@ -161,6 +161,7 @@ class Kernel:
     code_relocations: tuple[CodeRelocation, ...]
     max_threads: int | None
     required_block: tuple[int, ...] | None
+    cluster: tuple[int, int, int]
     barriers: int
 
 
@@ -190,7 +191,7 @@ def origin(image: bytes) -> Origin:
 def kernel_symbols(image: bytes) -> list[str]:
     """The symbol names of the kernels in a cubin, in its order."""
     prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
-    return [name.removeprefix(prefix) for name in _File(image).names if name.startswith(prefix)]
+    return [name.removeprefix(prefix) for name in _file(image).names if name.startswith(prefix)]
 
 
 def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
@@ -198,7 +199,7 @@ def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
 
     Raises KeyError where the cubin has no such kernel.
     """
-    return _sizes(_File(image), symbol, capability)
+    return _sizes(_file(image), symbol, capability)
 
 
 def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
@@ -206,7 +207,7 @@ def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
 
     Raises KeyError where the cubin has no such kernel.
     """
-    base, _, found = _parameters(_attributes(_File(image), symbol))
+    base, _, found = _parameters(_attributes(_file(image), symbol))
     return base, found
 
 
@@ -241,18 +242,14 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
     Raises KeyError where the cubin has no such kernel, and UnsupportedError for relocations that
     are not known.
     """
-    file = _File(image)
+    file = _file(image)
     if file.is_relocatable:
         raise UnsupportedError(f"{symbol} is relocatable device code: compile it without -rdc")
     text = f".text.{symbol}"
     code, attributes = file.content(text), _attributes(file, symbol)
     base, parameter_bytes, found = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
-    if prod(cluster) > 1:
-        raise UnsupportedError(
-            f"{symbol} runs in clusters of {'×'.join(map(str, cluster))} blocks: the simulator "
-            "runs blocks alone: compile it without __cluster_dims__"
-        )
+    x, y, z = (*cluster, 1, 1)[:3]
     banks, variables = _constant_banks(file, symbol), _variables(file)
     return Kernel(
         sizes=_sizes(file, symbol, capability),
@@ -274,12 +271,19 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
         code_relocations=tuple(_code_relocations(file, text, variables)),
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
         required_block=required if prod(required) else None,
+        cluster=(x or 1, y or 1, z or 1),
         barriers=sum(_values(attributes, _BARRIERS)),
     )
 
 
+@lru_cache(maxsize=8)  # a kernel is read in several steps, and a cubin may hold many kernels
+def _file(image: bytes) -> _File:
+    """Its sections and symbols; raises ValueError for a damaged image."""
+    return _File(image)
+
+
 class _File:
-    """The sections and symbols of an ELF file."""
+    """The sections and symbols of an ELF file; threads may share it."""
 
     def __init__(self, image: bytes) -> None:
         """Raises ValueError for a damaged image."""
@@ -291,12 +295,9 @@ class _File:
             self._sections: list[Any] = list(elf.iter_sections())
         except ELFError as error:
             raise ValueError(f"it is no sound ELF file: {error}") from error
-        self._indices = {section.name: index for index, section in enumerate(self._sections)}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the sections, in order."""
-        return [section.name for section in self._sections]
+        self._image = image
+        self.names = [section.name for section in self._sections]  # in order
+        self._indices = {name: index for index, name in enumerate(self.names)}
 
     def has(self, name: str) -> bool:
         return name in self._indices
@@ -304,7 +305,8 @@ class _File:
     def content(self, name: str) -> bytes:
         """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
         section = self._sections[self._indices[name]]
-        return b"" if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
+        start, size = section["sh_offset"], section["sh_size"]
+        return b"" if section["sh_type"] == "SHT_NOBITS" else self._image[start : start + size]
 
     def size(self, name: str) -> int:
         return int(self._sections[self._indices[name]]["sh_size"])

@@ -46,6 +46,10 @@ class Cublas:
         # cuBLAS counts 10000·major + 100·minor + patch since version 11
         return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
 
+    def use_stream(self, stream: int) -> None:
+        """Launch on a stream, by the driver's handle of it."""
+        self._library.set_stream(self._handle, stream)
+
     def sgemm(self, problem: Gemm, a: Any, b: Any, c: Any) -> Callable[[], None]:
         """A function that launches C = A·B on row-major buffers, in float32 arithmetic.
 

@@ -29,7 +29,7 @@ Status = Literal["ok", "missing", "optional missing", "problem"]
 
 _PATIENCE_S = 20.0  # for all probes together; a driver that wakes many GPUs takes seconds
 
-_INSTALL_EXTRA = "pip install -e '.[gpu]'"
+_INSTALL_EXTRA = "pip install -e '.[{extra}]'"
 _INSTALL_DRIVER = "install the NVIDIA driver: https://www.nvidia.com/drivers"
 _INSTALL_TOOLKIT = (
     "install NVIDIA's CUDA toolkit: https://developer.nvidia.com/cuda-downloads, "
@@ -252,13 +252,22 @@ def _nvml(name: str) -> Finding:
     return _package(name, "nvidia-ml-py", lambda: import_module("pynvml").nvmlInit())
 
 
-def _package(name: str, distribution: str, use: Callable[[], object]) -> Finding:
-    """Whether a package of the extra is installed, and works: `use` fails where it does not."""
+def _kernel_tuner(name: str) -> Finding:
+    return _package(
+        name, "kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, extra="tune"
+    )
+
+
+def _package(
+    name: str, distribution: str, use: Callable[[], object], *, extra: str = "gpu"
+) -> Finding:
+    """Whether a package of an extra is installed, and works: `use` fails where it does not."""
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         detail = f"{distribution} is not installed"
-        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_EXTRA)
+        remedy = _INSTALL_EXTRA.format(extra=extra)
+        return Finding(name=name, status="optional missing", detail=detail, remedy=remedy)
     try:
         use()
     except Exception as error:
@@ -278,6 +287,7 @@ _PROBES: dict[str, Callable[[str], Finding]] = {
     "PyCUDA": _pycuda,
     "cuBLAS": _cublas,
     "GPU clocks and power": _nvml,
+    "Kernel Tuner": _kernel_tuner,
     "Nsight Compute": _ncu,
     "Permission to read counters": _counter_permission,
 }
@@ -288,5 +298,6 @@ _ON_GPU = ("NVIDIA driver", "GPU", "nvcc", "PyCUDA")
 ABILITIES: dict[str, tuple[str, ...]] = {
     _WITHOUT_GPU: ("NVRTC",),
     "Profile on the GPU": _ON_GPU,
+    "Tune on the GPU": (*_ON_GPU, "Kernel Tuner"),
     "Hardware counters": (*_ON_GPU, "Nsight Compute", "Permission to read counters"),
 }

@@ -15,11 +15,12 @@ from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.result import Predicted, Resources
+from toolkit.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from toolkit.compile import Cubin
 
-Argument = NDArray[np.generic] | np.generic
+Argument = NDArray[np.generic] | np.generic | TensorMap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,8 @@ class Launch:
     """One kernel launch: what is compiled, how it is launched and with which arguments.
 
     `source` is CUDA C++ text and `name` its file name in messages. Arrays among `arguments`
-    are device buffers, NumPy scalars are passed by value. Raises InputError for others.
+    are device buffers, NumPy scalars and tensor maps are passed by value. Raises InputError for
+    others.
     """
 
     source: str
@@ -46,15 +48,15 @@ class Launch:
 class Execution:
     """What came of a launch.
 
-    `outputs` are the array arguments, in their order, as the launch left them. `counters` are
-    raw integers under Nsight Compute's names and `instructions` the same facts for each machine
-    instruction, in order of address; `basis` says how they were obtained: a simulation that took
-    `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same for the
-    modelled counters of L2 and DRAM. `predicted` is the time on the device that a simulation was
-    asked about, and `prediction_basis` says what it rests on, or why there is none. `samples_s`
-    are times of repeated launches. Each is empty where it was not collected. `cubin` is the machine
-    code that ran;
-    `notes` are for the reader: what was done otherwise than asked, what looks wrong.
+    `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them.
+    `counters` are raw integers under Nsight Compute's names and `instructions` the same facts for
+    each machine instruction, in order of address; `basis` says how they were obtained: a simulation
+    that took `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same
+    for the modelled counters of L2 and DRAM. `predicted` is the time on the device that a
+    simulation was asked about, and `prediction_basis` says what it rests on, or why there is none.
+    `samples_s` are times of repeated launches. Each is empty where it was not collected. `cubin` is
+    the machine code that ran; `notes` are for the reader: what was done otherwise than asked, what
+    looks wrong.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
@@ -85,10 +87,30 @@ class Executor(Protocol):
         ...
 
 
+def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
+    """The arrays that become device buffers, by the position of the argument that brings each.
+
+    These are the arrays among the arguments, each one of its own, and those of tensor maps that are
+    none of them.
+    """
+    arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+    for k, argument in enumerate(arguments):
+        if isinstance(argument, TensorMap) and not any(
+            argument.array is x for x in arrays.values()
+        ):
+            arrays[k] = argument.array
+    return dict(sorted(arrays.items()))
+
+
+def buffer_of(tensor_map: TensorMap, arrays: Mapping[int, NDArray[np.generic]]) -> int:
+    """Which of the arrays of `buffers_of` a tensor map is of, the first where it is there twice."""
+    return next(k for k, array in arrays.items() if array is tensor_map.array)
+
+
 def check_numpy(kernel: str, arguments: Sequence[Argument]) -> None:
     """Raise InputError for an argument whose type and size are not its own."""
     for position, argument in enumerate(arguments):
-        if not isinstance(argument, (np.ndarray, np.generic)):
+        if not isinstance(argument, (np.ndarray, np.generic, TensorMap)):
             raise InputError(
                 f"argument {position} of {kernel} is {shortened(repr(argument))}: give a NumPy "
                 "array or, for a value, a NumPy scalar such as numpy.int32(4096)"

@@ -34,6 +34,7 @@ from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
+from toolkit.tile_phases import tile_phases
 from toolkit.trial import survives
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
@@ -159,13 +160,19 @@ def _run(
             status=status,
             environment=_environment(plan, bench),  # what is told while it runs included
             records=with_published(done, bench.device),
+            listings=tuple((listings | bench.listings).values()),
         )
+
+    def ended(status: Status) -> Profile:
+        phases = tile_phases(bench.device) if listings or bench.listings else None
+        return replace(profile_so_far(status), phases=phases)
 
     def keep() -> None:
         if checkpoint is not None and any(x.measured or x.simulated for x in records.values()):
             checkpoint(profile_so_far("interrupted"))
 
     records = Journal(keep)
+    listings = {} if resume is None else {one.label: one for one in resume.listings}
     if resume is not None:
         check_unchanged(resume, empty, "the profile")
         records.update(finished(resume, plan))
@@ -180,8 +187,8 @@ def _run(
     except KeyboardInterrupt:
         if not records:
             raise
-        return profile_so_far("interrupted")
-    return profile_so_far("complete")
+        return ended("interrupted")
+    return ended("complete")
 
 
 def _finished(

@@ -23,12 +23,23 @@ from analysis.errors import (
 from analysis.geometry import Geometry
 from analysis.result import Resources
 from toolkit.compile import Cubin
+from toolkit.driver import prepared_launch
 from toolkit.environment import driver_library
-from toolkit.executor import Argument, Execution, Launch, read_source, three
+from toolkit.executor import (
+    Argument,
+    Execution,
+    Launch,
+    buffer_of,
+    buffers_of,
+    read_source,
+    three,
+)
+from toolkit.tensor_map import EncodedMap, TensorMap, encoded
 
 if TYPE_CHECKING:
     from analysis.devices import Device
 
+POINTER_BYTES = 8
 POISON = 0x7FC0BAD0  # a NaN: what a kernel leaves unwritten cannot pass for a number
 LANGUAGE_OPTIONS = ("-std=c++17",)
 
@@ -160,7 +171,7 @@ class Gpu:
                 image = compile_source(source, options=options, no_extern_c=True)
                 return image, self._driver.module_from_buffer(image)
         except self._driver.CompileError as error:
-            raise _compile_error(name, str(error.stderr)) from None
+            raise compile_error(name, str(error.stderr)) from None
         except OSError as error:
             raise UnavailableError(
                 f"nvcc cannot be run ({first_line(error)}): install NVIDIA's CUDA toolkit and "
@@ -230,7 +241,7 @@ class Gpu:
         start, stop = self._events
         with self.launch_errors("timed launch"):
             if flush_l2:
-                self._fill_l2()
+                self.flush_l2()
             else:
                 launch()
             self._hold()
@@ -240,7 +251,8 @@ class Gpu:
             stop.synchronize()
         return float(stop.time_since(start)) / 1e3
 
-    def _fill_l2(self) -> None:
+    def flush_l2(self) -> None:
+        """Fill L2 with zeros of its own, some time before the next launch on the default stream."""
         words = 2 * self.device.l2_bytes // 4  # twice its size: no line of before survives
         if self._filler is None:
             self._filler = self.allocate(4 * words)
@@ -263,21 +275,23 @@ class Gpu:
             defines=launch.defines,
             options=launch.options,
         )
-        buffers = [
-            self.upload(argument) if isinstance(argument, np.ndarray) else argument
-            for argument in launch.arguments
+        arrays = buffers_of(launch.arguments)
+        buffers = {position: self.upload(array) for position, array in arrays.items()}
+        arguments = [
+            encoded(argument.tiling, int(buffers[buffer_of(argument, arrays)]))
+            if isinstance(argument, TensorMap)
+            else buffers.get(position, argument)
+            for position, argument in enumerate(launch.arguments)
         ]
-        once = kernel.prepared(launch.geometry, buffers)
+        once = kernel.prepared(launch.geometry, arguments)
         with self.launch_errors(launch.kernel):
             once()
             self.synchronize()
-        outputs = []
-        for buffer, argument in zip(buffers, launch.arguments, strict=True):
-            if isinstance(argument, np.ndarray):
-                outputs.append(np.empty_like(argument, order="C"))
-                self.download(buffer, into=outputs[-1])
+        outputs = {k: np.empty_like(array, order="C") for k, array in arrays.items()}
+        for position, output in outputs.items():
+            self.download(buffers[position], into=output)
         return Execution(
-            outputs=tuple(outputs),
+            outputs=tuple(outputs.values()),
             resources=kernel.resources,
             samples_s=tuple(self.time(once, flush_l2=flush_l2) for _ in range(samples)),
             cubin=kernel.cubin,
@@ -318,11 +332,17 @@ class Kernel:
             local_bytes=int(function.local_size_bytes),
         )
 
-    def prepared(self, geometry: Geometry, arguments: Sequence[Any]) -> Callable[[], None]:
+    def prepared(
+        self, geometry: Geometry, arguments: Sequence[Any], stream: int = 0
+    ) -> Callable[[], None]:
         """A function that launches the kernel, with nothing left to compute on the host.
 
-        `arguments` are buffers or NumPy scalars.
+        `arguments` are buffers, NumPy scalars or encoded tensor maps; `stream` is the driver's
+        handle of a stream, 0 for the default one.
         """
+        if stream or any(isinstance(argument, EncodedMap) for argument in arguments):
+            contents = [_content(argument) for argument in arguments]
+            return prepared_launch(self._image, self.name, geometry, contents, stream)
         function, dynamic = self._function, geometry.dynamic_shared_bytes
         form, plain = packed(arguments)
         function.prepare(form)
@@ -357,8 +377,8 @@ def run(
     """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
 
     `source` is a path or CUDA C++ text; arrays among `arguments` are device buffers, NumPy
-    scalars are passed by value. `outputs` are the arrays after the first launch; `samples`
-    further launches are timed on the same buffers, with L2 flushed before each unless
+    scalars and tensor maps are passed by value. `outputs` are the arrays after the first launch;
+    `samples` further launches are timed on the same buffers, with L2 flushed before each unless
     `flush_l2` is False. Raises InputError, CompileError, LaunchError or UnavailableError.
     """
     text, name = read_source(source)
@@ -377,6 +397,15 @@ def run(
     )
     with Gpu() as gpu:
         return gpu.execute(launch, samples=samples, flush_l2=flush_l2)
+
+
+def _content(argument: Any) -> bytes:
+    """The bytes that a kernel gets for an argument."""
+    if isinstance(argument, EncodedMap):
+        return argument.content
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    return int(argument).to_bytes(POINTER_BYTES, "little")
 
 
 def nvcc_version() -> str:
@@ -429,7 +458,7 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
     )
 
 
-def _compile_error(name: str, log: str) -> CompileError:
+def compile_error(name: str, log: str) -> CompileError:
     match = _NVCC_ERROR.search(log)
     if match is None:
         lines = [line.strip() for line in log.splitlines() if line.strip()]

@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.result import Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
 from toolkit.counted import CountableLaunch, countable
@@ -70,6 +70,7 @@ class GpuBench:
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas: Cublas | None = None
         self._why_no_cublas = ""
+        self.listings: dict[str, Listing] = {}  # by label, of what was simulated
         self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
@@ -107,15 +108,26 @@ class GpuBench:
 
         Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
+        plan = plan.at(problem, self.device)
         cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
         if self._counting is not None:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, cubins)
 
-    def _check_and_time(
+    def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
+        """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
+        stage = self._staged(problem, plan, records, progress)
+        for selection in plan.selections:
+            key = problem, selection.label
+            if stage is not None and records[key].status == "ok":
+                progress.step(f"check {selection.label}")
+                records[key], _, _ = self._checked(records[key], selection, stage)
+                self._skip_what_cannot_run(problem, plan, records)
+
+    def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
-    ) -> dict[str, Cubin]:
-        """Fill the records with all but hardware counters; returns the rungs' machine code."""
+    ) -> _Stage | None:
+        """The matrices, with a record planned per selection; None where they cannot be had."""
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
         self._skip_what_cannot_run(problem, plan, records)
@@ -123,12 +135,20 @@ class GpuBench:
         progress.step("float64 reference")
         try:
             self._check_room(problem)
-            stage = _Stage(self.gpu, Workload(problem, plan.seed))
+            return _Stage(self.gpu, Workload(problem, plan.seed))
         except ToolkitError as error:
             for selection in plan.selections:
                 key = problem, selection.label
                 if records[key].status == "ok":
                     records[key] = failed(records[key], str(error))
+        return None
+
+    def _check_and_time(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress
+    ) -> dict[str, Cubin]:
+        """Fill the records with all but hardware counters; returns the rungs' machine code."""
+        stage = self._staged(problem, plan, records, progress)
+        if stage is None:
             return {}
         launches: dict[str, Launch] = {}
         cubins: dict[str, Cubin] = {}
@@ -145,6 +165,8 @@ class GpuBench:
                     raise KeyboardInterrupt
                 continue
             records[key], launch, cubin = self._checked(records[key], selection, stage)
+            if cubin is not None:
+                records[key] = self._with_counters(records[key], selection, cubin, stage)
             if launch is not None:
                 launches[selection.label] = launch
             if cubin is not None:
@@ -269,7 +291,7 @@ class GpuBench:
                     record.executed_shape, operands.a, operands.b, operands.c
                 )
             else:
-                record, launch, cubin = self._compiled(record, selection, operands)
+                record, launch, cubin = self._compiled(record, selection, stage)
             result = stage.run(launch, operands)
         except ToolkitError as error:
             self._find_culprit(record.label)
@@ -277,12 +299,24 @@ class GpuBench:
         record = with_check(record, stage.reference.check(result))
         if record.status != "ok":
             return record, None, None
-        if cubin is not None:
-            record = _with_counters(record, selection, cubin, stage)
         return record, launch, cubin
 
+    def _with_counters(
+        self, record: Record, selection: Selection, cubin: Cubin, stage: _Stage
+    ) -> Record:
+        """The record with the simulator's counters; a note where there are none, or wrong ones."""
+        try:
+            found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
+        except ToolkitError as error:
+            return replace(record, notes=(*record.notes, f"not simulated: {error}"))
+        if not found.check.passed:
+            wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
+            return replace(record, notes=(*record.notes, wrong))
+        self.listings[selection.label] = found.listing
+        return with_prediction(replace(record, simulated=found.simulated), found.predicted)
+
     def _compiled(
-        self, record: Record, selection: Selection, operands: Operands
+        self, record: Record, selection: Selection, stage: _Stage
     ) -> tuple[Record, Launch, Cubin]:
         variant = selection.variant
         geometry = record.geometry
@@ -295,7 +329,8 @@ class GpuBench:
             defines=variant.macros(selection.parameters),
         )
         record = with_resources(record, kernel.resources, self.device)
-        return record, kernel.prepared(geometry, operands.arguments), kernel.cubin
+        arguments = stage.operands.arguments(variant, selection.parameters, record.executed_shape)
+        return record, kernel.prepared(geometry, arguments), kernel.cubin
 
     def _time(
         self,
@@ -369,18 +404,6 @@ class _Stage:
         result: Matrix = np.empty((shape.m, shape.n), np.float32)
         self._gpu.download(operands.c, into=result)
         return result[: problem.m, : problem.n]
-
-
-def _with_counters(record: Record, selection: Selection, cubin: Cubin, stage: _Stage) -> Record:
-    """The record with the simulator's counters; a note where it cannot, or computes otherwise."""
-    try:
-        found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
-    except ToolkitError as error:
-        return replace(record, notes=(*record.notes, f"not simulated: {error}"))
-    if not found.check.passed:
-        wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
-        return replace(record, notes=(*record.notes, wrong))
-    return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 
 
 def _warm_up(timer: Callable[[], float]) -> ToolkitError | None:

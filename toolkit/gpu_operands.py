@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from analysis.problem import FLOAT_BYTES, Gemm
+from kernels.registry import Parameters, Variant
 from toolkit.gpu import Gpu
+from toolkit.tensor_map import encoded
+from toolkit.tiles import tilings
 from toolkit.workload import Workload
 
 
@@ -21,13 +24,6 @@ class Operands:
     b: Any
     c: Any
 
-    @property
-    def arguments(self) -> list[Any]:
-        """What every rung takes: C = 1·A·B + 0·C."""
-        shape = self.shape
-        sizes = map(np.int32, (shape.m, shape.n, shape.k))
-        return [self.a, self.b, self.c, *sizes, np.float32(1.0), np.float32(0.0)]
-
 
 class GpuOperands:
     """The operands of one workload, uploaded once per executed shape."""
@@ -36,6 +32,7 @@ class GpuOperands:
         self._gpu = gpu
         self._workload = workload
         self._uploaded: dict[Gemm, Operands] = {}
+        self._workspaces: dict[int, Any] = {}
 
     def at(self, shape: Gemm) -> Operands:
         """Padded with zeros where the shape is larger than the workload's; C holds anything."""
@@ -48,3 +45,20 @@ class GpuOperands:
                 c=self._gpu.allocate(FLOAT_BYTES * shape.c_elements),
             )
         return self._uploaded[shape]
+
+    def arguments(self, variant: Variant, parameters: Parameters, shape: Gemm) -> list[Any]:
+        """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
+        on_gpu = self.at(shape)
+        a, b = on_gpu.a, on_gpu.b
+        if (of_tiles := tilings(variant, parameters, shape)) is not None:
+            a, b = (encoded(tiling, int(p)) for tiling, p in zip(of_tiles, (a, b), strict=True))
+        sizes = map(np.int32, (shape.m, shape.n, shape.k))
+        plain = [a, b, on_gpu.c, *sizes, np.float32(1.0), np.float32(0.0)]
+        workspace = variant.workspace(parameters, shape)
+        return plain if workspace is None else [*plain, self._workspace(workspace)]
+
+    def _workspace(self, size_bytes: int) -> Any:
+        """Zeros, which every launch leaves behind again."""
+        if size_bytes not in self._workspaces:
+            self._workspaces[size_bytes] = self._gpu.upload(np.zeros(size_bytes, np.uint8))
+        return self._workspaces[size_bytes]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
@@ -13,9 +14,10 @@ from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
 from analysis.result import Resources
 from toolkit.cubin import Parameter
-from toolkit.executor import Argument, check_numpy
+from toolkit.executor import Argument, buffers_of, check_numpy
 from toolkit.host import available_bytes
 from toolkit.signature import Declared
+from toolkit.tensor_map import MAP_BYTES, TensorMap
 
 # CUDA C++ Programming Guide, "Compute Capabilities", the same for all that are known here
 MAX_THREADS_PER_BLOCK = 1024
@@ -23,6 +25,8 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
 POINTER_BYTES = 8
+
+Array = NDArray[np.generic] | np.generic  # an argument that has a type of NumPy's
 
 
 def check_geometry(kernel: str, geometry: Geometry) -> None:
@@ -68,13 +72,19 @@ def check_fits(
     *,
     max_threads: int | None,
     required_block: Sequence[int] | None,
+    cluster: Sequence[int],
     arch: str,
 ) -> None:
     """Raise InputError for a block that was not compiled for, or that no SM has room for.
 
     `max_threads` is what the kernel was compiled for with __launch_bounds__, `required_block` with
-    __block_size__.
+    __block_size__, `cluster` with __cluster_dims__.
     """
+    if any(n % of for n, of in zip(geometry.grid, cluster, strict=True)):
+        raise InputError(
+            f"{kernel}: a grid of {_times(geometry.grid)}: its __cluster_dims__ is "
+            f"{_times(cluster)}: launch a multiple of that"
+        )
     threads = geometry.threads_per_block
     if required_block is not None and tuple(required_block) != geometry.block:
         raise InputError(
@@ -107,7 +117,7 @@ def device_of(arch: str) -> Device | None:
 
 def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:
     """Raise InputError where copies of the buffers would not fit into memory."""
-    needed = sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
+    needed = sum(array.nbytes for array in buffers_of(arguments).values())
     available = available_bytes()
     if available is not None and needed > available:
         raise InputError(
@@ -138,6 +148,9 @@ def check_arguments(
         )
     for index, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
         what = f"argument {index} of {kernel}"
+        if isinstance(argument, TensorMap):
+            _check_map(what, parameter)
+            continue
         _check_bytes(what, argument)
         if declared is None:
             _check_size(what, argument, parameter)
@@ -147,7 +160,17 @@ def check_arguments(
             )
 
 
-def _check_bytes(what: str, argument: Argument) -> None:
+def _check_map(what: str, parameter: Parameter) -> None:
+    """Raise InputError where the kernel takes no tensor map."""
+    if parameter.size != MAP_BYTES:
+        raise InputError(
+            f"{what} is a tensor map of {MAP_BYTES} bytes: the kernel's parameter has "
+            f"{parameter.size}: declare it `const __grid_constant__ CUtensorMap`, or give "
+            f"{_of_size(parameter.size)}"
+        )
+
+
+def _check_bytes(what: str, argument: Array) -> None:
     """Raise InputError for a type whose bytes mean nothing on a device."""
     dtype = argument.dtype
     if dtype.hasobject:
@@ -175,7 +198,7 @@ def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
     return [leaf for field in dtype.fields.values() for leaf in _leaves(field[0])]
 
 
-def _check_size(what: str, argument: Argument, parameter: Parameter) -> None:
+def _check_size(what: str, argument: Array, parameter: Parameter) -> None:
     """Raise InputError where the size says that an argument cannot be meant."""
     if isinstance(argument, np.ndarray):
         if parameter.size != POINTER_BYTES:
@@ -191,9 +214,7 @@ def _check_size(what: str, argument: Argument, parameter: Parameter) -> None:
         )
 
 
-def _check_declared(
-    what: str, argument: Argument, parameter: Parameter, declared: Declared
-) -> None:
+def _check_declared(what: str, argument: Array, parameter: Parameter, declared: Declared) -> None:
     """As `_check_size`, with what the source says of the parameter."""
     is_array = isinstance(argument, np.ndarray)
     if declared.pointer and not is_array:
@@ -208,7 +229,7 @@ def _check_declared(
     _check_size(what, argument, parameter)
 
 
-def _fits(argument: Argument, declared: Declared, *, exactly: bool) -> bool:
+def _fits(argument: Array, declared: Declared, *, exactly: bool) -> bool:
     """Whether a type can stand for the declared one: signed for unsigned, raw bytes for any."""
     dtype = argument.dtype
     if not exactly:
@@ -229,7 +250,7 @@ def _name(declared: Declared) -> str:
     return f"{'u' * unsigned}int{8 * declared.size}"
 
 
-def _shown(argument: Argument) -> str:
+def _shown(argument: Array) -> str:
     return f"{argument.dtype.name} {argument}" if argument.dtype.kind != "V" else "a struct"
 
 

@@ -25,7 +25,7 @@ from analysis.result import Predicted
 from analysis.timing import Work
 from toolkit.prediction import digest_of, predicted, spread_blocks_of_an_sm, streams_of
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import Bound, FaultError
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import Translated
 
@@ -82,7 +82,15 @@ def _streams(
 ) -> Streams | str:
     try:
         bound = fresh()
-        return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
+        try:
+            return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
+        except FaultError as error:
+            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                raise
+            bound = fresh()
+            everything = range(bound.geometry.blocks)
+            found = streams_of(bound, blocks, most_steps=MOST_STEPS, others=everything)
+            return found.with_common()
     except FaultError as error:
         where = describe(error.fault, translated, bound)
         return f"a block that is executed without those before it stops: {where}"
@@ -111,7 +119,8 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
 
 def _stored_sectors(instructions: Sequence[InstructionCounts]) -> int:
     """What SMs send to L2: L1 keeps nothing back."""
-    spaces, actions = ("global", "generic"), ("store", "reduction", "atomic")
+    spaces = ("global", "generic")
+    actions = ("store", "reduction", "atomic", "bulk store", "bulk reduction")
     return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
+from kernels.registry import Variant, find
 from toolkit.counted import CountableLaunch
 from toolkit.cublas import Cublas
 from toolkit.gpu import Gpu
@@ -76,6 +77,8 @@ class LaunchFolder:
                 "seed": seed,
                 "markers": self._kept(markers),
                 "entry": launch.entry,
+                "variant": launch.variant,
+                "parameters": dict(launch.parameters),
                 "image": self._kept(images[launch.label]) if launch.entry else None,
                 "grid": launch.geometry and launch.geometry.grid,
                 "block": launch.geometry and launch.geometry.block,
@@ -176,7 +179,10 @@ def _launch(
             block=tuple(entry["block"]),
             dynamic_shared_bytes=entry["dynamic_shared_bytes"],
         )
-        launch = gpu.load_image(image, entry["entry"]).prepared(geometry, matrices.arguments)
+        variant = find(entry["variant"])
+        assert isinstance(variant, Variant)
+        arguments = operands.arguments(variant, entry["parameters"], shape)
+        launch = gpu.load_image(image, entry["entry"]).prepared(geometry, arguments)
     with gpu.launch_errors("launch"):
         gpu.poison(matrices.c, shape.c_elements)
         gpu.synchronize()

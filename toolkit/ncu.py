@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from threading import Thread
 
-from analysis.counters import ALL_COUNTERS
+from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
 from analysis.errors import CountersError, shortened
 from toolkit import commands
 
@@ -29,7 +29,11 @@ ALLOW_COUNTERS = (
 )
 
 # Every counter is a share of a pass over every launch; no rung computes in double precision.
-COUNTERS = tuple(name for name in ALL_COUNTERS if not re.search(r"_op_d(fma|add|mul)_", name))
+COUNTERS = tuple(
+    name
+    for name in ALL_COUNTERS
+    if not re.search(r"_op_d(fma|add|mul)_", name) and name not in OF_BULK_COPIES
+)
 REGISTERS = "launch__registers_per_thread"
 STATIC_SHARED = "launch__shared_mem_per_block_static"
 DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"

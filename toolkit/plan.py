@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.problem import Gemm, parse_shape
-from kernels.registry import Selection, Variant, parse_selection, whole_ladder
+from kernels.registry import BEST, Selection, Variant, parse_selection, whole_ladder
+from toolkit.best import best_for
 from toolkit.sampling import Sampling
 
 LARGEST_SEED = 2**63 - 1
@@ -34,8 +35,22 @@ class Plan:
     warm_l2: bool
     seed: int
 
+    def at(self, problem: Gemm, device: Device) -> Plan:
+        """The plan with what `best` stands for at a shape on a device."""
+        chosen = tuple(
+            best_for(device, problem) if selection.variant is BEST else selection
+            for selection in self.selections
+        )
+        return replace(self, selections=chosen)
+
     def check_fits(self, device: Device) -> None:
-        """Raise ShapeError for a shape that `device` cannot hold."""
+        """Raise ShapeError for a shape that `device` cannot hold.
+
+        Raises UnavailableError for a named variant that `device` cannot run.
+        """
+        for selection in self.selections if self.explicit else ():
+            if isinstance(selection.variant, Variant):
+                selection.variant.check_device(selection.parameters, device)
         for problem in self.shapes:
             if problem.matrix_bytes > device.dram_bytes:
                 raise ShapeError(
@@ -62,7 +77,7 @@ def make_plan(
             raise InputError(f"{name} is {values!r}: give a list, such as [{example!r}]")
     if not shapes:
         raise InputError("no shape to profile: give at least one, such as 4096")
-    problems = _unique(_as_shape(shape) for shape in shapes)
+    problems = parse_shapes(shapes)
     named = _selections(variants or ())
     for selection, problem in product(named, problems):
         if isinstance(selection.variant, Variant):
@@ -74,6 +89,13 @@ def make_plan(
         sampling=sampling,
         warm_l2=warm_l2,
         seed=chosen_seed(seed),
+    )
+
+
+def parse_shapes(shapes: Iterable[str | int | Gemm]) -> tuple[Gemm, ...]:
+    """The shapes that are named, each once; raises ShapeError."""
+    return _unique(
+        shape if isinstance(shape, Gemm) else parse_shape(str(shape)) for shape in shapes
     )
 
 
@@ -89,10 +111,6 @@ def chosen_seed(seed: int | None) -> int:
 def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:
     by_label = {selection.label: selection for selection in map(parse_selection, variants)}
     return tuple(by_label.values())
-
-
-def _as_shape(shape: str | int | Gemm) -> Gemm:
-    return shape if isinstance(shape, Gemm) else parse_shape(str(shape))
 
 
 def _unique(items: Iterable[Item]) -> tuple[Item, ...]:

@@ -45,17 +45,23 @@ def _of_an_sm(blocks: int, sms: int) -> range:
 
 
 def streams_of(
-    bound: machine.Bound, blocks: Sequence[int], *, most_steps: int = MOST_STEPS
+    bound: machine.Bound,
+    blocks: Sequence[int],
+    *,
+    most_steps: int = MOST_STEPS,
+    others: range = range(0),
 ) -> Streams:
-    """What the warps of some blocks execute.
+    """What the warps of some blocks execute; `others` are executed too, where those wait for them.
 
-    Raises UnavailableError where a block executes more than `most_steps` warp instructions, which
-    one that waits for another block does, and FaultError where it stops otherwise.
+    Raises UnavailableError where a block executes more than `most_steps` warp instructions, and
+    FaultError where it stops otherwise, as one does that waits for another block.
     """
     bound = replace(bound, most_touches=0, most_steps=most_steps)
     too_much = f"a block executes more than {most_steps:,} warp instructions"
+    budget = None if others else most_steps * bound.cluster_blocks
+    ranges = [range(b, b + 1) for b in blocks]
     try:
-        runs = run_blocks(bound, [range(b, b + 1) for b in blocks], max_instructions=most_steps)
+        runs = run_blocks(bound, ranges, others=others, max_instructions=budget)
     except FaultError as error:
         if error.fault.kind == machine.LIMIT:
             raise UnavailableError(too_much) from None

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from analysis.devices import Device
-from analysis.errors import InputError, ShapeError
+from analysis.errors import InputError, ShapeError, UnavailableError
 from analysis.occupancy import occupancy, waves
 from analysis.problem import Gemm
 from analysis.result import (
@@ -24,9 +24,11 @@ from analysis.result import (
 )
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
-from kernels.registry import CUBLAS, Reference, Selection
+from kernels.registry import CUBLAS, LADDER, Reference, Selection
 from toolkit.cublas import sentence_on
 from toolkit.sampling import Series
+
+BEST_RUNG = len(LADDER) + 1  # the top of the ladder
 
 Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the order of work
 
@@ -46,24 +48,28 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
             executed_shape=problem,
         )
     executed = variant.executed(problem)
+    stands_for = selection.stands_for
     record = Record(
         variant=variant.name,
         label=selection.label,
-        title=variant.title,
-        idea=variant.idea,
-        rung=variant.rung,
+        title=stands_for.title if stands_for else variant.title,
+        idea=stands_for.idea if stands_for else variant.idea,
+        rung=variant.rung if stands_for is None else BEST_RUNG,
         parameters=dict(selection.parameters),
         shape=problem,
         executed_shape=executed,
     )
     try:
         variant.check_shape(problem)
-    except ShapeError as error:
+        variant.check_device(selection.parameters, device)
+    except (ShapeError, UnavailableError) as error:
         return skipped(record, str(error))
     geometry = variant.geometry(selection.parameters, executed)
     notes: tuple[str, ...] = ()
+    if stands_for is not None:
+        notes = (f"{stands_for.name} is {variant.label(selection.parameters)} at this shape",)
     if executed != problem:
-        notes = (
+        notes += (
             f"padded with zeros to {executed}, because N and K must be multiples of "
             f"{variant.multiple_of}; counts and times are those of the padded product, "
             "without the padding itself",
@@ -106,14 +112,18 @@ def with_resources(record: Record, resources: Resources, device: Device) -> Reco
 def with_check(record: Record, check: Check) -> Record:
     """The record with its verdict; a wrong result makes it a failed one."""
     record = replace(record, check=check)
+    wrong = wrong_result(check)
+    return record if wrong is None else failed(record, wrong)
+
+
+def wrong_result(check: Check) -> str | None:
+    """What is wrong with a result, None where nothing is."""
     if check.passed:
-        return record
+        return None
     where = f"C[{check.worst_row}][{check.worst_column}]"
     if check.worst_ratio is None:
-        return failed(record, f"wrong result: {where} is not a number, or infinitely far off")
-    return failed(
-        record, f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
-    )
+        return f"wrong result: {where} is not a number, or infinitely far off"
+    return f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
 
 
 def with_counted(record: Record, counted: Counted | str) -> Record:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
-from math import lcm
+from math import lcm, prod
 from pathlib import PurePath
 from typing import Any
 
@@ -36,7 +36,7 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Check, LineCounters, Predicted, Record, Simulated
+from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
 from kernels.registry import Parameters, Selection, Variant
@@ -48,11 +48,15 @@ from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.representatives import agree, places
+from toolkit.sass.representatives import Place, agree, places
+from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.tensor_maps import description
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
+from toolkit.tensor_map import MAP_BYTES
+from toolkit.tiles import tilings
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 Counts = NDArray[Any]
@@ -64,6 +68,8 @@ FULL_K_BUDGET = 2 * 10**8
 ANCHOR_BUDGET = 5 * 10**8
 ANCHORS = 3
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
+# Of all blocks, where they wait for each other: ten seconds of two cores.
+TOGETHER_BUDGET = 2 * 10**10
 # Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
@@ -98,10 +104,25 @@ def residence(record: Record, device: Device) -> Residence | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RungLaunch:
+    """One launch of a rung: at the executed shape, or at another K."""
+
+    variant: Variant
+    parameters: Parameters
+    shape: Gemm
+    geometry: Geometry
+
+    @property
+    def workspace_bytes(self) -> int | None:
+        return self.variant.workspace(self.parameters, self.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Simulation:
     """What executing a rung on the simulator gave."""
 
     simulated: Simulated
+    listing: Listing
     check: Check
     predicted: Predicted | str  # a reason where there is none
 
@@ -163,13 +184,15 @@ class LadderSimulator:
 class _Run:
     """What blocks did at one K: the counts of each group's members, and verdicts on their tiles.
 
-    `below` is what the first member of each group asked of L2.
+    `below` is what the first member of each group asked of L2; `requests` are the first ones of
+    each instruction, in the first member of the first group.
     """
 
     k: int
     groups: Sequence[Sequence[Counts]]
     verdicts: Sequence[Check]
     below: Sequence[Below] = ()
+    requests: Sequence[Noted] = ()
 
     @property
     def blocks(self) -> int:
@@ -199,12 +222,19 @@ class _Rung:
         self.geometry = variant.geometry(parameters, self.executed)
         self.counts = variant.access_counts(parameters, self.executed)
         self.cost = instructions_per_block(self.counts, self.geometry)
-        self.places = places(self.geometry.grid)
+        self.places = places_of(variant, parameters, self.executed)
         self.translated = translate(cubin)
 
+    def _launch(self, shape: Gemm) -> RungLaunch:
+        return RungLaunch(
+            variant=self.variant, parameters=self.parameters, shape=shape, geometry=self.geometry
+        )
+
     def simulate(self) -> Simulation:
+        if self.variant.cooperates(self.parameters, self.executed):
+            return self._together()
         members = sum(len(place_.members) for place_ in self.places)
-        points = k_points(self.executed.k, period(self.counts))
+        points = k_points(self.executed.k, period(self.counts, self.parameters))
         if not points or members * self.cost <= FULL_K_BUDGET:
             return self._at_full_k()
         return self._from_small_k(points) or self._at_full_k(
@@ -237,6 +267,21 @@ class _Rung:
             self._verdict([anchored, *runs]),
             self._below_along_k(runs),
         )
+
+    def _together(self) -> Simulation:
+        """All blocks at K itself, in order: each may wait for those before it."""
+        cost = self.cost * self.geometry.blocks
+        if cost > TOGETHER_BUDGET:
+            raise ShapeError(
+                f"its blocks wait for each other, and all {self.geometry.blocks:,} would take "
+                f"about {cost:.1e} thread instructions: take a smaller shape"
+            )
+        run = self._execute(self.executed.k, [range(self.geometry.blocks)])
+        total = np.zeros_like(run.groups[0][0])
+        for counts in run.groups[0]:
+            add(total, counts, 1)
+        basis = f"{self._of_blocks(run.blocks)} executed, as they wait for each other"
+        return self._simulation(total, run, basis, self._verdict([run]), None)
 
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
@@ -279,9 +324,10 @@ class _Rung:
         a, b = self.ladder.matrices(workload, shape)
         tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
         c = _poisoned(shape, tiles)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
+        bound = replace(bound, most_requests=1)
         ran = iter(self._run(bound, blocks))
         of_groups = [[next(ran) for _ in group] for group in groups]
         touched = [of_group[0].touched for of_group in of_groups]
@@ -289,7 +335,8 @@ class _Rung:
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=self._verdicts(workload, c, tiles),
-            below=[below(noted) for noted in touched if noted is not None],
+            below=[below(one) for one in touched if one is not None],
+            requests=noted(of_groups[0][0].requests, bound),
         )
 
     def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Run]:
@@ -335,7 +382,7 @@ class _Rung:
             tiling,
             self.executed,
             starts(blocks, device, self.residence.blocks_per_sm, threads),
-            rows_along_x=self.variant.rows_along_x,
+            order=self.variant.order_of(self.parameters),
         )
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, self.residence.blocks_per_sm, threads)
@@ -406,7 +453,9 @@ class _Rung:
         cubin = self.translated.cubin
         counters = totals(instructions)
         modelled = self._traffic(counters, asked)
+        pitches = {"A": run.k, "B": self.executed.n, "C": self.executed.n}
         return Simulation(
+            listing=listing(instructions, self.variant, self.parameters),
             simulated=Simulated(
                 architecture=cubin.architecture,
                 compiler=cubin.compiler,
@@ -416,6 +465,8 @@ class _Rung:
                 basis=basis,
                 blocks_executed=run.blocks,
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
+                executed=tuple(one.executed for one in instructions),
+                memory=line_accesses(instructions, run.requests, k=run.k, row_floats=pitches),
             ),
             check=check,
             predicted=self._predicted(modelled, counts),
@@ -425,6 +476,8 @@ class _Rung:
 
     def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
+        if self.variant.cooperates(self.parameters, self.executed):
+            return "its blocks wait for each other, which the model of time does not know"
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
         if not modelled:
@@ -446,7 +499,7 @@ class _Rung:
         assert self.residence is not None
         return (
             blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count),
-            timed_k(self.executed.k, self.counts, self.geometry),
+            timed_k(self.executed.k, self.counts, self.geometry, self.parameters),
         )
 
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
@@ -474,7 +527,7 @@ class _Rung:
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        bound = bind_in_place(self.translated, self.geometry, a, b, c, shape)
+        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
@@ -483,6 +536,28 @@ class _Rung:
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
         return streams_of(replace(bound, spread=spread), blocks)
+
+
+def places_of(variant: Variant, parameters: Parameters, executed: Gemm) -> list[Place]:
+    """The places of a launch's grid, each with its blocks to execute.
+
+    Where blocks take tiles in an order of their own, it is the place of the tile in C that makes
+    them alike; those that are left over are one more place.
+    """
+    grid = variant.geometry(parameters, executed).grid
+    if variant.order is None:
+        return places(grid)
+    tiles = variant.tile_grid(parameters, executed)
+    blocks = variant.order(parameters).block_of_tile(tiles)
+    of_tiles = [
+        replace(found, members=tuple(int(blocks[tile]) for tile in found.members))
+        for found in places((tiles.across, tiles.down, 1))
+    ]
+    left_over = np.setdiff1d(np.arange(prod(grid)), blocks).tolist()
+    if not left_over:
+        return of_tiles
+    members = tuple(sorted({left_over[0], left_over[-1]}))
+    return [*of_tiles, Place(population=len(left_over), members=members)]
 
 
 def _values(runs: Sequence[_Run]) -> str:
@@ -499,10 +574,15 @@ def instructions_per_block(counts: AccessCounts, geometry: Geometry) -> float:
     return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / geometry.blocks
 
 
-def period(counts: AccessCounts) -> int:
-    """What values of K must differ by, so that whole steps and phases lie between them."""
-    depth = counts.tiling.depth if counts.tiling else 0
-    return lcm(STEPS_AND_SECTORS, depth or 1)
+def period(counts: AccessCounts, parameters: Parameters) -> int:
+    """What values of K must differ by, so that whole steps, phases and turns of a ring are between.
+
+    Waits for bulk copies depend on where in its ring a phase stands.
+    """
+    tiling = counts.tiling
+    depth = tiling.depth if tiling else 0
+    turn = parameters["stages"] if tiling and tiling.bulk else 1
+    return lcm(STEPS_AND_SECTORS, depth * turn or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:
@@ -511,12 +591,12 @@ def k_points(k: int, period: int) -> list[int]:
     return points if points[-1] < k else []
 
 
-def timed_k(k: int, counts: AccessCounts, geometry: Geometry) -> list[int]:
+def timed_k(k: int, counts: AccessCounts, geometry: Geometry, parameters: Parameters) -> list[int]:
     """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
 
     Waiting settles within a few phases; blocks of many warps need more to average over.
     """
-    step = period(counts)
+    step = period(counts, parameters)
     first = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
     points = [first + k % step, 2 * first + k % step]
     return points if points[-1] * 1.5 < k else [k]
@@ -568,27 +648,51 @@ def add(total: Counts, counts: Counts, times: int) -> None:
 
 
 def bind_in_place(
-    translated: Translated, geometry: Geometry, a: Matrix, b: Matrix, c: Matrix, shape: Gemm
+    translated: Translated,
+    launch: RungLaunch,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
 ) -> Bound:
     """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
 
     A and B may be read-only: a store to one of them is then a fault.
     """
-    scalars: list[Argument] = [np.int32(shape.m), np.int32(shape.n), np.int32(shape.k)]
-    scalars += [np.float32(1), np.float32(0)]
-    stand_ins: list[Argument] = [np.zeros(1, np.float32)] * 3
-    bound, _ = bind(translated, geometry, [*stand_ins, *scalars])
+    shape = launch.shape
+    arrays = {"A": a, "B": b, "C": c}
+    if launch.workspace_bytes is not None:
+        arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+    bound, _ = bind(translated, launch.geometry, _stand_ins(launch))
     buffers = place(
         [
-            (name, matrix.reshape(-1).view(np.uint8), matrix.flags.writeable)
-            for name, matrix in (("A", a), ("B", b), ("C", c))
+            (name, array.reshape(-1).view(np.uint8), array.flags.writeable)
+            for name, array in arrays.items()
         ]
     )
-    program, bank = translated.program, bound.banks[0].copy()
-    for parameter, buffer in zip(program.parameters, buffers, strict=False):
-        at = program.parameter_base + parameter.offset
-        bank[at : at + 8] = np.array([buffer.address], dtype="<u8").view(np.uint8)
-    return replace(bound, banks={**bound.banks, 0: bank}, buffers=buffers)
+    addresses = {buffer.name: buffer.address for buffer in buffers}
+    content = {
+        name: np.array([address], dtype="<u8").tobytes() for name, address in addresses.items()
+    }
+    if (maps := tilings(launch.variant, launch.parameters, shape)) is not None:
+        for name, tiling in zip("AB", maps, strict=True):
+            content[name] = description(tiling, addresses[name]).tobytes()
+    program, bank = translated.program, bound.banks[0]
+    positions = {"A": 0, "B": 1, "C": 2, "workspace": 8}  # among the parameters of every rung
+    for name, raw in content.items():
+        at = program.parameter_base + program.parameters[positions[name]].offset
+        bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
+    return replace(bound, buffers=[*of_module, *buffers])
+
+
+def _stand_ins(launch: RungLaunch) -> list[Argument]:
+    """Arguments of the right kinds, for what is put in their places."""
+    pointer = np.zeros(1, np.float32)
+    a_or_b = pointer if launch.variant.bulk_tiles is None else np.void(bytes(MAP_BYTES))
+    shape = launch.shape
+    sizes = [np.int32(extent) for extent in (shape.m, shape.n, shape.k)]
+    last = [] if launch.workspace_bytes is None else [pointer]
+    return [a_or_b, a_or_b, pointer, *sizes, np.float32(1), np.float32(0), *last]
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
@@ -631,6 +735,25 @@ def merged(verdicts: Sequence[Check], where: str) -> Check:
         max_absolute_error=None if None in errors else max(e for e in errors if e is not None),
         bound=f"{worst.bound}; {where}",
     )
+
+
+def listing(
+    instructions: Sequence[InstructionCounts], variant: Variant, parameters: Parameters
+) -> Listing:
+    """The rung's source beside its machine code."""
+    return Listing(
+        label=variant.label(parameters),
+        file=variant.file,
+        source=variant.source,
+        sass=tuple(one.text for one in instructions),
+        lines=tuple(_own_line(one, variant) for one in instructions),
+    )
+
+
+def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
+    """The line of the rung's own file that an instruction is of, 0 where it is of none."""
+    is_own = PurePath(instruction.file or "").name in (variant.file, PYCUDA_FILE)
+    return instruction.line or 0 if is_own else 0
 
 
 def line_counters(

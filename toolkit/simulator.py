@@ -31,17 +31,18 @@ from analysis.occupancy import occupancy
 from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
-from toolkit.executor import Argument, Execution, Launch, read_source, three
+from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
 from toolkit.launch_checks import (
     check_arguments,
     check_fits,
     check_geometry,
     check_memory,
     check_shared,
+    device_of,
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, traffic_of
@@ -82,7 +83,7 @@ def simulate(
     is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>"; it may be left out
     where there is only one. Arrays among `arguments` are device buffers, each one of its own,
     and stay as they are: `outputs` are copies; NumPy scalars are passed by value, structs as
-    `numpy.void`.
+    `numpy.void`, and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
 
     `blocks` says what is executed: "all"; "representative": some of each place in the grid (a
     corner, an edge, the interior), and all where those differ; or how many blocks, at least one
@@ -198,6 +199,7 @@ class Simulator:
         translated, bound, outputs = prepared(
             cubin, geometry, arguments, declared=declared, limits_of=limits_of
         )
+        bound = replace(bound, most_resident=most_resident(self.device, cubin, geometry, bound))
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -209,7 +211,7 @@ class Simulator:
         instructions = instruction_counts(translated, counted.counts)
         modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, modelled, traffic_basis
+            translated, geometry, arguments, counted.counts, modelled, traffic_basis, bound
         )
         return Execution(
             outputs=outputs,
@@ -262,6 +264,7 @@ class Simulator:
         counts: NDArray[Any],
         modelled: Mapping[str, int],
         traffic_basis: str | None,
+        bound: Bound,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
         """The time on the device and what it rests on; none, and why, where there can be none."""
         if self.device is None:
@@ -271,7 +274,8 @@ class Simulator:
 
         def fresh() -> Bound:
             check_memory(translated.cubin.kernel, arguments)
-            return bind(translated, geometry, arguments)[0]
+            again = bind(translated, geometry, arguments)[0]
+            return replace(again, most_resident=bound.most_resident)
 
         launch = SimulatedLaunch(
             translated=translated,
@@ -295,7 +299,13 @@ class Simulator:
         members = [member for place in chosen for member in place.members]
         if len(members) >= everything:
             return self._count_all(bound)
-        runs = self._run(bound, [range(member, member + 1) for member in members])
+        try:
+            runs = self._run(bound, [range(member, member + 1) for member in members])
+        except FaultError as error:
+            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                raise
+            restore()
+            return self._count_all(bound, ": blocks wait for others")
         counts = iter(run.counts for run in runs)
         of_places = [(place, [next(counts) for _ in place.members]) for place in chosen]
         alike = all(agree(of_place) for _, of_place in of_places)
@@ -404,6 +414,7 @@ def prepared(
         cubin.resources,
         max_threads=translated.program.max_threads,
         required_block=translated.program.required_block,
+        cluster=translated.program.cluster,
         arch=limits_of or cubin.architecture,
     )
     bound, outputs = bind(translated, geometry, arguments)
@@ -452,6 +463,18 @@ def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
     ).blocks_per_sm
 
 
+def most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound: Bound) -> int:
+    """How many clusters a device of the architecture, or this one, runs at a time."""
+    device = device or device_of(cubin.architecture)
+    if device is None:
+        return bound.clusters
+    try:
+        blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
+    except InputError:  # it has no room for one: a prediction says so
+        return bound.clusters
+    return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
+
+
 def machine_code_of(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
@@ -476,13 +499,12 @@ def _with_names(
 ) -> Bound:
     """The launch with buffers named so that their author knows them in a message."""
     labels = {}
-    for index, argument in enumerate(arguments):
-        if isinstance(argument, np.ndarray):
-            name = declared[index].name if declared and index < len(declared) else None
-            shape = ",".join(map(str, argument.shape))
-            dtype = "struct" if argument.dtype.kind == "V" else argument.dtype.name
-            called = f" `{name}`" if name else ""
-            labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
+    for index, array in buffers_of(arguments).items():
+        name = declared[index].name if declared and index < len(declared) else None
+        shape = ",".join(map(str, array.shape))
+        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
+        called = f" `{name}`" if name else ""
+        labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
     variables = {name: f"variable `{name}`" for name in translated.linked.variables}
     named = labels | variables
     return replace(
@@ -492,6 +514,5 @@ def _with_names(
 
 def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:
     """What the launch found when it began."""
-    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-    for output, array in zip(outputs, arrays, strict=True):
+    for output, array in zip(outputs, buffers_of(arguments).values(), strict=True):
         np.copyto(output, array)

@@ -208,7 +208,7 @@ def _validated(text: str, where: str) -> Profile:
     try:
         return _adapter().validate_json(text, strict=True)
     except ValidationError as error:
-        raise RecordError(f"{where}: {_first_problem(error)}") from error
+        raise RecordError(f"{where}: {first_problem(error)}") from error
 
 
 @cache
@@ -218,7 +218,7 @@ def _adapter() -> TypeAdapter[Profile]:
     return TypeAdapter(Profile)
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_context=False)
     more = f" (and {len(others)} more)" if others else ""
     path = _path(first["loc"])

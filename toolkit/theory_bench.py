@@ -8,7 +8,7 @@ from typing import Literal
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.result import Listing, Record
 from kernels.registry import CPU, Selection, Variant
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.host import measure_cpu
@@ -26,6 +26,7 @@ class TheoryBench:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.listings: dict[str, Listing] = {}  # by label, of what was simulated
 
     def steps(self, plan: Plan) -> int:
         """How many steps `profile_shape` reports."""
@@ -39,7 +40,7 @@ class TheoryBench:
     ) -> None:
         """Add one record per selection; what is done stays when Ctrl-C ends it."""
         workload = Workload(problem, plan.seed)
-        for selection in plan.selections:
+        for selection in plan.at(problem, self.device).selections:
             progress.step(selection.label)
             record = planned(selection, problem, self.device)
             interrupted = False

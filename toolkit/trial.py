@@ -3,7 +3,7 @@
 On a GPU a fault takes the whole context with it, and an endless loop the whole run. Each variant is
 therefore compiled and launched in a child process first, under a watchdog, with guard bands around
 its buffers; only those that come back whole are checked and timed together
-(docs/decisions/0017-trials-in-children.md).
+(docs/decisions/0021-trials-in-children.md).
 """
 
 from __future__ import annotations

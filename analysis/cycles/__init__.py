@@ -39,6 +39,8 @@ class Kind(IntEnum):
 
     PLAIN, SHARED_LOAD, SHARED_STORE, LOAD, STORE, ATOMIC = range(6)
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
+    MBARRIER_BEGIN, MBARRIER_ARRIVE, MBARRIER_WAIT = range(12, 15)
+    BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
 
 
 # Why a scheduler issued nothing in a clock.
@@ -126,6 +128,7 @@ class Machine:
     block_interval: int = 90
     backlog: int = 64
     fill_clocks_x16: int = 4
+    bulk_latency: int = 200
     fetch_clocks: int = 30
     integers_share: int = 0
     fma_halves: int = 2
@@ -175,7 +178,8 @@ class Streams:
     """What the warps of some blocks executed, warp after warp.
 
     `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
-    `first_step[w]` and `first_line[w]`; block b has the warps from `first_warp[b]` to
+    `first_step[w]` and `first_line[w]`, among the lines words that describe bulk copies and
+    barriers in shared memory (`toolkit/sass/core`); block b has the warps from `first_warp[b]` to
     `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again.
     """
 

@@ -26,7 +26,8 @@ enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, S
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
-       KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT };
+       KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
+       KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
 enum { STEP_TAKEN = 1, STEP_OFF = 2 };
 
 #define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
@@ -43,6 +44,8 @@ typedef struct {
     u16 free_clocks;   /* of the load/store unit without bank conflicts; 0: as recorded */
 } Instruction;
 
+/* `lines` of what it touches; of barriers in shared memory and bulk copies words that describe them,
+ * and 256 times `clocks` more. */
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
 typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
@@ -60,6 +63,7 @@ typedef struct {
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
+    u32 bulk_latency;     /* of a bulk copy, added to l2_latency */
     u32 fetch_clocks;     /* of 128 bytes of code that the SM has not executed before */
     u32 integers_share;   /* 1: the ALU's work is done by the half that makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
@@ -91,10 +95,15 @@ typedef struct {
 
 typedef struct { double at; u64 age; u32 warp; u8 scoreboard, registers; } Event; /* age: the warp's */
 
+/* A barrier in shared memory, and what is counted down at some time. */
+typedef struct { u64 id, generation; u32 expected, pending; i64 bytes; } Mbarrier;
+typedef struct { double at; u64 age, id; u32 block, arrivals; i64 bytes; } Arrival; /* age: the block's */
+enum { MOST_MBARRIERS = 64, RANK_SHIFT = 24 };
+
 typedef struct {
     const Step *step, *end;
     const u64 *line;
-    double async_done;
+    double async_done, bulk_done; /* when the copies and the bulk stores so far are made */
     u64 ready;            /* not before */
     u64 space;
     u32 pending[SCOREBOARDS];
@@ -104,7 +113,15 @@ typedef struct {
     u64 age;
 } Warp;
 
-typedef struct { u32 alive, waiting; u64 opens_after, start; u32 job, first, warps; u8 used, has_barriers, decided, waits; } Block;
+typedef struct {
+    u32 alive, waiting;
+    u64 opens_after, start;
+    u32 job, first, warps;
+    u8 used, has_barriers, decided, waits;
+    u64 age;
+    u32 mbarriers;
+    Mbarrier mbarrier[MOST_MBARRIERS];
+} Block;
 
 typedef struct {
     const Step *step;
@@ -146,6 +163,8 @@ typedef struct {
     Scheduler scheduler[SCHEDULERS];
     Event *heap;
     u32 events, event_room;
+    Arrival *arrivals;    /* those to come, in any order */
+    u32 arrival_count, arrival_room;
     Line *cache;
     u32 *bucket;
     u32 buckets, cached, newest, oldest;
@@ -155,7 +174,7 @@ typedef struct {
     double lsu_free, barrier_free;
     u64 now, block_free;
     u32 turn;
-    u64 ages;
+    u64 ages, block_ages;
     u8 failed;
     Result *r;
     u64 *starts, *ends;
@@ -312,9 +331,9 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
     return here;
 }
 
-static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
+static void store_lines(Sm *s, u32 lines, const u64 *line, double now) {
     double bytes = 0, of_lines = 0;
-    for (u32 k = 0; k < step->lines; k++) {
+    for (u32 k = 0; k < lines; k++) {
         const double of_line = SECTOR * __builtin_popcount(line[k] & 15);
         of_lines += of_line;
         bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
@@ -328,6 +347,143 @@ static void store_lines(Sm *s, const Step *step, const u64 *line, double now) {
         s->dram_free += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
         s->dram_work += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
     }
+}
+
+/* Barriers in shared memory. A block is replayed without the others of its cluster, which are taken to
+ * do to it what it does to them: a barrier of another block stands for its own. */
+
+static u64 word(const u64 *words, u32 k) { return words[k] & ~COMMON; }
+
+static Mbarrier *mbarrier_of(Block *b, u64 address) {
+    const u64 id = address & ((1u << RANK_SHIFT) - 1);
+    for (u32 k = 0; k < b->mbarriers; k++)
+        if (b->mbarrier[k].id == id) return &b->mbarrier[k];
+    const u32 k = b->mbarriers < MOST_MBARRIERS ? b->mbarriers++ : MOST_MBARRIERS - 1;
+    b->mbarrier[k] = (Mbarrier){.id = id};
+    return &b->mbarrier[k];
+}
+
+/* Let those look again who wait for something of a block. */
+static void wake(Sm *s, const Block *b) {
+    for (u32 k = 0; k < b->warps; k++) {
+        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
+        if (x->sleep > s->now) x->sleep = s->now;
+    }
+}
+
+static void end_phase(Sm *s, Block *b, Mbarrier *x) {
+    x->pending = x->expected;
+    x->bytes = 0;
+    x->generation++;
+    b->has_barriers = 1; /* warps wait together */
+    b->decided = 0;
+    wake(s, b);
+}
+
+static void count_down(Sm *s, const Arrival *a) {
+    Block *b = &s->blocks[a->block];
+    if (b->age != a->age) return;
+    Mbarrier *x = mbarrier_of(b, a->id);
+    x->pending -= x->pending < a->arrivals ? x->pending : a->arrivals;
+    x->bytes += a->bytes;
+    if (!x->pending && x->bytes <= 0) end_phase(s, b, x);
+}
+
+static void expect_arrival(Sm *s, Arrival a) {
+    if (s->arrival_count == s->arrival_room) {
+        const u32 room = s->arrival_room ? 2 * s->arrival_room : 64;
+        Arrival *larger = realloc(s->arrivals, room * sizeof *larger);
+        if (!larger) { s->failed = 1; return; }
+        s->arrivals = larger;
+        s->arrival_room = room;
+    }
+    s->arrivals[s->arrival_count++] = a;
+}
+
+static void let_arrive(Sm *s) {
+    for (u32 k = 0; k < s->arrival_count;) {
+        if (s->arrivals[k].at > (double)s->now) { k++; continue; }
+        const Arrival a = s->arrivals[k];
+        s->arrivals[k] = s->arrivals[--s->arrival_count];
+        count_down(s, &a);
+    }
+}
+
+static double next_arrival(const Sm *s) {
+    double next = 1e300;
+    for (u32 k = 0; k < s->arrival_count; k++)
+        if (s->arrivals[k].at < next) next = s->arrivals[k].at;
+    return next;
+}
+
+/* What a request does to barriers when it is served; that of copies comes when they are made. */
+static void count_request(Sm *s, const Request *q, const Instruction *i, double now) {
+    Block *b = &s->blocks[q->block];
+    const Warp *w = &s->warps[q->warp];
+    const double at = w->async_done > now && i->argument ? w->async_done : now;
+    for (u32 k = 0; k + 1 < q->step->lines; k += 2) {
+        const u64 id = word(q->line, k), number = word(q->line, k + 1);
+        if (i->kind == KIND_MBARRIER_BEGIN) {
+            Mbarrier *x = mbarrier_of(b, id);
+            *x = (Mbarrier){.id = x->id, .expected = (u32)number, .pending = (u32)number};
+            continue;
+        }
+        expect_arrival(s, (Arrival){.at = at, .age = b->age, .id = id, .block = q->block,
+                                    .arrivals = (u32)(number >> 32), .bytes = (int32_t)(u32)number});
+    }
+}
+
+/* Whether the phase is over that a warp waits for in its next step. */
+static int phase_is_over(Sm *s, const Warp *w) {
+    if (w->step->lines < 2) return 1;
+    return mbarrier_of(&s->blocks[w->block], word(w->line, 0))->generation >= word(w->line, 1);
+}
+
+/* Nobody can go on: what the first one waits for would have come from another block of the cluster. */
+static int help_one(Sm *s) {
+    for (u32 k = 0; k < s->m->slots * s->warps_per_block; k++) {
+        Warp *w = &s->warps[k];
+        if (!w->alive || s->code[w->step->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
+        Block *b = &s->blocks[w->block];
+        end_phase(s, b, mbarrier_of(b, word(w->line, 0)));
+        return 1;
+    }
+    return 0;
+}
+
+static u32 words_of(const Instruction *i, const Step *step) {
+    const int is_bulk = i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE;
+    return step->lines + (is_bulk ? 256u * step->clocks : 0);
+}
+
+/* A bulk copy passes this SM's share of L2, and neither the load/store unit nor L1. Its first words are
+ * the barrier, and how many blocks get it beside its bytes. */
+static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64 *line) {
+    const Machine *m = s->m;
+    const u32 words = words_of(i, step);
+    const double now = (double)s->now;
+    if (words < 2) return;
+    if (i->kind == KIND_BULK_STORE) {
+        store_lines(s, words - 2, line + 2, now);
+        w->bulk_done = s->write_free + m->bulk_latency;
+        return;
+    }
+    double at = now + m->shared_latency;
+    for (u32 k = 2; k < words; k++)
+        for (u32 n = 0; n < 4; n++)
+            if (line[k] >> n & 1) at = fetch(s, now);
+    if (words > 2) {
+        s->dram_due += m->waiting_share;
+        if (s->dram_due >= 1) {
+            s->dram_due -= 1;
+            const double later = s->dram_free > now ? s->dram_free : now;
+            at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+        }
+    }
+    const u64 number = word(line, 1);
+    expect_arrival(s, (Arrival){.at = at + m->bulk_latency, .age = s->blocks[w->block].age,
+                                .id = word(line, 0), .block = w->block,
+                                .bytes = -(i64)((number >> 32) * (u32)number)});
 }
 
 /* Release scoreboards at a time; `registers` are written back then. */
@@ -363,11 +519,16 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age && w->async_done > at) at = w->async_done;
         break;
     case KIND_STORE:
-        store_lines(s, q->step, q->line, now);
+        store_lines(s, q->step->lines, q->line, now);
         break;
     case KIND_ATOMIC:
-        if (q->step->lines) store_lines(s, q->step, q->line, now);
+        if (q->step->lines) store_lines(s, q->step->lines, q->line, now);
         at += q->step->lines ? m->atomic_latency : m->shared_atomic_latency;
+        break;
+    case KIND_MBARRIER_BEGIN:
+    case KIND_MBARRIER_ARRIVE:
+        if (w->age == q->age) count_request(s, q, i, now);
+        at += m->shared_latency;
         break;
     default: /* shared memory, shuffles and such */
         at += m->shared_latency;
@@ -387,7 +548,8 @@ static int serve(Sm *s) {
         if (!x->queued || x->queue[x->head].from > s->now) continue;
         const Request *q = &x->queue[x->head];
         const u8 kind = s->code[q->step->pc].kind;
-        if (q->step->lines && !(q->step->flags & STEP_OFF)) {
+        const int of_mbarrier = kind >= KIND_MBARRIER_BEGIN && kind <= KIND_MBARRIER_WAIT;
+        if (q->step->lines && !of_mbarrier && !(q->step->flags & STEP_OFF)) {
             const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
             if ((stores ? s->write_free : s->l2_free) > now + s->m->backlog) continue;
         }
@@ -418,7 +580,7 @@ static void start_block(Sm *s, u32 slot, u64 at) {
     const Job *j = &s->jobs[job];
     Block *b = &s->blocks[slot];
     *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
-                 .start = at, .used = 1};
+                 .start = at, .used = 1, .age = ++s->block_ages};
     s->starts[job] = at;
     for (u32 k = 0; k < j->warps; k++) {
         Warp *w = &s->warps[b->first + k];
@@ -519,6 +681,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         *why = LOST_GLOBAL;
         return 0;
     }
+    if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) { *why = LOST_BARRIER; return 0; }
     if (is_request(i) && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
     u64 free = x->unit_free[pipe_of(s->m, i)];
     if (i->unit == UNIT_FMA) {
@@ -578,8 +741,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         w->from[i->read_barrier] = is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC;
     }
     const u64 *line = w->line;
-    w->line += step->lines;
+    w->line += words_of(i, step);
     w->step++;
+    if (i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
         double clocks = step->clocks;
         if (clocks < 1 && i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) clocks = 1;
@@ -594,6 +758,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         x->queue[(x->head + x->queued++) % MOST_QUEUED] =
             (Request){.step = step, .line = line, .from = x->port, .age = w->age, .space = w->space,
                       .left = clocks, .warp = warp, .block = w->block};
+    } else if (i->kind == KIND_BULK_GROUP) {
+        const double made = w->bulk_done > (double)s->now ? w->bulk_done : (double)s->now;
+        release(s, warp, w->age, i, made, 0);
+        release_read(s, warp, w->age, i, made);
     } else {
         release(s, warp, w->age, i, (double)(s->now + i->latency), 0);
         release_read(s, warp, w->age, i, (double)(s->now + (i->latency < 8 ? i->latency : 8)));
@@ -672,6 +840,11 @@ static u64 next_time(const Sm *s) {
             if (from < next) next = from;
         }
     }
+    if (s->arrival_count) {
+        const double at = next_arrival(s);
+        const u64 whole = (u64)at + (at > (double)(u64)at);
+        if (whole < next) next = whole;
+    }
     if (s->events) {
         const double at = s->heap[0].at;
         const u64 whole = (u64)at + (at > (double)(u64)at);
@@ -713,8 +886,10 @@ static void run(Sm *s) {
         if (s->now > s->m->most_clocks) { s->r->unfinished = 1; break; }
         while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
         while (serve(s)) {} /* several, where they take no clocks */
+        if (s->arrival_count) let_arrive(s);
         for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
         const u64 next = next_time(s);
+        if (next == ~0ull && !all_done(s) && help_one(s)) continue;
         if (next == ~0ull) { /* nobody can go on */
             s->r->unfinished = all_done(s) ? 0 : 2;
             s->now += !s->r->unfinished; /* this clock is accounted for */
@@ -769,7 +944,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
         }
         run(&s);
     }
-    free(s.fetched); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap);
+    free(s.fetched); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap); free(s.arrivals);
     return s.failed;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isclose
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -11,7 +12,7 @@ import plotly.graph_objects as go
 from analysis import roofline as model
 from analysis.hierarchy import Hierarchy, LevelBound
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.result import Profile, Record
 from analysis.roofline import LevelName
 from reports import hierarchy, ladder, style, text
 from reports.figures import roofs
@@ -24,9 +25,13 @@ READING = (
     "level matters; where a point touches its roof, that level is the limit. Open symbols are "
     "predicted (traffic by simulation; the rate of the predicted time or, without one, the rate "
     "attainable under all roofs), filled ones are measured or recorded, and the line between the "
-    "two is the gap: sideways in traffic, upwards in rate. Names in the legend hide a variant or a "
-    "level."
+    "two is the gap: sideways in traffic, upwards in rate. Dotted lines are the ceilings of the "
+    "source texts, which take every load from DRAM: kernels run above them where caches serve "
+    "loads. Names in the legend hide a variant, a level or these lines."
 )
+
+OF_TEXTS = "source texts"  # what the legend's key toggles
+SAME = 1e-3
 
 _NAMES = {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
 
@@ -60,11 +65,14 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             title, "No traffic is known at this shape: profile with simulation or --counters."
         )
     looks = style.looks(profile)
+    intensities = [point.flop_per_byte for own in points.values() for point in own]
+    span = roofs.span_of(intensities, profile.device, margin=10)
     return go.Figure(
         data=[
-            *_roofs(profile, points),
+            *_roofs(profile, span, points),
+            *_of_texts(profile, shape, span),
             *(_trace(looks[label].symbol, label, level, o) for (label, level), o in points.items()),
-            *_keys(profile, points, recorded),
+            *_keys(profile, shape, points, recorded),
         ],
         layout=style.layout(
             title,
@@ -183,11 +191,9 @@ def _trace(
     }
 
 
-def _roofs(profile: Profile, points: Points) -> Iterator[dict[str, object]]:
+def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[dict[str, object]]:
     """The roofs of the levels that are drawn; two of one bandwidth are one line."""
     of_device = model.roofline(profile.device)
-    intensities = [point.flop_per_byte for own in points.values() for point in own]
-    span = roofs.span_of(intensities, profile.device, margin=10)
     drawn = {level for _, level in points}
     levels = [one for one in of_device.levels if one.name in drawn]
     for one in levels:
@@ -199,12 +205,59 @@ def _roofs(profile: Profile, points: Points) -> Iterator[dict[str, object]]:
     yield from roofs.lids(of_device, span)
 
 
+def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[dict[str, object]]:
+    """The ceilings of the source texts: where the loads as written meet DRAM's roof.
+
+    Rungs of one ceiling share a line; those above the peak are none.
+    """
+    for rate, records in _uncached(profile, shape).items():
+        theory = records[0].theory
+        if theory is None:
+            continue
+        x = [span.low, theory.intensity_loads]
+        name = f"{text.flop_per_s(rate)}, source texts: {records[0].label}"
+        about = style.hover(
+            f"source texts' ceiling: {text.flop_per_s(rate)}",
+            f"of {text.listing([record.label for record in records])}",
+            f"at {text.flop_per_byte(theory.intensity_loads)} of global loads",
+            *style.broken(theory.uncached.basis),
+        )
+        yield {
+            "type": "scatter",
+            "mode": "lines+markers+text",
+            "x": x,
+            "y": [rate, rate],
+            "name": style.plain(name),
+            "text": ["", style.plain(text.flop_per_s(rate))],
+            "textposition": "bottom right",
+            "textfont": {"color": style.INK, "size": 10},
+            "line": {"color": style.INK, "width": 1.5, "dash": "dot"},
+            "marker": {"symbol": ["line-ns", "x-thin-open"], "size": 9, "color": style.INK},
+            "hoverinfo": "text",
+            "hovertext": about,
+            "showlegend": False,
+            "meta": {"needs": [OF_TEXTS]},
+        }
+
+
+def _uncached(profile: Profile, shape: Gemm) -> dict[float, list[Record]]:
+    """The rungs of each uncached ceiling that the device's peak does not lie below."""
+    found: dict[float, list[Record]] = {}
+    for record in ladder.rungs_at(profile, shape):
+        rate = record.theory.uncached.flop_per_s if record.theory else inf
+        if rate < profile.device.fp32_flop_per_s:
+            # sums of one traffic in another order differ in their last digits
+            same = next((one for one in found if isclose(one, rate, rel_tol=SAME)), rate)
+            found.setdefault(same, []).append(record)
+    return found
+
+
 def _rates(level: model.Level) -> tuple[float | None, float | None]:
     return level.bytes_per_s, level.measured_bytes_per_s
 
 
 def _keys(
-    profile: Profile, points: Points, recorded: Profile | None
+    profile: Profile, shape: Gemm, points: Points, recorded: Profile | None
 ) -> Iterator[dict[str, object]]:
     """Legend entries: variants and levels, which they hide, and what fills and dashes mean."""
     looks = style.looks(profile)
@@ -215,6 +268,9 @@ def _keys(
     for level in (one for one in LEVELS if any(one == drawn for _, drawn in points)):
         marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
         yield style.key(_NAMES[level], "circle") | {"marker": marker, "meta": {"toggles": level}}
+    if _uncached(profile, shape):
+        key = roofs.line_key("source texts' ceilings", "dot")
+        yield key | {"meta": {"toggles": OF_TEXTS}}
     names = {"attainable": "predicted", "measured": "measured"}
     if recorded:
         names["recorded"] = style.plain(ladder.recorded_label(recorded))

@@ -16,6 +16,7 @@ READING = (
     "a variant's noise can be compared with any other's; a button shows the times themselves."
 )
 
+ROOM = 0.1  # of the span, on either side
 _RELATIVE = "time relative to the median"
 _TIME = "time of one launch, s"
 
@@ -39,7 +40,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             title,
             height=130 + style.ROW_PX * len(runs),
             showlegend=False,
-            xaxis=style.axis(_RELATIVE, tickformat="+.1%"),
+            xaxis=style.axis(_RELATIVE, tickformat="+.1%", range=_span(runs, relative)),
             yaxis=style.rows_axis(records, notes=notes),
             updatemenus=style.buttons(
                 ("relative", {"x": relative}, _scale(_RELATIVE, "linear", "+.1%")),
@@ -47,6 +48,22 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             ),
         ),
     )
+
+
+def _span(
+    runs: list[tuple[Record, Measured, str]], relative: list[list[float]]
+) -> list[float] | None:
+    """The range of what GPUs took: a host's noise would hide it, and zooming out shows that."""
+    of_gpu = [
+        one
+        for (_, measured, _), own in zip(runs, relative, strict=True)
+        for one in own
+        if measured.clock == "CUDA events"
+    ]
+    if not of_gpu:
+        return None
+    room = ROOM * (max(of_gpu) - min(of_gpu)) or ROOM
+    return [min(of_gpu) - room, max(of_gpu) + room]
 
 
 def _scale(title: str, kind: str, ticks: str) -> dict[str, object]:

@@ -1,26 +1,138 @@
 const NARROW = 640; // px: below it a legend needs more rows than the plot can spare
 const LEGEND_ROW = 19; // px
+const MOST_ROWS = 500; // of a figure's numbers: a page of thousands is of no use
 
-function draw(plot) {
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const isShown = (element) => element.offsetParent !== null;
+
+// What the page holds is packed: deflate, then base64.
+
+async function unpack(script) {
+  const bytes = Uint8Array.from(atob(script.textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+const unpacked = new Map(); // by script element
+async function textOf(script) {
+  if (!unpacked.has(script)) unpacked.set(script, await unpack(script));
+  return unpacked.get(script);
+}
+const documentOf = async (script) => JSON.parse(await textOf(script));
+
+const plotly = unpack(document.querySelector("script.plotly")).then((code) => {
+  const script = document.createElement("script");
+  script.textContent = code;
+  document.head.append(script);
+});
+
+// Figures.
+
+const scriptOf = (plot) => plot.parentElement.querySelector("script.figure");
+
+async function draw(plot) {
+  await textOf(scriptOf(plot));
+  if (plot.clientWidth) drawNow(plot); // else it was hidden meanwhile
+}
+
+// At once: a browser that prints does not wait.
+function drawNow(plot) {
   const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
-  const source = plot.parentElement.querySelector("script").textContent;
-  const figure = JSON.parse(source.replaceAll(INK, ink));
+  const { data, layout } = JSON.parse(unpacked.get(scriptOf(plot)).replaceAll(INK, ink));
   const width = plot.clientWidth;
   if (width < NARROW) {
-    figure.layout.height += LEGEND_ROW * figure.data.filter((one) => one.showlegend !== false).length / 2;
+    layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length / 2;
   }
   plot.dataset.narrow = width < NARROW;
-  const drawn = Plotly.newPlot(plot, figure.data, figure.layout, {
+  const { updatemenus = [], sliders = [] } = layout;
+  delete layout.updatemenus; // the page's own controls stand for them: a keyboard reaches those
+  delete layout.sliders;
+  plot.style.minHeight = `${layout.height}px`;
+  Plotly.newPlot(plot, data, layout, {
     responsive: false, displaylogo: false,
     modeBarButtons: [["toImage", "resetScale2d"]], // dragging zooms
   });
-  if (figure.data.some((one) => one.meta?.toggles)) {
-    plot.removeAllListeners("plotly_legendclick"); // of an earlier drawing
-    plot.removeAllListeners("plotly_legenddoubleclick");
-    plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, curveNumber));
-    plot.on("plotly_legenddoubleclick", () => false);
+  listen(plot, data);
+  control(plot, [...updatemenus.map((one) => menuOf(plot, one)), ...sliders.map((one) => sliderOf(plot, one))]);
+  plot.dataset.drawn = "";
+}
+
+function listen(plot, data) {
+  for (const event of ["legendclick", "legenddoubleclick"]) {
+    plot.removeAllListeners(`plotly_${event}`); // of an earlier drawing
   }
-  return drawn;
+  if (!data.some((one) => one.meta?.toggles)) return;
+  plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, curveNumber));
+  plot.on("plotly_legenddoubleclick", () => false);
+}
+
+// The controls of a figure as a form: what a reader chose outlives a drawing.
+
+function control(plot, controls) {
+  const place = plot.parentElement.querySelector(".controls");
+  const chosen = all("select, input", place).map((one) => one.value);
+  place.replaceChildren(...controls, ...togglesOf(plot));
+  tellToggles(plot);
+  all("select, input", place).forEach((one, number) => {
+    if (chosen[number] === undefined || chosen[number] === one.value) return;
+    one.value = chosen[number];
+    one.dispatchEvent(new Event("input"));
+  });
+}
+
+const apply = (plot, { method, args }) => Plotly[method](plot, ...structuredClone(args));
+
+function labelled(name, ...controls) {
+  const label = element("label", "", `${name} `);
+  label.append(...controls);
+  return label;
+}
+
+function menuOf(plot, { buttons, active = 0 }) {
+  const select = element("select");
+  select.append(...buttons.map(({ label }, number) => new Option(plainText(label), number)));
+  select.value = active;
+  select.addEventListener("input", () => apply(plot, buttons[select.value]));
+  return labelled("Show", select);
+}
+
+function sliderOf(plot, { steps, active = 0 }) {
+  const input = element("input"), output = element("output");
+  const tell = ({ label, value }) => {
+    output.textContent = plainText(label);
+    input.setAttribute("aria-valuetext", plainText(label));
+    say(plot, value);
+  };
+  Object.assign(input, { type: "range", min: 0, max: steps.length - 1, value: active });
+  input.addEventListener("input", () => {
+    apply(plot, steps[input.value]);
+    tell(steps[input.value]);
+  });
+  tell(steps[active]);
+  return labelled("Step", input, output);
+}
+
+function* togglesOf(plot) {
+  for (const [number, { meta, name }] of plot.data.entries()) {
+    if (!meta?.toggles) continue;
+    const button = element("button", "toggle", plainText(name));
+    button.type = "button";
+    button.dataset.toggles = meta.toggles;
+    button.addEventListener("click", () => toggle(plot, number));
+    yield button;
+  }
+}
+
+function tellToggles(plot, off = new Set()) {
+  for (const button of all("button.toggle", plot.parentElement)) {
+    button.setAttribute("aria-pressed", String(!off.has(button.dataset.toggles)));
+  }
+}
+
+function say(plot, sentence) {
+  const place = plot.parentElement.querySelector(".said");
+  place.hidden = !sentence;
+  place.textContent = plainText(sentence ?? "");
 }
 
 // Where keys of the legend toggle names, a trace is shown while no name that it needs is off;
@@ -31,6 +143,7 @@ function toggle(plot, number) {
   const keys = plot.data.filter((one) => one.meta?.toggles);
   const off = new Set(keys.filter((one) => one.visible === "legendonly").map((one) => one.meta.toggles));
   if (!off.delete(name)) off.add(name);
+  tellToggles(plot, off);
   Plotly.restyle(plot, { visible: plot.data.map(({ meta }) => {
     if (meta?.toggles) return off.has(meta.toggles) ? "legendonly" : true;
     const isOff = (one) => off.has(one);
@@ -39,31 +152,283 @@ function toggle(plot, number) {
   return false;
 }
 
-const visible = () => [...document.querySelectorAll(".chapter:not([hidden]) .plot")];
-const drawAll = () => visible().forEach(draw);
+const visible = () => all(".plot").filter(isShown);
+const nextTask = () => new Promise((done) => setTimeout(done));
+
+// The figures nearest to what the reader sees come first; between two, the page answers.
+let turn = 0;
+async function drawAll({ again = false } = {}) {
+  const mine = ++turn;
+  await plotly;
+  const distance = (plot) => Math.abs(plot.getBoundingClientRect().top - innerHeight / 3);
+  const wanted = visible().filter((plot) => again || plot.dataset.drawn === undefined);
+  for (const plot of wanted.sort((one, other) => distance(one) - distance(other))) {
+    await nextTask();
+    if (mine !== turn) return;
+    await draw(plot);
+  }
+}
 
 function resize() {
-  for (const plot of visible()) {
+  for (const plot of visible().filter((one) => one.dataset.drawn !== undefined)) {
     const crossed = plot.dataset.narrow !== String(plot.clientWidth < NARROW);
     if (crossed) draw(plot); else Plotly.Plots.resize(plot);
   }
 }
 
-function show(shape) {
-  for (const chapter of document.querySelectorAll(".chapter")) {
-    chapter.hidden = chapter.dataset.shape !== shape;
+// The numbers of a figure as a table, made when a reader asks for them.
+
+const plainText = (html) =>
+  new DOMParser().parseFromString(String(html).replaceAll("<br>", "; "), "text/html").body.textContent;
+const at = (values, place) => (Array.isArray(values) ? values[place] : values) ?? "";
+
+function* rowsOf(trace) {
+  const values = Array.isArray(trace.z) ? trace.z.flat() : null;
+  const length = values?.length ?? Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
+  const about = values ? trace.hovertext?.flat() : trace.hovertext;
+  for (let place = 0; place < length; place++) {
+    const x = values ? values[place] : at(trace.x, place), y = values ? "" : at(trace.y, place);
+    if (x === "" && y === "") continue;
+    yield [plainText(trace.name ?? ""), x, y, plainText(at(about, place))];
   }
+}
+
+function tableOf(plot) {
+  const shown = plot.data.filter((one) => (one.visible ?? true) === true && one.hoverinfo !== "skip");
+  const rows = shown.flatMap((one) => [...rowsOf(one)]);
+  const table = element("table");
+  const head = table.createTHead().insertRow();
+  for (const title of ["series", "x", "y", "what it is"]) head.append(header(title));
+  const body = table.createTBody();
+  for (const cells of rows.slice(0, MOST_ROWS)) {
+    const row = body.insertRow();
+    for (const cell of cells) row.insertCell().textContent = cell;
+  }
+  if (rows.length > MOST_ROWS) table.createCaption().textContent = `the first ${MOST_ROWS} of ${rows.length}`;
+  return table;
+}
+
+function element(name, className = "", content = "") {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.textContent = content;
+  return made;
+}
+
+function header(title, scope = "col", className = "") {
+  const made = element("th", className, title);
+  made.scope = scope;
+  return made;
+}
+
+function scrolling(content, label) {
+  const box = element("div", "scroll");
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", label);
+  box.append(content);
+  return box;
+}
+
+for (const details of all("details.data")) {
+  details.addEventListener("toggle", () => {
+    details.querySelector(".scroll")?.remove();
+    const plot = details.parentElement.querySelector(".plot");
+    if (details.open && plot.data) details.append(scrolling(tableOf(plot), "The numbers of this figure"));
+  });
+}
+
+// Tables that sort.
+
+const keyOf = (row, column) => {
+  const cell = row.cells[column];
+  return cell.dataset.value === undefined ? cell.firstChild?.textContent ?? "" : Number(cell.dataset.value);
+};
+
+function compare(one, other) {
+  if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1; // numbers first
+  return typeof one === "number" ? one - other : one.localeCompare(other);
+}
+
+function sort(button) {
+  const head = button.closest("th"), table = head.closest("table"), column = head.cellIndex;
+  const way = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+  for (const other of all("th[aria-sort]", table)) other.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", way);
+  const sign = way === "ascending" ? 1 : -1, body = table.tBodies[0];
+  const isNumber = (row) => typeof keyOf(row, column) === "number";
+  body.append(...[...body.rows].sort((one, other) => {
+    const order = compare(keyOf(one, column), keyOf(other, column));
+    return isNumber(one) === isNumber(other) ? sign * order : order; // absent ones stay last
+  }));
+}
+
+for (const button of all("button.sort")) button.addEventListener("click", () => sort(button));
+
+// The annotated source.
+
+const TITLES = ["line", "warp instructions", "share", "sectors per request / needed", "bank conflicts per access", "source"];
+const WIDE = ["", "wide", "", "wide", "wide", ""]; // a telephone has no room for these columns
+
+async function showSource(chapter) {
+  const place = chapter.querySelector(".source");
+  if (!place) return;
+  const label = state.variant, part = document.querySelector(`.part[data-run="${chapter.dataset.run}"]`);
+  const counts = (await documentOf(chapter.querySelector("script.counts")))[label];
+  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === label);
+  if (label !== state.variant) return; // another was chosen meanwhile
+  place.replaceChildren(scrolling(sourceTable(listing, counts), `Source of ${label}`), element("p", "quiet", `${listing.file}: ${counts.basis}.`));
+}
+
+function sourceTable(listing, counts) {
+  const table = element("table", "code");
+  const head = table.createTHead().insertRow();
+  TITLES.forEach((title, place) => head.append(header(title, "col", WIDE[place])));
+  const body = table.createTBody(), known = new Map(counts.lines.map((line) => [line[0], line]));
+  listing.source.forEach((source, place) => body.append(sourceRow(listing, counts, place + 1, source, known.get(place + 1))));
+  return table;
+}
+
+function sourceRow(listing, counts, number, source, line) {
+  const row = element("tr");
+  const name = header(String(number), "row");
+  const code = element("td", "text");
+  code.append(element("code", "", source));
+  if (!line) {
+    row.append(name, ...WIDE.slice(1, -1).map((one) => element("td", one)), code);
+    return row;
+  }
+  const [, issued, share, shareText, sectors, wasted, conflicts, conflictShare, reasons] = line;
+  row.append(name, element("td", "number wide", issued), heat(share, shareText),
+    heat(wasted, sectors, "wide"), heat(conflictShare, conflicts, "wide"), code);
+  for (const reason of reasons) code.append(element("p", "reason", `⚠ ${reason}`));
+  const button = element("button", "line", String(number));
+  button.type = "button";
+  button.setAttribute("aria-expanded", "false");
+  button.setAttribute("aria-label", `Line ${number}: machine code`);
+  name.replaceChildren(button);
+  row.addEventListener("click", (event) => { if (!getSelection().toString()) openLine(row, button, listing, counts, number); event.stopPropagation(); });
+  return row;
+}
+
+// A number with a bar behind it, as long as its part of a whole.
+function heat(part, content, className = "") {
+  const cell = element("td", `number heat ${className}`, content);
+  cell.style.setProperty("--heat", part);
+  return cell;
+}
+
+function openLine(row, button, listing, counts, number) {
+  const isOpen = button.getAttribute("aria-expanded") === "true";
+  button.setAttribute("aria-expanded", String(!isOpen));
+  if (isOpen) return void row.nextElementSibling.remove();
+  const opened = element("tr", "sass"), cell = element("td");
+  cell.colSpan = TITLES.length;
+  const most = Math.max(...counts.executed), list = element("table", "code");
+  const head = list.createTHead().insertRow();
+  for (const title of ["address", "SASS", "issued by warps"]) head.append(header(title));
+  const body = list.createTBody();
+  listing.sass.forEach((text, place) => {
+    if (listing.lines[place] !== number) return;
+    const one = body.insertRow(), sass = element("td"), count = counts.executed[place];
+    sass.append(element("code", "", text));
+    one.append(element("td", "number", `0x${(16 * place).toString(16).padStart(4, "0")}`), sass,
+      heat(count / most, count.toLocaleString("en")));
+  });
+  cell.append(list);
+  opened.append(cell);
+  row.after(opened);
+}
+
+// What the reader chose: a run, a shape, a variant.
+
+const state = { run: "0", shape: "", variant: "" };
+const chapters = all(".chapter");
+const chapterOf = () => {
+  const own = chapters.filter((one) => one.dataset.run === state.run);
+  return own.find((one) => one.dataset.name === state.shape) ?? own[0];
+};
+
+function show() {
+  const chosen = chapterOf();
+  for (const row of all("#together ~ .scroll tbody tr")) {
+    row.hidden = row.cells[0].textContent !== (chosen?.dataset.name ?? "");
+  }
+  for (const one of all(".of-run")) {
+    one.hidden = one.classList.contains("chapter") ? one !== chosen : one.dataset.run !== state.run;
+  }
+  if (chosen) showChapter(chosen);
   drawAll();
 }
 
-const choice = document.getElementById("shape");
-if (choice) {
-  show(choice.value); // a browser may restore an earlier choice
-  choice.addEventListener("change", () => show(choice.value));
-} else {
-  drawAll();
+function showChapter(chapter) {
+  state.shape = chapter.dataset.name;
+  for (const link of all("a[data-section]")) link.href = `#${link.dataset.section}-${chapter.dataset.shape}`;
+  const choices = all(".variant-choice", chapter), labels = [...choices[0]?.options ?? []].map((one) => one.value);
+  if (!labels.includes(state.variant)) state.variant = labels.at(-1) ?? "";
+  for (const choice of choices) choice.value = state.variant;
+  for (const one of all(".of-variant", chapter)) one.hidden = one.dataset.variant !== state.variant;
+  showSource(chapter);
 }
+
+function offerShapes() {
+  if (!shapeChoice) return;
+  const names = chapters.filter((one) => one.dataset.run === state.run).map((one) => one.dataset.name);
+  shapeChoice.replaceChildren(...names.map((name) => new Option(name)));
+  shapeChoice.value = names.includes(state.shape) ? state.shape : names[0];
+}
+
+// A link to a section shows the run and the shape that it is of; a choice keeps the section.
+function follow() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const owner = target?.closest(".of-run");
+  if (owner?.hidden) {
+    state.run = owner.dataset.run;
+    if (owner.dataset.name) state.shape = owner.dataset.name;
+    if (runChoice) runChoice.value = state.run;
+    offerShapes();
+    if (shapeChoice && state.shape) shapeChoice.value = state.shape;
+    show();
+  }
+  if (owner) target.scrollIntoView();
+}
+
+function keepSection() {
+  const section = location.hash.slice(1).replace(/-\d+$/, "");
+  const target = section && document.getElementById(`${section}-${chapterOf()?.dataset.shape}`);
+  if (target) history.replaceState(null, "", `#${target.id}`);
+}
+
+const runChoice = document.getElementById("run"), shapeChoice = document.getElementById("shape");
+runChoice?.addEventListener("change", () => {
+  state.run = runChoice.value;
+  offerShapes();
+  show();
+  keepSection();
+});
+shapeChoice?.addEventListener("change", () => {
+  state.shape = shapeChoice.value;
+  show();
+  keepSection();
+});
+for (const choice of all(".variant-choice")) {
+  choice.addEventListener("change", () => { state.variant = choice.value; show(); });
+}
+
+if (runChoice) state.run = runChoice.value; // a browser may restore an earlier choice
+if (shapeChoice) {
+  const restored = shapeChoice.value;
+  offerShapes();
+  if ([...shapeChoice.options].some((one) => one.value === restored)) shapeChoice.value = restored;
+  state.shape = shapeChoice.value;
+}
+show();
+follow();
+addEventListener("hashchange", follow);
 addEventListener("resize", resize);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawAll(); });
-addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawAll(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll({ again: true }));
+function redraw() {
+  for (const plot of visible().filter((one) => one.dataset.drawn !== undefined)) drawNow(plot);
+}
+addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; redraw(); });
+addEventListener("afterprint", () => { delete document.documentElement.dataset.print; redraw(); });

@@ -196,3 +196,32 @@ def test_a_vector_instruction_per_thread_moves_four_floats() -> None:
     # 256 threads share 2 · 128 · 64 floats
     assert counts.per_thread("global", "load") == 64
     assert counts.instructions_per_thread("global", "load") == 16
+
+
+# Copies past registers, and rows of any length.
+
+RING = Tiling(
+    block_m=64, block_n=32, block_k=16, thread_m=8, thread_n=4,
+    global_width=4, global_load_a_width=1, asynchronous=True, narrows=True,
+)  # fmt: skip
+
+
+def test_asynchronous_copies_load_whole_tiles_and_store_nothing() -> None:
+    counts = access_counts(RING, Gemm(m=65, n=36, k=20))  # 2 by 2 blocks, 2 phases
+    assert counts.elements("global", "load", "A") == 2 * 2 * 2 * 64 * 16  # zeros beyond the edges
+    assert counts.elements("global", "load", "B") == 2 * 2 * 2 * 16 * 32
+    assert counts.elements("global", "store", "C") == 65 * 36
+    assert counts.elements("shared", "store") == 0
+    assert counts.elements("shared", "load", "A") == 4 * 64 * 32 * 8  # threads · depth · TM
+
+
+@pytest.mark.parametrize(("n", "width"), [(36, 4), (35, 1), (34, 1)])
+def test_rows_that_are_no_multiple_of_the_width_are_moved_float_by_float(
+    n: int, width: int
+) -> None:
+    problem = Gemm(m=64, n=n, k=20)
+    assert RING.global_widths(problem) == (1, width)
+    counts = access_counts(RING, problem)
+    assert width * counts.instructions("global", "store", "C") == 64 * n
+    assert width * counts.instructions("global", "load", "B") == 2 * 2 * 16 * 32
+    assert counts.instructions("global", "load", "A") == counts.elements("global", "load", "A")

@@ -10,6 +10,7 @@ import ctypes
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import cycles
-from analysis.cycles import LOST, SCHEDULERS, Kind, Machine, Ran, Unit
+from analysis.cycles import LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
 from analysis.errors import InputError, UnavailableError
 
 sys.path.append(str(Path(__file__).parent))
@@ -31,6 +32,7 @@ from streams_by_hand import (
     LDG,
     LDS,
     OFF,
+    QUIET,
     STG,
     TAKEN,
     WAITING_EXIT,
@@ -713,7 +715,7 @@ def test_reasons_are_numbered_alike_in_python_and_c() -> None:
     assert len(names("LOST_BANK", "LOST")) == len(LOST) + 1
     units = [name.removeprefix("UNIT_") for name in names("UNIT_CONTROL", "UNITS")[:-1]]
     assert units == [unit.name for unit in Unit]
-    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_EXIT")]
+    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_BULK_GROUP")]
     assert kinds == [kind.name for kind in Kind]
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 
@@ -825,3 +827,92 @@ def _assert_no_bound_is_broken(found: Ran) -> None:
 def test_streams_say_how_many_blocks_there_are() -> None:
     assert streams([[[0]], [[0], [0]]]).blocks == 2
     assert np.diff(streams([[[0]], [[0], [0]]]).first_warp).tolist() == [1, 2]
+
+
+# Barriers in shared memory and bulk copies.
+
+SYNCS = {"unit": Unit.LSU, "write_barrier": 0}
+BEGIN, ARRIVE, WAIT = (
+    SYNCS | {"kind": kind}
+    for kind in (Kind.MBARRIER_BEGIN, Kind.MBARRIER_ARRIVE, Kind.MBARRIER_WAIT)
+)
+BULK_LOAD = {"unit": Unit.UNIFORM, "kind": Kind.BULK_LOAD}
+BULK_STORE = {"unit": Unit.UNIFORM, "kind": Kind.BULK_STORE}
+BULK_GROUP = {"unit": Unit.UNIFORM, "kind": Kind.BULK_GROUP, "write_barrier": 0}
+AT = 0x500  # where the barrier is
+FIRST_PHASE = 1  # to be over
+
+
+def words(*numbers: int) -> list[tuple[int, int]]:
+    """Words of a step as `streams` takes lines: 60 bits and 4."""
+    return [(number >> 4, number & 15) for number in numbers]
+
+
+def arrival(arrivals: int, bytes_: int) -> list[tuple[int, int]]:
+    return words(AT, arrivals << 32 | bytes_ & 0xFFFFFFFF)
+
+
+def test_a_wait_is_over_when_the_last_has_arrived() -> None:
+    table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT, FFMA | {"stall": 15})
+    late = [4] * 10
+    begin = (0, 0, 0, words(AT, 2))
+    arrives = (1, 0, 0, arrival(1, 0))
+    wait = (2, 0, 0, words(AT, FIRST_PHASE))
+    warps = [[begin, arrives, wait, 3], [*late, arrives, wait, 3]]
+    # 10 · 15 clocks until the second warp arrives, served at once; its wait is issued two clocks
+    # later, behind its own arrival, takes 23, and then come the exits
+    assert clocks(table, [warps]) == pytest.approx(150 + 2 + 23, abs=4)
+    assert clocks(table, [[warps[0]]], most_clocks=10_000) > 0  # nobody else: it goes on at once
+
+
+def test_bytes_that_were_announced_are_waited_for() -> None:
+    table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
+    lines = [(line << 4) + 15 for line in range(1, 33)]
+    load = (2, 0, 0, words(AT, 1 << 32 | 4096, *lines))
+    warp = [
+        (0, 0, 0, words(AT, 1)),
+        (1, 0, 0, arrival(1, 4096)),
+        load,
+        (3, 0, 0, words(AT, FIRST_PHASE)),
+        4,
+    ]
+    machine = {"l2_bytes_per_clock": 32.0, "l2_latency": 250, "bulk_latency": 100}
+    found = ran(table, [[warp]], **machine)
+    # 128 sectors, one per clock, then both latencies, and 23 of the wait
+    assert found.clocks == pytest.approx(2 + 128 + 250 + 100 + 23, abs=5)
+    assert found.l2_read_bytes == 4096
+    assert found.load_store_busy == 3  # begin, arrive, wait: nothing of the copy
+    assert found.l1_misses == 0
+
+
+def test_a_copy_of_more_than_255_words_is_one_step() -> None:
+    table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
+    lines = [(line << 4) + 15 for line in range(1, 401)]
+    written = words(AT, 1 << 32 | 51_200, *lines)
+    begin, arrive = (0, 0, 0, words(AT, 1)), (1, 0, 0, arrival(1, 51_200))
+    made = streams([[[begin, arrive, (2, 0, 0, ()), (3, 0, 0, words(AT, FIRST_PHASE)), 4]]])
+    steps = made.steps.copy()
+    steps[2]["lines"], steps[2]["clocks"] = len(written) % 256, len(written) // 256
+    at = 4  # behind the words of the first two steps
+    flat = [number << 4 | sectors for number, sectors in written]
+    made = replace(
+        made, steps=steps, lines=np.insert(made.lines, at, np.array(flat, dtype=np.uint64))
+    )
+    found = run(table, made, [0], Machine(**QUIET))
+    assert found.l2_read_bytes == 51_200
+
+
+def test_a_group_of_bulk_stores_ends_when_all_have_left() -> None:
+    table = code(BULK_STORE, BULK_GROUP, {"kind": Kind.WAIT_GROUP, "argument": 0}, EXIT)
+    lines = [(line << 4) + 15 for line in range(1, 33)]
+    warp = [(0, 0, 0, words(0, 4096, *lines)), 1, 2, 3]
+    found = ran(table, [[warp]], write_bytes_per_clock=32.0, bulk_latency=100)
+    assert found.clocks == pytest.approx(128 + 100, abs=4)
+    assert found.l2_write_bytes == 4096
+
+
+def test_what_other_blocks_of_a_cluster_would_do_is_taken_as_done() -> None:
+    table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT)
+    of_peer = words(AT | 1 << 24, 1 << 32)  # the barrier of block 1 stands for its own
+    warp = [(0, 0, 0, words(AT, 1)), (1, 0, 0, of_peer), (2, 0, 0, words(AT, FIRST_PHASE)), 3]
+    assert clocks(table, [[warp]]) < 60

@@ -222,7 +222,7 @@ def test_a_product_touches_what_its_blocks_own(name: str) -> None:
     problem = Gemm(m=300, n=264, k=72)
     tiling = variant.tiling(variant.defaults)
     blocks = variant.geometry(variant.defaults, problem).blocks
-    found = gemm_touches(tiling, problem, np.zeros(blocks), rows_along_x=variant.rows_along_x)
+    found = gemm_touches(tiling, problem, np.zeros(blocks), order=variant.order_of({}))
     sizes = np.zeros(found.piece.max() + 1)
     sizes[found.piece] = found.size
     assert sizes.sum() == pytest.approx(problem.matrix_bytes)  # each element in one piece

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-Argument = NDArray | np.generic
+from toolkit.executor import Argument, buffers_of
 
 CORPUS = Path(__file__).parent
 BLANK = 0xA5  # what fills outputs before the launch
@@ -51,10 +51,11 @@ Outcome = NDArray | Near | AnyOrder | None  # None: whatever
 class Case:
     """One launch: `make` gives its arguments, `expected` what their arrays hold afterwards.
 
-    Arrays among the arguments are device buffers, in order; NumPy scalars (structures as
-    `numpy.void` of an aligned dtype) are passed by value. `expected` returns an outcome per
-    array; arrays after the last of them must be unchanged. `kernel` is an extern "C" name or a
-    name expression. All of a launch's randomness is in the generator that `make` is given.
+    Arrays among the arguments are device buffers, in order, as are those of tensor maps; NumPy
+    scalars (structures as `numpy.void` of an aligned dtype) are passed by value. `expected` returns
+    an outcome per array; arrays after the last of them must be unchanged. `kernel` is an extern "C"
+    name or a name expression. All of a launch's randomness is in the generator that `make` is
+    given.
     """
 
     name: str
@@ -66,18 +67,20 @@ class Case:
     expected: Callable[[list[Argument]], Sequence[Outcome]]
     dynamic_shared_bytes: int = 0
     minimum_capability: int = 75
+    most_capability: int = 999
 
     @property
     def source(self) -> str:
         return (CORPUS / self.file).read_text(encoding="utf-8")
 
     def runs_on(self, arch: str) -> bool:
-        """Whether the kernel compiles for `arch`, such as "sm_86"."""
-        return int(arch.removeprefix("sm_")) >= self.minimum_capability
+        """Whether the kernel compiles for `arch`, such as "sm_86", to what the simulator knows."""
+        capability = int(arch.removeprefix("sm_"))
+        return self.minimum_capability <= capability <= self.most_capability
 
     def outcomes(self, arguments: list[Argument]) -> list[Outcome]:
         """What is expected of every array among `arguments`, which must be those of before."""
-        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        arrays = list(buffers_of(arguments).values())
         with np.errstate(all="ignore"):
             known = list(self.expected(arguments))
         return known + arrays[len(known) :]

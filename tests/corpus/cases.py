@@ -7,6 +7,7 @@ counters; what they count follows from the seed of their input, except where thr
 
 from __future__ import annotations
 
+import cases_bulk
 import cases_control
 import cases_floats
 import cases_integers
@@ -22,6 +23,7 @@ _THEMES = (
     cases_integers,
     cases_floats,
     cases_programs,
+    cases_bulk,
 )
 
 CASES: tuple[Case, ...] = tuple(case for theme in _THEMES for case in theme.CASES)

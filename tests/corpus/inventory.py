@@ -106,6 +106,7 @@ def sources() -> Iterator[Source]:
                 text=variant.source,
                 kernel=variant.entry,
                 defines=variant.macros(parameters),
+                minimum_capability=variant.since,
             )
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from toolkit.compile import Cubin
 from toolkit.cubin import kernel_symbols, parameters
+from toolkit.executor import buffers_of
+from toolkit.tensor_map import MAP_BYTES, TensorMap
 
 sys.path.append(str(Path(__file__).parent))
-from case import CORPUS, Case, Near
+from case import CORPUS, Argument, Case, Near
 from cases import CASES, COUNTED, find
 from compiled import compiled, of_file
 from inventory import ARCHITECTURES
@@ -53,13 +55,19 @@ def parameter_sizes(cubin: Cubin) -> list[int]:
 
 def sizes(case: Case) -> list[int]:
     arguments = case.make(np.random.default_rng(0))
-    return [8 if isinstance(x, np.ndarray) else x.dtype.itemsize for x in arguments]
+    return [_size(x) for x in arguments]
+
+
+def _size(argument: Argument) -> int:
+    if isinstance(argument, TensorMap):
+        return MAP_BYTES
+    return 8 if isinstance(argument, np.ndarray) else argument.dtype.itemsize
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_references_fit_the_arrays_and_notice_blank_ones(case: Case) -> None:
     arguments = case.make(np.random.default_rng())
-    arrays = [x for x in arguments if isinstance(x, np.ndarray)]
+    arrays = list(buffers_of(arguments).values())
     right = [
         array if outcome is None else outcome if isinstance(outcome, np.ndarray) else outcome.value
         for array, outcome in zip(arrays, case.outcomes(arguments), strict=True)

@@ -22,7 +22,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_kernel_does_what_its_reference_says(case: Case, arch: str) -> None:
     if not case.runs_on(arch):
-        pytest.skip(f"needs sm_{case.minimum_capability}")
+        pytest.skip(f"of sm_{case.minimum_capability} to sm_{case.most_capability}")
     seed = np.random.SeedSequence().entropy
     arguments = case.make(np.random.default_rng(seed))
     execution = simulate(

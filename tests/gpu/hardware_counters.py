@@ -49,7 +49,10 @@ def launch_all(shapes: list[Gemm]) -> None:
     rng = np.random.default_rng()
     with Gpu() as gpu:
         print(gpu.device.name, file=sys.stderr)
+        architecture = int(gpu.device.sm_arch.removeprefix("sm_"))
         for variant, parameters, shape in cases(shapes):
+            if not variant.runs_on(architecture):
+                continue
             a = rng.random((shape.m, shape.k), dtype=np.float32)
             b = rng.random((shape.k, shape.n), dtype=np.float32)
             c = np.zeros((shape.m, shape.n), dtype=np.float32)

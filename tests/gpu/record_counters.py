@@ -1,13 +1,15 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
     python tests/gpu/record_counters.py prepare FOLDER              # needs NVRTC, no GPU
+    python tests/gpu/record_counters.py prepare FOLDER --only 'bulk|clusters'    # of some files
     python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA and ncu
 
 `prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
 a manifest; `record` launches those very cubins under Nsight Compute, checks their outputs and
-writes counters with their provenance. The second half needs neither a compiler nor a network, and
-of Python packages only NumPy and PyCUDA. Per-instruction counts of a few launches come as an
-extra, where ncu gives them. Inputs follow from the seeds in the manifest.
+writes counters with their provenance; `--also tma` adds all metrics that have that in their name.
+The second half needs neither a compiler nor a network, and of Python packages only NumPy and
+PyCUDA. Per-instruction counts of a few launches come as an extra, where ncu gives them. Inputs
+follow from the seeds in the manifest.
 """
 
 from __future__ import annotations
@@ -35,6 +37,11 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
 from cases import COUNTED, RACING, find
+
+from analysis.geometry import Geometry
+from toolkit.driver import prepared_launch
+from toolkit.executor import buffer_of, buffers_of
+from toolkit.tensor_map import TensorMap, encoded
 
 ARCHITECTURE, CHIP = "sm_90", "gh100"
 OPTIONS = ("-lineinfo",)
@@ -119,7 +126,7 @@ Entry = dict[str, Any]
 # Without a GPU: cubins and their manifest.
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, only: str = "") -> None:
     from toolkit.compile import compiler_version
 
     folder = folder.absolute()
@@ -128,6 +135,7 @@ def prepare(folder: Path) -> None:
     with TemporaryDirectory() as cache, chdir(Path(folder.anchor)):
         os.environ["GEMM_LADDER_CACHE"] = cache
         launches = [*ladder_launches(folder), *corpus_launches(folder)]
+        launches = [entry for entry in launches if re.search(only, entry["file"])]
         launches.sort(key=lambda entry: GROUPS.index(entry["group"]))
     for index, entry in enumerate(launches):
         entry["seed"] = FIRST_SEED + index
@@ -293,9 +301,12 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     """Launch once; "right", or what is wrong with the outputs."""
     image = (folder / entry["cubin"]).read_bytes()
     assert sha256(image).hexdigest() == entry["cubin_sha256"], f"{entry['cubin']} is another"
-    function = cuda.module_from_buffer(image).get_function(entry["symbol"])
     of = recipe(entry)
     arguments = of.make(np.random.default_rng(entry["seed"]))
+    if any(isinstance(argument, TensorMap) for argument in arguments):
+        outputs = launch_with_maps(cuda, image, entry, arguments)
+        return verdict(of, outputs, arguments)
+    function = cuda.module_from_buffer(image).get_function(entry["symbol"])
     buffers = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -316,6 +327,10 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     outputs = [np.empty_like(x, order="C") for x in arguments if isinstance(x, np.ndarray)]
     for output, buffer in zip(outputs, buffers, strict=True):
         cuda.memcpy_dtoh(output, buffer)
+    return verdict(of, outputs, arguments)
+
+
+def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list) -> str:
     try:
         of.check(outputs, arguments)
     except AssertionError as error:
@@ -323,11 +338,38 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     return "right"
 
 
+def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> list[np.ndarray]:
+    """Launch a kernel that takes tensor maps; the arrays after it."""
+    arrays = buffers_of(arguments)
+    buffers = {k: cuda.mem_alloc(max(array.nbytes, 1)) for k, array in arrays.items()}
+    for k, array in arrays.items():
+        cuda.memcpy_htod(buffers[k], np.ascontiguousarray(array))
+
+    def content(k: int, argument: Any) -> bytes:
+        if isinstance(argument, TensorMap):
+            address = int(buffers[buffer_of(argument, arrays)])
+            return encoded(argument.tiling, address).content
+        return int(buffers[k]).to_bytes(8, "little") if k in buffers else argument.tobytes()
+
+    geometry = Geometry(
+        grid=tuple(entry["grid"]),
+        block=tuple(entry["block"]),
+        dynamic_shared_bytes=entry["dynamic_shared_bytes"],
+    )
+    contents = [content(k, argument) for k, argument in enumerate(arguments)]
+    prepared_launch(image, entry["symbol"], geometry, contents)()
+    cuda.Context.synchronize()
+    outputs = [np.empty_like(array, order="C") for array in arrays.values()]
+    for output, buffer in zip(outputs, buffers.values(), strict=True):
+        cuda.memcpy_dtoh(output, buffer)
+    return outputs
+
+
 def manifest_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
-def record(folder: Path, into: Path) -> None:
+def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:
     """One run of ncu per group; FILE is written after each, so that a late failure costs little."""
     manifest = manifest_of(folder)
     launches = manifest.pop("launches")
@@ -342,6 +384,9 @@ def record(folder: Path, into: Path) -> None:
         "failures": [],
         "launches": [],
     }
+    if also:
+        found = sorted(name for name in listed_metrics() if any(part in name for part in also))
+        recording["also"] = [f"{name}.sum" for name in found]
     recorder = Recorder(folder, recording)
     for group in GROUPS:
         entries = [entry for entry in launches if entry["group"] == group]
@@ -373,7 +418,8 @@ class Recorder:
 
     @property
     def metrics(self) -> list[str]:
-        return [metric for metric in METRICS if metric not in self.recording["unknown_metrics"]]
+        wanted = (*METRICS, *self.recording.get("also", ()))
+        return [metric for metric in wanted if metric not in self.recording["unknown_metrics"]]
 
     def count(self, entries: list[Entry]) -> None:
         """Counters of each entry; where one breaks the run, each half anew."""
@@ -529,14 +575,16 @@ def main(arguments: list[str]) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("prepare", "record", "launch"):
         commands.add_parser(name).add_argument("folder", type=Path)
+    commands.choices["prepare"].add_argument("--only", default="", metavar="TEXT")
     commands.choices["record"].add_argument("--into", type=Path, required=True)
+    commands.choices["record"].add_argument("--also", action="append", default=[], metavar="TEXT")
     commands.choices["launch"].add_argument("labels", type=Path, help="JSON list")
     commands.choices["launch"].add_argument("into", type=Path)
     chosen = parser.parse_args(arguments)
     if chosen.command == "prepare":
-        prepare(chosen.folder)
+        prepare(chosen.folder, chosen.only)
     elif chosen.command == "record":
-        record(chosen.folder, chosen.into)
+        record(chosen.folder, chosen.into, chosen.also)
     else:
         labels = set(json.loads(chosen.labels.read_text(encoding="utf-8")))
         launch(chosen.folder, labels, chosen.into)

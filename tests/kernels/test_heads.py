@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
+from analysis.coalescing import shared_wavefronts
 from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm
 from analysis.result import Pattern
 from kernels import LADDER, Variant
+from kernels import find as find_any
 
 K = 4096
 SECTIONS = ("Idea", "Mapping", "Traffic", "Warp", "Limit", "Source")
@@ -18,6 +21,12 @@ COUNT = re.compile(
     r"(?P<elements>[\dK/ ]*\d?K?(?:/\d+)?) (?P<space>global|shared) (?P<operation>load|store)s?"
     r"(?: in (?P<instructions>[\dK/]+))?"
 )
+
+
+def find(name: str) -> Variant:
+    found = find_any(name)
+    assert isinstance(found, Variant)
+    return found
 
 
 def head(variant: Variant) -> str:
@@ -102,7 +111,8 @@ class TestHead:
         stated = re.search(r"intensity: ([\d.]+) FLOP per byte loaded", section(variant, "Traffic"))
         assert stated
         counts = variant.access_counts(variant.defaults, problem(variant))
-        assert float(stated.group(1)) == intensity_of_loads(counts)
+        digits = len(stated.group(1).partition(".")[2])
+        assert stated.group(1) == f"{intensity_of_loads(counts):.{digits}f}"
 
     def test_sectors_are_those_of_the_first_warp(self, variant: Variant) -> None:
         text = section(variant, "Warp").split("shared")[0]
@@ -177,3 +187,79 @@ def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says() -> None:
     for k, clocks in ((K, 32), (32, 32), (65, 8)):  # at 65, 32 banks and 32 lines / 4 tags
         found = rung.patterns(rung.defaults, Gemm(m=64, n=64, k=k))
         assert next(p.cycles for p in found if p.operand == "A") == clocks
+
+
+# The rungs without bank conflicts.
+
+WITHOUT_CONFLICTS = LADDER[7:12]
+
+
+def shared_accesses(variant: Variant, parameters: dict[str, int]) -> dict[tuple[str, str], Any]:
+    accesses = variant.warp(variant.tiling(parameters), problem(variant))
+    return {key[1:]: access for key, access in accesses.items() if key[0] == "shared"}
+
+
+def floats_per_k(variant: Variant, operand: str) -> int:
+    """Distinct floats of a tile that the first warp reads for one k: two reads, 32 lanes each."""
+    access = shared_accesses(variant, variant.defaults)["load", operand]
+    return 2 * 4 * len(set(access.addresses.tolist()))
+
+
+@pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
+def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung: Variant) -> None:
+    assert "shared: no bank conflict" in section(rung, "Warp")
+    prefix = {"load": "", "store": "stores of "}
+    of_warp = {
+        f"{prefix[operation]}{operand}": [pattern.wavefronts]
+        for (space, operation, operand), pattern in patterns(rung).items()
+        if space == "shared"
+    }
+    assert stated_wavefronts(rung) == of_warp
+
+
+@pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
+def test_no_parameter_brings_a_bank_conflict_back(rung: Variant) -> None:
+    for parameters in rung.parameter_sets():
+        for (operation, _), access in shared_accesses(rung, parameters).items():
+            cost = shared_wavefronts(
+                access.addresses, width_bytes=access.instruction_bytes, operation=operation
+            )
+            assert cost.conflicts == 0
+
+
+def test_the_conflict_free_rung_takes_the_wavefronts_that_its_head_says() -> None:
+    rung = find("conflict-free")
+    assert "12 wavefronts per k and warp for 64 FFMA" in section(rung, "Limit")
+    of = patterns(rung)
+    assert 2 * sum(of["shared", "load", operand].wavefronts for operand in "AB") == 12
+    tiling = rung.tiling(rung.defaults)
+    assert tiling.thread_m * tiling.thread_n == 64
+
+
+def test_the_warp_tile_needs_the_values_that_its_head_says() -> None:
+    rung, before = find("warp-tiled"), find("conflict-free")
+    text = section(rung, "Idea")
+    assert "64 values of A and 32 of B per k instead of 16 and 128" in text
+    assert [floats_per_k(rung, operand) for operand in "AB"] == [64, 32]
+    assert [floats_per_k(before, operand) for operand in "AB"] == [16, 128]
+
+
+@pytest.mark.parametrize("name", ["warp-tiled", "double-buffered", "async-copy"])
+def test_warp_tiles_in_heads_are_the_sources(name: str) -> None:
+    rung = find(name)
+    assert "warp tiles of 64 x 32" in section(rung, "Mapping")
+    assert "constexpr int WM = 64, WN = 32;" in rung.source
+
+
+def test_the_wide_thread_tile_reads_what_its_head_says() -> None:
+    rung, before = find("wide-thread-tile"), find("async-copy")
+    assert "128 multiply-adds for 24 values read, where 8 x 8 needs 16 for 64" in section(
+        rung, "Idea"
+    )
+    wide, narrow = rung.tiling(rung.defaults), before.tiling(before.defaults)
+    assert (wide.thread_m * wide.thread_n, wide.thread_m + wide.thread_n) == (128, 24)
+    assert (narrow.thread_m * narrow.thread_n, narrow.thread_m + narrow.thread_n) == (64, 16)
+    assert "128 threads, two blocks per SM" in section(rung, "Mapping")
+    assert wide.threads_per_block == 128
+    assert "warp tiles of 64 x 64" in section(rung, "Mapping")
+    assert "constexpr int WM = 64, WN = 64;" in rung.source

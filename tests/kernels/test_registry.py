@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.devices import find_device
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
+from analysis.grid import MAX_GRID_Y, in_bands
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
-from kernels.registry import CUBLAS, MAX_GRID_Y, whole_ladder
+from kernels.registry import CUBLAS, whole_ladder
 from reports import ladder
 
 SQUARE = Gemm(m=4096, n=4096, k=4096)
@@ -25,18 +29,35 @@ EVERY_KERNEL = [
 ]
 
 
+def _others(variant: Variant, chosen: dict[str, int]) -> int:
+    return sum(chosen[name] != default for name, default in variant.defaults.items())
+
+
+# Of rungs with many parameters, those that differ from the defaults in one.
+NEAR_DEFAULTS = [
+    kernel
+    for kernel in EVERY_KERNEL
+    if len(kernel.values[0].parameters) < 3 or _others(*kernel.values) < 2
+]
+
+
 def test_rungs_are_numbered_from_one_in_order() -> None:
-    assert [variant.rung for variant in LADDER] == [1, 2, 3, 4, 5, 6, 7]
-    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in range(1, 8)]
+    numbers = range(1, len(LADDER) + 1)
+    assert [variant.rung for variant in LADDER] == list(numbers)
+    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
 
 
 def test_parameter_sets_are_all_legal_combinations() -> None:
-    assert [len(variant.parameter_sets()) for variant in LADDER] == [1, 3, 3, 3, 6, 2, 2]
+    assert [len(variant.parameter_sets()) for variant in LADDER[:7]] == [1, 3, 3, 3, 6, 2, 2]
     one_dimensional = LADDER[4].parameter_sets()
     # of 3 · 3 pairs, (4, 4), (4, 8) and (8, 4) leave threads without anything to copy
     assert {(p["bk"], p["tm"]) for p in one_dimensional} == {
         (4, 16), (8, 8), (8, 16), (16, 4), (16, 8), (16, 16)
     }  # fmt: skip
+    # of 2 depths · 3 rings, (32, 3) and (32, 4) are too large; block tiles of 2 · 2 shapes
+    rings = find("async-copy").parameter_sets()
+    assert {(p["bk"], p["stages"]) for p in rings} == {(16, 2), (16, 3), (16, 4), (32, 2)}
+    assert len(rings) == 16
     for variant in LADDER:
         assert variant.defaults in variant.parameter_sets()
         assert all(variant.resolve(chosen) == chosen for chosen in variant.parameter_sets())
@@ -59,10 +80,14 @@ def test_geometry_covers_c_once(variant: Variant, parameters: dict[str, int]) ->
     tiling = variant.tiling(parameters)
     geometry = variant.geometry(parameters, problem)
     along_m, along_n = -(-problem.m // tiling.block_m), -(-problem.n // tiling.block_n)
-    assert geometry.blocks == along_m * along_n
+    tiles = variant.tile_grid(parameters, problem)
+    _, row, column = variant.order_of(parameters).with_tiles(tiles)
+    assert sorted(zip(row, column, strict=True)) == list(product(range(along_m), range(along_n)))
+    if variant.order is None:
+        assert geometry.blocks == along_m * along_n
     assert geometry.threads_per_block == tiling.threads_per_block
     elements = geometry.threads_per_block * tiling.thread_m * tiling.thread_n
-    assert elements == tiling.block_m * tiling.block_n
+    assert elements == tiling.block_m * tiling.block_n * tiling.slices
 
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
@@ -80,10 +105,15 @@ def test_block_is_one_that_every_device_takes(variant: Variant, parameters: dict
 def test_grids_of_any_shape_are_legal_and_cover_c(variant: Variant, m: int, n: int) -> None:
     problem = variant.executed(Gemm(m=m, n=n, k=1))
     parameters = variant.defaults
+    if variant.order is not None:
+        assume(m * n < 2**38)  # a terabyte of C
     x, y, z = variant.geometry(parameters, problem).grid
     assert x < 2**31  # CUDA C++ Programming Guide, technical specifications
     assert y <= MAX_GRID_Y
     assert z <= MAX_GRID_Y
+    if variant.order is not None:
+        assert x * y * z >= variant.tile_grid(parameters, problem).tiles
+        return
     tiling = variant.tiling(parameters)
     across, down = (tiling.block_m, tiling.block_n)[:: 1 if variant.rows_along_x else -1]
     extent_x, extent_y = (m, problem.n) if variant.rows_along_x else (problem.n, m)
@@ -154,15 +184,20 @@ def test_patterns_account_for_every_request_of_the_launch(
     problem = Gemm(m=32, n=32, k=64) if variant.max_extent else Gemm(m=256, n=256, k=64)
     counts = variant.access_counts(parameters, problem)
     patterns = variant.patterns(parameters, problem)
+    # bulk copies are no accesses of a warp: one per tile, by one thread
+    bulk = {("global", "load")} if variant.bulk_tiles else set()
+    accesses = [a for a in counts.accesses if (a.space, a.operation) not in bulk]
     for space in ("global", "shared"):
         requests = sum(p.requests for p in patterns if p.space == space)
-        assert 32 * requests == counts.instructions(space)  # full warps: 32 lanes each
+        instructions = sum(a.instructions for a in accesses if a.space == space)
+        assert 32 * requests == instructions  # full warps: 32 lanes each
     keys = [(p.space, p.operation, p.operand) for p in patterns]
-    assert sorted(keys) == sorted((a.space, a.operation, a.operand) for a in counts.accesses)
+    assert sorted(keys) == sorted((a.space, a.operation, a.operand) for a in accesses)
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@pytest.mark.parametrize(("variant", "parameters"), NEAR_DEFAULTS)
 @given(m=st.integers(1, 70), n=st.integers(1, 70), k=st.integers(1, 70))
+@settings(deadline=None)
 def test_patterns_exist_for_every_small_shape(
     variant: Variant, parameters: dict[str, int], m: int, n: int, k: int
 ) -> None:
@@ -216,3 +251,50 @@ def test_blocks_beyond_c_have_no_tile() -> None:
     odd = Gemm(m=1, n=32 * 65_537, k=1)
     assert variant.geometry(variant.defaults, odd).grid == (1, 32_769, 2)
     assert not variant.tile_of_c(variant.defaults, odd, 65_537)[1]
+
+
+# What later rungs ask of a device, and of the grid.
+
+NEW = replace(LADDER[3], since=90)
+LARGE = replace(LADDER[3], dynamic_shared_bytes=lambda p: 2048 * p["tile"])
+
+
+@pytest.mark.parametrize(
+    ("device", "runs"), [("t4", False), ("rtx-3090", False), ("h100-sxm", True)]
+)
+def test_a_rung_names_what_is_too_old_for_it(device: str, runs: bool) -> None:
+    found = find_device(device)
+    assert NEW.runs_on(int(found.sm_arch[3:])) == runs
+    LADDER[3].check_device({"tile": 32}, found)
+    if runs:
+        NEW.check_device({"tile": 32}, found)
+    else:
+        with pytest.raises(UnavailableError, match=r"tiled needs sm_90 or later, and .* is sm_"):
+            NEW.check_device({"tile": 32}, found)
+
+
+def test_a_device_that_is_older_than_compilers_gets_the_code_of_the_oldest() -> None:
+    LADDER[3].check_device({"tile": 32}, find_device("gtx-1080-ti"))  # sm_61
+    assert LADDER[3].runs_on(61)
+    assert not replace(LADDER[3], since=80).runs_on(61)
+
+
+def test_more_shared_memory_than_a_block_can_have_is_refused() -> None:
+    assert LARGE.geometry({"tile": 32}, SQUARE).dynamic_shared_bytes == 65_536  # 2048 · 32
+    LARGE.check_device({"tile": 32}, find_device("t4"))  # 64 KiB: just what it has
+    larger = replace(LARGE, dynamic_shared_bytes=lambda p: 65_537)
+    with pytest.raises(UnavailableError) as caught:
+        larger.check_device({"tile": 16}, find_device("t4"))
+    assert str(caught.value) == (
+        "tiled:tile=16 takes 65,537 bytes of shared memory per block, and NVIDIA T4 gives at most "
+        "65,536: choose smaller tiles or fewer stages"
+    )
+
+
+def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
+    variant = replace(LADDER[3], order=lambda p: in_bands(4))
+    problem = Gemm(m=60, n=70, k=8)  # 2 by 3 tiles
+    assert variant.geometry({"tile": 32}, problem).grid == (12, 1, 1)  # one band of 4 rows
+    assert variant.tile_of_c({"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
+    assert variant.tile_of_c({"tile": 32}, problem, 4) == (range(32), range(32, 64))
+    assert not variant.tile_of_c({"tile": 32}, problem, 6)[0]  # below C

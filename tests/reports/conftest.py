@@ -30,10 +30,13 @@ from analysis.result import (
     Check,
     Counted,
     Environment,
+    FirstRequest,
     GapStep,
     GpuState,
     Interval,
+    LineAccess,
     LineCounters,
+    Listing,
     MachineAccess,
     Measured,
     Occupancy,
@@ -45,6 +48,9 @@ from analysis.result import (
     Resources,
     Simulated,
     Theory,
+    TileLoad,
+    TilePhases,
+    TileRead,
 )
 from analysis.theory import theory
 
@@ -435,6 +441,83 @@ def predicted(record: Record, time_s: float, **more: object) -> Record:
     return replace(record, predicted=Predicted(**(values | more)))
 
 
+SOURCE = """// a kernel <b>of four lines</b>
+__shared__ float tile[32];
+tile[i] = a[i * K];
+sum += tile[2 * k] && b < c;
+"""
+
+
+def listing(label: str) -> Listing:
+    return Listing(
+        label=label,
+        file="kernel.cu",
+        source=SOURCE,
+        sass=("S2R R0, SR_TID.X", "LDG.E R1, [R2]", "STS [R3], R1", "LDS R4, [R5]", "EXIT"),
+        lines=(2, 3, 3, 4, 0),
+    )
+
+
+def traced(made: Profile) -> Profile:
+    """The profile with the machine code of `listing` for every simulated rung, and the phases.
+
+    Its load takes a column of a matrix with rows of 64 floats, its shared load every other word.
+    """
+
+    def one(place: int, space: str, action: str, buffer: str, **counts: object) -> object:
+        step = {"global": 256, "shared": 4 if action == "store" else 8}[space]
+        first = FirstRequest(
+            block=0,
+            warp=0,
+            k=64,
+            buffer=buffer,
+            row_floats=64 if space == "global" else None,
+            lanes=tuple(step * lane for lane in range(32)),
+        )
+        values = {"sectors": 0, "wavefronts": 0, "conflict_free": 0}
+        return LineAccess(
+            place=place, space=space, action=action, bytes_per_lane=4, requests=10, first=first,
+            **(values | counts),
+        )  # fmt: skip
+
+    memory = (
+        one(1, "global", "load", "A", sectors=320, ideal=40),
+        one(2, "shared", "store", "shared", wavefronts=10, conflict_free=10, ideal=10),
+        one(3, "shared", "load", "shared", wavefronts=20, conflict_free=10, ideal=10),
+    )
+    records = tuple(
+        replace(r, simulated=replace(r.simulated, executed=(10, 10, 10, 70, 0), memory=memory))
+        if r.simulated
+        else r
+        for r in made.records
+    )
+    labels = dict.fromkeys(r.label for r in records if r.simulated)
+    loads = tuple(
+        TileLoad(phase=phase, thread=thread, matrix=matrix, row=row, column=column)
+        for phase in range(2)
+        for thread in range(4)
+        for matrix, row, column in (
+            ("A", thread // 2, 2 * phase + thread % 2),
+            ("B", 2 * phase + thread // 2, thread % 2),
+        )
+    )
+    reads = tuple(
+        TileRead(phase=phase, thread=thread, matrix=matrix, row=row, column=column)
+        for phase in range(2)
+        for thread in range(4)
+        for k in (2 * phase, 2 * phase + 1)
+        for matrix, row, column in (("A", thread // 2, k), ("B", k, thread % 2))
+    )
+    return replace(
+        made,
+        records=records,
+        listings=tuple(map(listing, labels)),
+        phases=TilePhases(
+            extent=4, tile=2, row=0, column=0, loads=loads, reads=reads, basis="a basis"
+        ),
+    )
+
+
 def foreseen(made: Profile, error: float = 0.1) -> Profile:
     """Every rung that has a published time is predicted to take so much more than it."""
     seconds = {name: time_s * (1 + error) for name, _, _, time_s, _ in RUNGS if time_s}
@@ -471,7 +554,7 @@ def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
         change, counted, cpu, cublas, foreseen, measured, passed, predicted, profile, rung,
-        simulated, theory_of, with_ceilings,
+        simulated, theory_of, traced, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)
@@ -491,6 +574,12 @@ def on_gpu() -> Profile:
 def in_simulation() -> Profile:
     made = profile()
     return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))
+
+
+@pytest.fixture
+def in_trace(in_simulation: Profile) -> Profile:
+    """A simulation with machine code, first requests and phases."""
+    return traced(in_simulation)
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from types import SimpleNamespace
+from zlib import decompress
 
 import pytest
 
@@ -16,10 +18,17 @@ from analysis.errors import InputError
 from analysis.result import Bound, GapStep, Profile
 from reports import render
 
-FIGURES = {"Roofline", "Hierarchical roofline", "Accesses per element of C",
-           "Access patterns of a warp", "Performance of the ladder", "Samples"}  # fmt: skip
+# of a measured run without simulation: nothing was predicted, counted or traced
+FIGURES = {"Step by step", "Performance of the ladder", "Roofline", "Hierarchical roofline",
+           "Theory, simulation, hardware", "Accesses per element of C", "Access patterns of a warp",
+           "What if: the width of a square tile", "What if: block tile and thread tile",
+           "Rate over size", "Samples", "Clock, temperature and power over the run"}  # fmt: skip
+ALWAYS = {title for title in FIGURES if title.startswith("What if")}  # they need no record
+MEASURED = {"Step by step", "Rate over size", "Samples",
+            "Clock, temperature and power over the run"}  # fmt: skip
 EVIL = "</script><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
-LIMIT_BYTES = 6_000_000  # plotly.js alone has 4.8 million
+LIMIT_BYTES = 2_200_000  # plotly.js alone has 4.8 million, and 1.8 as it is packed
+PAGES_OWN = 3  # scripts: Plotly, the page's own, the listings
 
 
 class Page(HTMLParser):
@@ -29,25 +38,30 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: Counter[str] = Counter()
         self.attributes: list[tuple[str, str, str | None]] = []
+        self.elements: list[dict[str, str | None]] = []
         self.open: list[str] = []
         self.texts: list[tuple[str, str]] = []
         self.json: list[dict] = []
-        self._is_json = False
+        self.packed: Counter[str] = Counter()
+        self._class = ""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1
         self.attributes += [(tag, name, value) for name, value in attrs]
+        self.elements.append(dict(attrs))
         self.open.append(tag)
-        self._is_json = ("type", "application/json") in attrs
+        is_packed = ("type", "application/octet-stream") in attrs
+        self._class = str(dict(attrs).get("class")) if is_packed else ""
+        self.packed[self._class] += is_packed
 
     def handle_endtag(self, tag: str) -> None:
-        self._is_json = False
+        self._class = ""
 
     def handle_data(self, data: str) -> None:
-        if self._is_json:
-            self.json.append(json.loads(data))
-        elif self.open:
+        if self._class == "figure":
+            self.json.append(json.loads(decompress(b64decode(data, validate=True))))
+        elif self.open and not self._class:
             self.texts.append((self.open[-1], data))
 
     def texts_of(self, tag: str) -> list[str]:
@@ -88,9 +102,9 @@ def evil(build: SimpleNamespace, on_gpu: Profile) -> Profile:
 def test_sections_come_in_order(on_gpu: Profile) -> None:
     headings = Page(render(on_gpu)).texts_of("h2")
     assert headings == [
-        "Answer", "The ladder", "Roofline", "Hierarchical roofline", "Accesses per element of C",
-        "Access patterns of a warp", "Performance of the ladder", "Samples", "Device record",
-        "Environment", "How each number was obtained", "How to reproduce",
+        "Answer", "The ladder", "Hierarchical roofline", "Theory, simulation, hardware",
+        "Annotated source", "Access patterns", "What if", "The gap, explained", "Samples",
+        "Device record", "Environment", "How to reproduce", "How each number was obtained",
     ]  # fmt: skip
 
 
@@ -119,9 +133,11 @@ def test_figures_carry_a_description(on_gpu: Profile) -> None:
 def test_the_page_is_self_contained(on_gpu: Profile) -> None:
     page = Page(render(on_gpu))
     assert not [value for value in page.values("src") if value]
-    assert set(page.values("href")) == {"data:,"}
+    links = {str(link) for link in page.values("href")}
+    assert all(link == "data:," or link.startswith("#") for link in links)
     assert "default-src 'none'" in str(page.values("content"))
-    assert page.tags["script"] == 2 + len(FIGURES)  # Plotly once, the page's own, the figures
+    assert page.packed["figure"] == len(FIGURES)
+    assert page.tags["script"] == PAGES_OWN + len(FIGURES)
 
 
 def test_it_is_not_much_larger_than_plotly(build: SimpleNamespace, on_gpu: Profile) -> None:
@@ -130,7 +146,7 @@ def test_it_is_not_much_larger_than_plotly(build: SimpleNamespace, on_gpu: Profi
 
 def test_theory_has_no_samples_and_says_why(in_theory: Profile) -> None:
     page = Page(render(in_theory))
-    assert len(page.json) == len(FIGURES) - 1
+    assert len(page.json) == len(FIGURES) - len(MEASURED)
     assert "Nothing was measured at this shape." in page.texts_of("p")
 
 
@@ -154,7 +170,16 @@ def test_a_selector_stands_where_there_are_several_shapes(build: SimpleNamespace
     assert one.tags["select"] == 0
     assert two.texts_of("option") == ["4096 × 4096 × 4096", "2048 × 2048 × 2048"]
     assert two.values("data-shape") == ["0", "1"]
-    assert len(two.values("hidden")) == 1
+    assert page_hides(two) == ["1"]
+
+
+def page_hides(page: Page) -> list[str | None]:
+    """The chapters that are not shown at first."""
+    return [
+        attributes.get("data-shape")
+        for attributes in page.elements
+        if "hidden" in attributes and "data-shape" in attributes
+    ]
 
 
 def test_every_device_field_stands_with_its_source(in_theory: Profile) -> None:
@@ -172,12 +197,12 @@ def test_reached_ceilings_are_told_apart(build: SimpleNamespace, in_theory: Prof
 
 def test_a_simulation_has_a_section_and_the_counters_of_each_line(in_simulation: Profile) -> None:
     page = Page(render(in_simulation))
-    assert "Closed form against machine code" in page.texts_of("h2")
+    assert "Closed form against machine code" in page.texts_of("h3")
     assert "Counters of each source line of tiled" in page.texts_of("summary")
     assert "sum += a[k] * b[k] && k < K;" in page.texts_of("td")
     subtitle = "Simulated: the machine code was executed on the CPU, and not timed, 2026-02-03"
     assert any(t.startswith(subtitle) for t in page.texts_of("p"))
-    assert page.tags["script"] == 2 + len(FIGURES)  # no samples, but parity
+    assert len(page.json) == len(FIGURES) - len(MEASURED) + 1  # parity
 
 
 def test_markup_in_simulated_texts_stays_inert(
@@ -189,7 +214,7 @@ def test_markup_in_simulated_texts_stays_inert(
     simulated = replace(record.simulated, lines=lines, basis=EVIL, architecture=EVIL, compiler=EVIL)
     page = Page(render(build.change(in_simulation, "tiled", simulated=simulated, label=EVIL)))
     assert page.tags["img"] == 0
-    assert page.tags["script"] == 2 + len(FIGURES)
+    assert len(page.json) == len(FIGURES) - len(MEASURED) + 1  # parity
     assert EVIL in page.texts_of("td")
     assert any(EVIL in text for text in page.texts_of("li"))
 
@@ -207,7 +232,7 @@ def test_a_recorded_run_is_labelled_with_date_and_device(
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert label in page.texts_of("span")
     assert f"Of the run {label}" in page.texts_of("h3")
-    assert len(page.json) == len(FIGURES)  # its samples too
+    assert len(page.json) == len(FIGURES)  # its times and samples too
 
 
 def test_a_recorded_run_of_another_gpu_is_refused(in_theory: Profile, on_gpu: Profile) -> None:
@@ -219,7 +244,7 @@ def test_a_recorded_run_of_another_gpu_is_refused(in_theory: Profile, on_gpu: Pr
 def test_markup_in_any_text_stays_inert(evil: Profile) -> None:
     page = Page(render(evil, recorded=evil))
     assert page.tags["img"] == 0
-    assert page.tags["script"] == 2 + len(FIGURES)
+    assert page.tags["script"] == PAGES_OWN + len(page.json)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     assert EVIL in page.texts_of("code")  # shown as it is, not as a template
 
@@ -247,7 +272,7 @@ def test_all_skipped_is_a_page_too(in_theory: Profile) -> None:
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
     page = Page(render(replace(in_theory, records=skipped)))
-    assert not page.json
+    assert len(page.json) == len(ALWAYS)
     assert page.texts_of("td").count("skipped") == 7
 
 
@@ -288,15 +313,15 @@ def test_predicted_times_have_a_chapter_and_a_grade(
     in_prediction: Profile, in_theory: Profile
 ) -> None:
     page = Page(render(in_prediction))
-    assert "Predicted time" in page.texts_of("h2")
-    assert "Why each rung beats the one before, or does not" in page.texts_of("h2")
-    assert "The gap, explained" in page.texts_of("h3")
+    assert "Predicted time" in page.texts_of("h3")
+    assert "Why each rung beats the one before, or does not" in page.texts_of("h3")
+    assert "The gap, explained" in page.texts_of("h2")
     assert "predicted" in page.texts_of("span")
     assert any("A prediction is no measurement." in one for one in page.texts_of("dd"))
-    # without samples: all figures but that one, and two of predictions
-    assert len(page.json) == len(FIGURES) - 1 + 2 + 1  # parity: theory against simulation
+    # without samples, but with steps and sizes that are predicted, gap, times, and parity
+    assert len(page.json) == len(FIGURES) - 2 + 2 + 1
     without = Page(render(in_theory))
-    assert "Predicted time" not in without.texts_of("h2")
+    assert "Predicted time" not in without.texts_of("h3")
 
 
 def test_markup_in_a_prediction_stays_inert(build: SimpleNamespace, evil: Profile) -> None:
@@ -308,7 +333,7 @@ def test_markup_in_a_prediction_stays_inert(build: SimpleNamespace, evil: Profil
         bounds=(Bound(name=EVIL, time_s=1e-4, basis=EVIL),),
     ).predicted  # fmt: skip
     page = Page(render(build.change(evil, name, predicted=foreseen, status="ok", check=None)))
-    assert "Predicted time" in page.texts_of("h2")
+    assert "Predicted time" in page.texts_of("h3")
     assert page.tags["img"] == 0
     assert EVIL in page.texts_of("td")
     assert not any("<img" in json.dumps(figure) for figure in page.json)

@@ -60,7 +60,7 @@ def test_nothing_published_has_no_section(build: SimpleNamespace, in_theory: Pro
 
 def test_the_page_says_source_and_caveat(published: Profile) -> None:
     page = render(published)
-    assert ">Published timings</h2>" in page
+    assert ">Published timings</h3>" in page
     assert "A text." in page
     assert "Its clock is not known." in page
     assert "tiled &lt;32x32&gt;" in page

@@ -48,3 +48,10 @@ def test_a_word_without_a_break_is_cut(in_theory: Profile) -> None:
 
 def test_an_axis_tells_what_was_skipped(in_theory: Profile) -> None:
     assert style.tick(in_theory.records[0]) == "one-block<br>(skipped)"
+
+
+def test_sixteen_rungs_differ_in_symbol(in_theory: Profile) -> None:
+    tiled = in_theory.records[3]
+    records = tuple(replace(tiled, label=f"rung-{n}", rung=n) for n in range(1, 17))
+    looks = style.looks(replace(in_theory, records=records)).values()
+    assert len({look.symbol for look in looks}) == 16

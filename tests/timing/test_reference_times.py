@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.grid import MAX_GRID_Y
 from analysis.problem import parse_shape
 from kernels import LADDER
-from kernels.registry import MAX_GRID_Y
 from toolkit.compile import compile_cubin
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

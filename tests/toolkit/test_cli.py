@@ -26,7 +26,7 @@ from toolkit.sampling import Sampling
 
 ROOT = Path(__file__).parents[2]
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
-COMMANDS = ["profile", "simulate", "report", "compare", "list", "doctor"]
+COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
 
 
 @pytest.fixture(autouse=True)
@@ -398,6 +398,21 @@ def test_report_never_overwrites_what_it_reads(saved: Path) -> None:
         assert said.startswith("cannot write the report to saved.json: the record has that name")
 
 
+def test_several_profiles_stand_side_by_side(saved: Path) -> None:
+    save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
+    result = invoke("report", str(saved), "t4.json", "--html", "both.html")
+    assert result.exit_code == 0
+    page = Path("both.html").read_text(encoding="utf-8")
+    assert "Side by side" in page
+    assert ">NVIDIA T4</option>" in page
+    assert "NVIDIA T4" in result.stdout
+
+
+def test_a_recorded_run_goes_beside_one_profile(saved: Path) -> None:
+    said = refused("report", saved.name, saved.name, "--recorded", "other.json")
+    assert said == ("--recorded other.json goes beside one profile, not 2: give it as one of them")
+
+
 def test_a_recorded_run_of_another_device_is_refused(saved: Path) -> None:
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
     assert refused("report", str(saved), "--recorded", "t4.json") == (
@@ -481,7 +496,9 @@ def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[st
 
 def test_names_complete() -> None:
     assert cli._complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
-    assert cli._complete_variant("c") == ["coarsened-1d", "coarsened-2d", "cpu", "cublas"]
+    assert cli._complete_variant("c") == [
+        "coarsened-1d", "coarsened-2d", "conflict-free", "cpu", "cublas",
+    ]  # fmt: skip
     assert cli._complete_variant("x") == []
 
 

@@ -17,7 +17,12 @@ from toolkit.compile import REMEDY
 from toolkit.doctor import ABILITIES, Finding, abilities, examine
 
 GPUS = [("NVIDIA GeForce RTX 3090", 8, 6), ("Tesla T4", 7, 5)]
-PACKAGES = {"pycuda": "2026.1", "nvmath-python": "1.0.0", "nvidia-ml-py": "13.580.65"}
+PACKAGES = {
+    "pycuda": "2026.1",
+    "nvmath-python": "1.0.0",
+    "nvidia-ml-py": "13.580.65",
+    "kernel_tuner": "1.5.0",
+}
 
 
 class FakeDriver:
@@ -63,6 +68,7 @@ class Machine:
             "pycuda.driver": SimpleNamespace(),
             "nvmath.bindings.cublasLt": SimpleNamespace(get_version=lambda: 130000),
             "pynvml": SimpleNamespace(nvmlInit=lambda: None),
+            "kernel_tuner": SimpleNamespace(tune_kernel=None),
         }
         self.files = {"/proc/driver/nvidia/params": "RmProfilingAdminOnly: 0\n"}
         self.folder = folder
@@ -108,7 +114,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 def test_a_machine_with_everything_can_do_everything(machine: Machine) -> None:
     findings = examine()
     assert [finding for finding in findings if finding.status != "ok"] == []
-    assert [finding.name for finding in findings[-3:]] == list(ABILITIES)
+    assert [finding.name for finding in findings[-len(ABILITIES) :]] == list(ABILITIES)
     assert len({finding.name for finding in findings}) == len(findings)
     assert not any(finding.remedy for finding in findings)
 
@@ -260,8 +266,8 @@ def test_a_missing_nvrtc_is_not_optional(machine: Machine, monkeypatch: pytest.M
 def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
     machine.driver = None
     machine.packages.clear()
-    status = {finding.name: finding.status for finding in examine()[-3:]}
-    assert list(status.values()) == ["ok", "optional missing", "optional missing"]
+    status = {finding.name: finding.status for finding in examine()[-4:]}
+    assert list(status.values()) == ["ok"] + 3 * ["optional missing"]
     assert machine.found("Profile on the GPU").detail == (
         "needs NVIDIA driver, GPU, PyCUDA (see above)"
     )
@@ -269,11 +275,8 @@ def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
 
 def test_abilities_need_probes_that_exist() -> None:
     assert {need for needs in ABILITIES.values() for need in needs} <= set(doctor._PROBES)
-    assert [finding.status for finding in abilities([])] == [
-        "missing",
-        "optional missing",
-        "optional missing",
-    ]
+    without_anything = [finding.status for finding in abilities([])]
+    assert without_anything == ["missing"] + 3 * ["optional missing"]
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
@@ -306,3 +309,11 @@ def test_the_real_machine_is_examined_without_an_error() -> None:
     for finding in findings:
         assert "\n" not in finding.detail + finding.remedy
         assert finding.detail
+
+
+def test_kernel_tuner_is_an_extra_of_its_own(machine: Machine) -> None:
+    del machine.packages["kernel_tuner"]
+    finding = machine.found("Kernel Tuner")
+    assert (finding.status, finding.remedy) == ("optional missing", "pip install -e '.[tune]'")
+    assert machine.found("Tune on the GPU").detail == "needs Kernel Tuner (see above)"
+    assert machine.found("Profile on the GPU").status == "ok"

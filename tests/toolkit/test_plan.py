@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from analysis.devices import find_device
-from analysis.errors import InputError, ShapeError, UnknownNameError
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import Gemm
-from kernels import LADDER, REFERENCES
+from kernels import LADDER, REFERENCES, Variant
 from toolkit.plan import LARGEST_SEED, Plan, make_plan
 from toolkit.sampling import Sampling
 
@@ -90,6 +91,18 @@ def test_a_shape_that_fits_no_memory_is_refused() -> None:
     plan([40_000]).check_fits(device)  # 3 · 40,000² · 4 B = 19.2 GB of 25.8 GB
     with pytest.raises(ShapeError, match=r"A, B and C take 30\.0 GB, .* has 25\.8 GB: take a"):
         plan([64, 50_000]).check_fits(device)  # 3 · 50,000² · 4 B = 30 GB
+
+
+def test_a_named_rung_that_a_device_cannot_run_is_an_error() -> None:
+    device, (named,) = find_device("t4"), plan(variants=["tiled"]).selections
+    assert isinstance(named.variant, Variant)
+    new = replace(named, variant=replace(named.variant, since=80))
+    whole = replace(plan(), selections=(new,))
+    whole.check_fits(device)  # a remark, where nobody named it
+    with pytest.raises(
+        UnavailableError, match="tiled needs sm_80 or later, and NVIDIA T4 is sm_75"
+    ):
+        replace(whole, explicit=True).check_fits(device)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from analysis.result import Bound, Check, GapStep, Predicted, Record, Resources
-from kernels import parse_selection
+from kernels import Variant, parse_selection
 from toolkit.records import (
     failed,
     planned,
@@ -102,6 +104,18 @@ def test_a_shape_that_a_rung_cannot_take_is_skipped() -> None:
     assert record.reason is not None
     assert record.reason.startswith("one-block cannot take 64x64x64")
     assert record.theory is None
+
+
+def test_a_rung_that_is_newer_than_the_device_is_skipped() -> None:
+    selection = parse_selection("tiled")
+    assert isinstance(selection.variant, Variant)
+    new = replace(selection, variant=replace(selection.variant, since=90))
+    record = planned(new, Gemm(m=64, n=64, k=64), DEVICE)
+    assert (record.status, record.theory, record.geometry) == ("skipped", None, None)
+    assert record.reason == (
+        f"tiled needs sm_90 or later, and {DEVICE.name} is sm_86: choose another device or another "
+        "rung"
+    )
 
 
 def test_resources_bring_occupancy_and_waves() -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from analysis.access import Tiling
 from analysis.counters import InstructionCounts, totals
-from analysis.devices import find_device
+from analysis.devices import Device, find_device
 from analysis.errors import LaunchError, ShapeError
+from analysis.grid import in_bands
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Check, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
@@ -32,22 +33,29 @@ from toolkit.simulated_ladder import (
 )
 from toolkit.simulator import Simulator
 from toolkit.theory_bench import compile_for
+from toolkit.tiles import rung_arguments
 from toolkit.workload import Workload
 
-DEVICE = find_device("rtx-3090")
+DEVICE, HOPPER = find_device("rtx-3090"), find_device("h200")
 RAGGED = "300x333x65"
 
 
-def simulated(label: str, shape: str, device: Any = DEVICE) -> Simulation:
+def device_of(selection: Selection) -> Device:
+    """One that the rung runs on."""
+    assert isinstance(selection.variant, Variant)
+    return DEVICE if selection.variant.runs_on(86) else HOPPER
+
+
+def simulated(label: str, shape: str, device: Device | None = None) -> Simulation:
     selection = parse_selection(label)
-    cubin = compile_for(device, selection)
+    cubin = compile_for(device or device_of(selection), selection)
     return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(cubin, selection)
 
 
 def whole_counters(label: str, shape: str) -> dict[str, int]:
     """The counters of all blocks, executed one and all."""
     selection = parse_selection(label)
-    return all_executed(compile_for(DEVICE, selection), selection, shape)
+    return all_executed(compile_for(device_of(selection), selection), selection, shape)
 
 
 def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, int]:
@@ -55,12 +63,11 @@ def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, in
     assert isinstance(variant, Variant)
     executed = variant.executed(problem)
     a, b = Workload(problem, 3).padded(executed)
-    sizes = map(np.int32, (executed.m, executed.n, executed.k))
     c = np.full((executed.m, executed.n), np.nan, np.float32)
-    execution = Simulator(arch=DEVICE.sm_arch).run(
+    execution = Simulator(arch=cubin.architecture).run(
         cubin,
         variant.geometry(selection.parameters, executed),
-        [a, b, c, *sizes, np.float32(1), np.float32(0)],
+        rung_arguments(variant, selection.parameters, executed, (a, b, c)),
     )
     return dict(execution.counters)
 
@@ -115,8 +122,12 @@ def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_ladder, "FULL_K_BUDGET", 0)
 
 
-@pytest.mark.parametrize("label", RUNGS)
-@pytest.mark.parametrize("shape", ["256x256x2048", "200x136x1027"])
+# the blocks of one rung wait for each other: they are all executed, at K itself
+ALONE = [label for label in RUNGS if label != "stream-k"]
+
+
+@pytest.mark.parametrize("label", ALONE)
+@pytest.mark.parametrize("shape", ["256x256x2048", "200x136x1283"])
 def test_counts_extrapolated_along_k_are_those_of_full_execution(
     label: str, shape: str, short_of_time: None
 ) -> None:
@@ -175,13 +186,36 @@ def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
 
 @pytest.mark.parametrize(
     ("label", "steps"),
-    [("naive-coalesced", 32), ("tiled", 32), ("coarsened-1d:bk=16", 32)],
+    [
+        ("naive-coalesced", 32),
+        ("tiled", 32),
+        ("coarsened-1d:bk=16", 32),
+        ("async-copy", 32),
+        ("bulk-copy", 96),  # three phases of 32 are a turn of the ring
+        ("bulk-copy:stages=2", 64),
+    ],
 )
 def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int) -> None:
     selection = parse_selection(label)
     assert isinstance(selection.variant, Variant)
     shape = Gemm(m=256, n=256, k=256)
-    assert period(selection.variant.access_counts(selection.parameters, shape)) == steps
+    found = selection.variant.access_counts(selection.parameters, shape)
+    assert period(found, selection.parameters) == steps
+
+
+def test_blocks_that_wait_for_each_other_are_all_executed() -> None:
+    found = simulated("stream-k:workers=168", "1000x700x96")
+    # 8 x 6 tiles for 168 workers, and no turn without a rest
+    assert found.simulated.basis == "all 168 blocks executed, as they wait for each other"
+    assert found.check.passed
+    assert found.predicted == (
+        "its blocks wait for each other, which the model of time does not know"
+    )
+
+
+def test_too_many_blocks_that_wait_for_each_other_are_refused() -> None:
+    with pytest.raises(ShapeError, match=r"all 264 would take about .*take a smaller shape"):
+        simulated("stream-k", "1024x1024x65536")
 
 
 def counts(*executed: int) -> Any:
@@ -245,6 +279,48 @@ def kernel(body: str) -> tuple[Cubin, Selection]:
 
 def made(body: str, shape: str) -> Simulation:
     return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(*kernel(body))
+
+
+IN_BANDS = """
+extern "C" __global__ void made(const float* A, const float* B, float* C, int M, int N, int K,
+                                float alpha, float beta)
+{
+    extern __shared__ float of_a[];
+    const int row = (blockIdx.y * 4 + blockIdx.x % 4) * 16 + threadIdx.y;
+    const int col = blockIdx.x / 4 * 16 + threadIdx.x;
+    if (row - threadIdx.y >= M) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+        __syncthreads();
+        if (threadIdx.x == 0) of_a[2000 + threadIdx.y] = row < M ? A[row * K + k] : 0.0f;
+        __syncthreads();
+        if (col < N) sum += of_a[2000 + threadIdx.y] * B[k * N + col];
+    }
+    if (row < M && col < N) C[row * N + col] = alpha * sum;
+}
+"""
+
+
+def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_their_place() -> None:
+    _, selection = kernel(RIGHT)
+    assert isinstance(selection.variant, Made)
+    variant = replace(
+        selection.variant,
+        text=IN_BANDS,
+        order=lambda p: in_bands(4),
+        dynamic_shared_bytes=lambda p: 4 * 2016,
+    )
+    selection = Selection(variant=variant)
+    cubin = compile_cubin(variant.source, name="made.cu", kernel="made", arch="sm_86")
+    found = LadderSimulator(Workload(parse_shape("200x171x65"), 3)).simulate(
+        cubin, selection, Residence(device=DEVICE, blocks_per_sm=6)
+    )
+    assert found.simulated.blocks_executed < 100  # of 13 · 11, and 3 · 11 below C
+    assert "the other blocks count like those of their place" in found.simulated.basis
+    assert found.check.passed
+    exact = all_executed(cubin, selection, "200x171x65")
+    assert {name: found.simulated.counters[name] for name in exact} == exact
+    assert isinstance(found.predicted, Predicted)
 
 
 def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time: None) -> None:

@@ -559,14 +559,6 @@ def test_accesses_with_a_hint_for_caches_are_accesses(arch: str) -> None:
     assert found.tolist() == [*range(6, 38), *range(1, 33)]
 
 
-def test_clusters_are_refused() -> None:
-    source = "__global__ void __cluster_dims__(2, 3) k(int *x) { x[blockIdx.x] = 1; }"
-    x = np.zeros(6, np.int32)
-    with pytest.raises(UnsupportedError, match=r"k.* runs in clusters of 2×3×1 blocks: .* compile"):
-        simulate(source, grid=(2, 3), block=32, arguments=[x])
-    assert simulate(source.replace("2, 3", "1"), grid=6, block=32, arguments=[x])
-
-
 def test_a_constant_beyond_its_bank_is_refused() -> None:
     source = """__constant__ int weights[4] = {1, 2, 3, 4};
     __global__ void k(int *x, int i) { x[0] = weights[%s]; }"""

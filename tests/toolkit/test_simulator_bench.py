@@ -59,7 +59,12 @@ ARCHITECTURES = {device.sm_arch: device.key for device in DEVICES.values()}
 @pytest.mark.parametrize("device", ARCHITECTURES.values(), ids=ARCHITECTURES.keys())
 @pytest.mark.parametrize("shape", [FULL, RAGGED])
 def test_closed_forms_and_machine_code_agree_on_every_architecture(device: str, shape: str) -> None:
-    for label, record in bench(shape, [v.name for v in LADDER[1:]], device).items():
+    records = bench(shape, [v.name for v in LADDER[1:]], device)
+    for variant in LADDER[1:]:
+        label, record = variant.name, records[variant.name]
+        if not variant.runs_on(int(find_device(device).sm_arch[3:])):
+            assert record.status == "skipped"
+            continue
         assert (label, record.status, record.reason) == (label, "ok", None)
         assert unexplained(record) == ()
         found = {(one.subject, one.quantity): one for one in comparisons(record)}
@@ -70,7 +75,7 @@ def test_closed_forms_and_machine_code_agree_on_every_architecture(device: str, 
             # but for alpha, beta and twins of stores whose guards are off
             if shape == FULL and quantity in ("requests", "sectors", "wavefronts"):
                 assert one.is_equal, (label, subject, quantity)
-        assert found["arithmetic", "multiply-adds"].is_equal or label == "vectorized"
+        assert found["arithmetic", "multiply-adds"].is_equal or variant.rung >= 7  # beta
 
 
 def test_an_architecture_that_the_compiler_does_not_know_is_said() -> None:

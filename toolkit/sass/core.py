@@ -7,7 +7,16 @@ those with AVX2 and FMA; this loads the better one that runs here.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from functools import cache
 from hashlib import sha256
 from importlib import machinery
@@ -92,6 +101,18 @@ SEGMENT = np.dtype(
     [("block", "u8"), ("first", "u8"), ("first_line", "u8"), ("warp", "u4"), ("reserved", "u4")]
 )
 
+# A memory request of a warp, with the address of each lane of its mask.
+REQUEST = np.dtype(
+    [
+        ("block", "u8"),
+        ("pc", "u4"),
+        ("warp", "u4"),
+        ("mask", "u4"),
+        ("space", "u4"),
+        ("address", "u8", LANES),
+    ]
+)
+
 
 # Two accesses that nothing orders, or what else the sanitizer found (check.h).
 FINDING = np.dtype(
@@ -142,6 +163,9 @@ class Launch(Structure):
         ("spread_bytes", c_uint64),
         ("spread_from", c_uint64),
         ("spread_to", c_uint64),
+        ("cluster", c_uint32 * 3),
+        ("most_resident", c_uint32),
+        ("most_requests", c_uint64),
     )
 
 
@@ -157,7 +181,15 @@ class Fault(Structure):
         ("lane", c_uint32),
         ("is_store", c_uint32),
         ("waiting", c_uint32),
+        ("resident", c_uint32),
+        ("pending", c_uint32),
+        ("bytes", c_int32),
+        ("phase", c_uint32),
     )
+
+
+class Kept(Structure):
+    _fields_ = (("block", c_uint64), ("keeper", c_void_p))
 
 
 @cache
@@ -183,11 +215,11 @@ def operations() -> dict[str, int]:
 
 def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 9)()
+    sizes = (c_uint32 * 10)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    layouts = [*here, ALLOCATION.itemsize, TOUCH.itemsize, STEP.itemsize, SEGMENT.itemsize]
-    layouts.append(FINDING.itemsize)
+    noted = (ALLOCATION, TOUCH, STEP, SEGMENT, REQUEST, FINDING)
+    layouts = [*here, *(dtype.itemsize for dtype in noted)]
     if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
         raise UnavailableError(
             f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
@@ -221,15 +253,15 @@ def _built(flavour: str) -> Path | None:
 def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_operation_names.argtypes = [POINTER(c_uint32)]
     core.core_operation_names.restype = POINTER(c_char_p)
-    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64]
+    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64, c_uint32]
     core.core_new_worker.restype = c_void_p
-    core.core_run.argtypes = [c_void_p, c_uint64, c_uint64, c_uint64]
+    core.core_run.argtypes = [c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64]
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
     core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
     core.core_touches.restype = c_void_p
-    for name in ("core_steps", "core_segments", "core_lines"):
+    for name in ("core_steps", "core_segments", "core_lines", "core_requests"):
         getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
         getattr(core, name).restype = c_void_p
     core.core_findings.argtypes = [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]

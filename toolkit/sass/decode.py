@@ -54,7 +54,7 @@ _CONSTANT = re.compile(
 _ADDRESS = re.compile(r"(?:desc\[(?P<descriptor>UR\w+)\])?\[(?P<sum>[^\]]*)\]")
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+(?:\.\d*)?(?:e[-+]\d+)?|INF|[QS]NAN)")
 _INTEGER = re.compile(r"-?0x[0-9a-f]+")
-_NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)")
+_NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)|desc\[UR\w+\]")
 # a memory operand, or a register, with another memory operand right behind it
 _NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
 

@@ -15,11 +15,14 @@ from toolkit.sass.machine import SPACES, Bound, Fault, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 
+SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
+
 NULL_PAGE_BYTES = 1 << 16  # an address below that was computed from a null pointer
 
 _OF_MEMORY = (machine.OUT_OF_BOUNDS, machine.MISALIGNED, machine.WRITE_TO_CONSTANT)
 _WAITS = {
     "BAR": "at the barrier",
+    "UCGABAR_WAIT": "at the barrier of the cluster",
     "BSYNC": "for lanes of their warp to come together",
     "WARPSYNC": "for lanes of their warp (a __syncwarp or warp intrinsic whose mask names others)",
 }
@@ -32,6 +35,9 @@ def describe(fault: Fault, translated: Translated, bound: Bound) -> str:
         return f"{kernel}: {_access(fault, bound)}; {_who(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
+    if fault.kind in (machine.ARRIVALS, machine.NO_TENSOR_MAP):
+        said = _arrivals(fault, bound) if fault.kind == machine.ARRIVALS else _no_map(fault)
+        return f"{kernel}: {said}; {_who(fault, bound)}, {where}"
     reason = {
         machine.LIMIT: (
             "did not end within the limit of instructions: an endless loop? If it only takes "
@@ -122,9 +128,43 @@ def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
     opcode = translated.program.instructions[fault.instruction].opcode
     threads = bound.geometry.threads_per_block
     waits = "waits" if fault.waiting == 1 else "wait"
+    who = (
+        f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} {waits}"
+    )
+    if opcode == "SYNCS":
+        return f"{who} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
+    if opcode in _WAITS:
+        return f"{who} {_WAITS[opcode]} and the others never come"
+    resident = f", of {fault.resident:,} blocks that run" if fault.resident > 1 else ""
+    return f"{who} for what nobody writes any more{resident}: all that run go round in circles"
+
+
+def _lacking(fault: Fault) -> str:
+    """What the phase of a barrier in shared memory waits for."""
     return (
-        f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} "
-        f"{waits} {_WAITS.get(opcode, 'for others')} and the others never come"
+        f"in its phase of parity {fault.phase} {fault.pending:,} "
+        f"arrival{'s' * (fault.pending != 1)} and {_bytes(fault.bytes)} of copies lack"
+    )
+
+
+def _mbarrier(fault: Fault, bound: Bound) -> str:
+    rank, offset = divmod(fault.address, SHARED_WINDOW_BYTES)
+    of = f" of block {rank} of the cluster" if bound.cluster_blocks > 1 else ""
+    return f"the mbarrier at {_shared_address(offset, bound)} of shared memory{of}"
+
+
+def _arrivals(fault: Fault, bound: Bound) -> str:
+    return (
+        f"{_mbarrier(fault, bound)} is told of more than it counts: {_lacking(fault)} "
+        "(was it initialized, with as many arrivals as come in a phase?)"
+    )
+
+
+def _no_map(fault: Fault) -> str:
+    axes = "1 axis" if fault.width_bytes == 1 else f"{fault.width_bytes} axes"
+    return (
+        f"no tensor map of {axes} at {fault.address:#x}: pass a TensorMap for a parameter that is "
+        "declared `const __grid_constant__`, 128 bytes aligned to 64"
     )
 
 

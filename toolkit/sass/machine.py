@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf
+from itertools import starmap
+from math import inf, prod
 from threading import current_thread, main_thread
 from time import monotonic
 from typing import Any
@@ -46,7 +48,9 @@ _PATIENCE_S = 1.0
     UNIMPLEMENTED,
     NO_MEMORY,
     WRITE_TO_CONSTANT,
-) = range(11)
+    ARRIVALS,
+    NO_TENSOR_MAP,
+) = range(13)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -73,17 +77,40 @@ class Bound:
     shared_bytes: int
     local_bytes: int
     in_order: bool  # blocks one after the other: their atomics then always meet in one order
+    cluster: tuple[int, int, int] = (1, 1, 1)  # blocks along each axis that run together
+    blocks_meet: bool = False  # a block may wait for what others write
+    most_resident: int = 1  # clusters that run at a time where they wait for each other
     most_touches: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
+    most_requests: int = 0  # to note of each instruction, in each worker; 0: none
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
+
+    @property
+    def cluster_blocks(self) -> int:
+        return prod(self.cluster)
+
+    @property
+    def clusters(self) -> int:
+        return self.geometry.blocks // self.cluster_blocks
+
+    def cluster_of(self, block: int) -> int:
+        """The number of the cluster, counted like blocks, that a block is in."""
+        found, stride = 0, 1
+        for extent, of_cluster in zip(self.geometry.grid, self.cluster, strict=True):
+            block, at = divmod(block, extent)
+            found += stride * (at // of_cluster)
+            stride *= extent // of_cluster
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """Why the core stopped, in its own numbers; `instruction` is an index into the program.
 
-    `waiting` threads are at that instruction where it is a deadlock.
+    Where it is a deadlock, `waiting` threads of the block are at that instruction, and `resident`
+    blocks run that all wait. Of a barrier in shared memory, at `address`, `pending` arrivals and
+    `bytes` of copies lack in the phase of parity `phase`.
     """
 
     kind: int
@@ -96,6 +123,10 @@ class Fault:
     lane: int
     is_store: bool
     waiting: int = 0
+    resident: int = 1
+    pending: int = 0
+    bytes: int = 0
+    phase: int = 0
 
 
 class FaultError(LaunchError):
@@ -122,7 +153,8 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows; so with `streams`, what each warp executed.
+    was more than the bound launch allows; so with `streams`, what each warp executed, and with
+    `requests`, the first ones of each instruction (`core.REQUEST`).
     """
 
     counts: NDArray[Any]
@@ -130,29 +162,39 @@ class Run:
     first_unwritten: Fault | None
     touched: Touched | None = None
     streams: Streams | None = None
+    requests: NDArray[Any] | None = None
 
 
 def run_blocks(
     bound: Bound,
     blocks: Sequence[range],
     *,
+    others: range = range(0),
     max_instructions: int | None = None,
     workers: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> list[Run]:
     """Execute the blocks of each range of linear indices; one Run per range, in order.
 
-    `advance` is told how many blocks are done, now and then. Raises FaultError, and LaunchError
-    where there is not enough memory. On KeyboardInterrupt the core stops within milliseconds.
+    The other blocks of their clusters and, where `others` are given, those are executed too, but
+    not counted. `advance` is told how many blocks are done, now and then. Raises FaultError, and
+    LaunchError where there is not enough memory. On KeyboardInterrupt the core stops within
+    milliseconds.
     """
     cores = 1 if bound.in_order else workers or available_cores()
+    budget = UNLIMITED if max_instructions is None else max_instructions
+    everything = range(bound.geometry.blocks)
     with launched(bound) as launch:
+        if blocks == [everything]:
+            return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance)]
+        if others or bound.cluster_blocks > 1:
+            return _run_among(launch, bound, blocks, others, cores, budget, advance)
         if len(blocks) == 1:
-            return [_run_range(launch, bound, blocks[0], cores, max_instructions, advance)]
+            return [_run_range(launch, bound, blocks[0], cores, budget, advance)]
         with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
             try:
                 futures = [
-                    pool.submit(_run_range, launch, bound, chosen, 1, max_instructions, advance)
+                    pool.submit(_run_range, launch, bound, chosen, 1, budget, advance)
                     for chosen in blocks
                 ]
                 return [future.result() for future in futures]
@@ -171,22 +213,54 @@ def _run_range(
     bound: Bound,
     chosen: range,
     workers: int,
-    max_instructions: int | None,
+    budget: int,
     advance: Callable[[int], None],
 ) -> Run:
+    """Execute clusters, all of whose blocks count."""
     workers = min(workers, len(chosen))
-    length = len(bound.lowered.program)
-    counts = np.zeros((workers, length), dtype=core.COUNT)
-    budget = UNLIMITED if max_instructions is None else max_instructions
-    handles = [new_worker(launch, row, budget) for row in counts]
-    try:
-        _drive(launch, handles, chosen, advance)
-        faults = [faults_of(handle) for handle in handles]
-        touched = _touched(handles) if bound.most_touches else None
-        streams = _streams(handles) if bound.most_steps else None
-    finally:
-        for handle in handles:
-            core.library().core_free_worker(handle)
+    # blocks that wait for others must be able to run beside them
+    pieces = iter([chosen]) if bound.blocks_meet else _pieces(chosen, workers)
+    with worker_handles(launch, workers, budget) as (handles, counts):
+        _drive(launch, handles, pieces, lambda piece: advance(len(piece) * bound.cluster_blocks))
+        return _checked(handles, handles, counts, bound)
+
+
+def _run_among(
+    launch: core.Launch,
+    bound: Bound,
+    blocks: Sequence[range],
+    others: range,
+    workers: int,
+    budget: int,
+    advance: Callable[[int], None],
+) -> list[Run]:
+    """Execute the clusters of some blocks, each range of which is counted apart."""
+    clusters = sorted({bound.cluster_of(b) for chosen in (*blocks, others) for b in chosen})
+    pieces = [range(c, c + 1) for c in clusters]
+    if bound.blocks_meet and len(clusters) == bound.clusters:
+        pieces = [range(bound.clusters)]
+    of_cluster = Counter(bound.cluster_of(b) for chosen in blocks for b in chosen)
+
+    def finished(piece: range) -> None:
+        advance(sum(of_cluster[cluster] for cluster in piece))
+
+    with (
+        worker_handles(launch, min(workers, len(pieces)), budget) as (handles, _),
+        worker_handles(launch, len(blocks), budget, runs=False) as (keepers, counts),
+    ):
+        kept = [(b, k) for k, chosen in zip(keepers, blocks, strict=True) for b in chosen]
+        _drive(launch, handles, iter(pieces), finished, kept)
+        return [
+            _checked(handles, [keeper], counts[k : k + 1], bound)
+            for k, keeper in enumerate(keepers)
+        ]
+
+
+def _checked(
+    handles: Sequence[int], keepers: Sequence[int], counts: NDArray[Any], bound: Bound
+) -> Run:
+    """What came of blocks that the workers ran and the keepers, who may be the same, counted."""
+    faults = [faults_of(handle) for handle in handles]
     failed = [fault for fault, _, _ in faults if fault.kind not in (OK, CANCELLED)]
     if failed:
         raise FaultError(min(failed, key=lambda fault: fault.block))
@@ -195,9 +269,31 @@ def _run_range(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, _, reads in faults),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
-        touched=touched,
-        streams=streams,
+        touched=_touched(keepers) if bound.most_touches else None,
+        streams=_streams(keepers) if bound.most_steps else None,
+        requests=_requests(keepers) if bound.most_requests else None,
     )
+
+
+@contextmanager
+def worker_handles(
+    launch: core.Launch, count: int, budget: int, *, runs: bool = True
+) -> Iterator[tuple[list[int], NDArray[Any]]]:
+    """Workers of the core and their counts; those that do not run only keep what others do."""
+    counts = np.zeros((count, launch.length), dtype=core.COUNT)
+    handles: list[int] = []
+    try:
+        for row in counts:
+            handle = core.library().core_new_worker(
+                ctypes.byref(launch), row.ctypes.data, budget, runs
+            )
+            if not handle:
+                raise LaunchError("the simulation does not fit into this machine's memory")
+            handles.append(int(handle))
+        yield handles, counts
+    finally:
+        for handle in handles:
+            core.library().core_free_worker(handle)
 
 
 def _touched(handles: Sequence[int]) -> Touched | None:
@@ -228,6 +324,12 @@ def _streams(handles: Sequence[int]) -> Streams | None:
     return joined(found)
 
 
+def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
+    found = [_array(handle, "core_requests", core.REQUEST) for handle in handles]
+    kept = [one for one in found if one is not None]
+    return np.concatenate(kept) if kept else None
+
+
 def _array(handle: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     count = ctypes.c_uint64()
     address = getattr(core.library(), function)(handle, ctypes.byref(count))
@@ -243,52 +345,57 @@ def _total(counts: NDArray[Any]) -> NDArray[Any]:
     return total
 
 
-def new_worker(launch: core.Launch, counts: NDArray[Any], budget: int) -> int:
-    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, budget)
-    if not handle:
-        raise LaunchError("the simulation does not fit into this machine's memory")
-    return int(handle)
-
-
 def _drive(
-    launch: core.Launch, handles: Sequence[int], chosen: range, advance: Callable[[int], None]
+    launch: core.Launch,
+    handles: Sequence[int],
+    pieces: Iterator[range],
+    finished: Callable[[range], None],
+    kept: Sequence[tuple[int, int]] | None = None,
 ) -> None:
-    """Let the workers take pieces of the range until none is left, or one has failed."""
-    pieces = _pieces(chosen, len(handles))
-    alone = len(handles) == len(chosen) == 1
-    if alone and current_thread() is not main_thread():  # which would not hear of Ctrl-C
-        core.library().core_run(handles[0], chosen.start, chosen.stop, chosen.step)
-        advance(1)
+    """Let the workers take pieces until none is left, or one has failed.
+
+    `kept` are blocks and who counts what they do; where it is given, nobody does of the others.
+    """
+    table = None if kept is None else (core.Kept * len(kept))(*starmap(core.Kept, kept))
+
+    def run_piece(handle: int, piece: range) -> int:
+        length = 0 if kept is None else len(kept)
+        return int(
+            core.library().core_run(handle, piece.start, piece.stop, piece.step, table, length)
+        )
+
+    if (
+        len(handles) == 1 and current_thread() is not main_thread()
+    ):  # which would not hear of Ctrl-C
+        for piece in pieces:
+            if run_piece(handles[0], piece):
+                return
+            finished(piece)
         return
     with ThreadPoolExecutor(len(handles)) as pool:
-        running: dict[Future[int], tuple[int, int]] = {}
+        running: dict[Future[int], tuple[int, range]] = {}
         idle = list(handles)
         patience_ends = inf
         try:
             while True:
-                while idle and (piece := next(pieces, None)) is not None:
+                while idle and (given := next(pieces, None)) is not None:
                     handle = idle.pop()
-                    future = pool.submit(_run_piece, handle, piece)
-                    running[future] = handle, len(piece)
+                    running[pool.submit(run_piece, handle, given)] = handle, given
                 if not running:
                     return
                 done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                 if monotonic() > patience_ends:
                     launch.cancel = 1
                 for future in done:
-                    handle, blocks = running.pop(future)
+                    handle, piece = running.pop(future)
                     if future.result():
                         pieces = iter(())
                         patience_ends = min(patience_ends, monotonic() + _PATIENCE_S)
                     idle.append(handle)
-                    advance(blocks)
+                    finished(piece)
         except BaseException:
             launch.cancel = 1
             raise
-
-
-def _run_piece(handle: int, piece: range) -> int:
-    return int(core.library().core_run(handle, piece.start, piece.stop, piece.step))
 
 
 def _pieces(chosen: range, workers: int) -> Iterator[range]:
@@ -316,6 +423,10 @@ def _fault(raw: core.Fault) -> Fault:
         lane=raw.lane,
         is_store=bool(raw.is_store),
         waiting=raw.waiting,
+        resident=raw.resident,
+        pending=raw.pending,
+        bytes=raw.bytes,
+        phase=raw.phase,
     )
 
 
@@ -345,6 +456,9 @@ def launched(bound: Bound) -> Iterator[core.Launch]:
         most_touches=bound.most_touches,
         most_steps=bound.most_steps,
         check=bound.checked_bytes,
+        cluster=bound.cluster,
+        most_resident=bound.most_resident if bound.blocks_meet else 1,
+        most_requests=bound.most_requests,
     )
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.sass.instruction import RZ, Address, Instruction, Register, Special
+from toolkit.sass.isa.bulk import direction
 from toolkit.sass.program import Program
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
@@ -54,6 +55,15 @@ _KINDS = {
     "LDGDEPBAR": Kind.COPY_GROUP,
     "DEPBAR": Kind.WAIT_GROUP,
     "BAR": Kind.BARRIER,
+    "UCGABAR_WAIT": Kind.BARRIER,
+    "SYNCS": Kind.MBARRIER_ARRIVE,
+    "ARRIVES": Kind.MBARRIER_ARRIVE,
+    "UTMALDG": Kind.BULK_LOAD,
+    "UBLKCP": Kind.BULK_LOAD,
+    "UTMASTG": Kind.BULK_STORE,
+    "UTMAREDG": Kind.BULK_STORE,
+    "UBLKRED": Kind.BULK_STORE,
+    "UTMACMDFLUSH": Kind.BULK_GROUP,
     "BRA": Kind.BRANCH,
     "BRX": Kind.BRANCH,
     "JMP": Kind.BRANCH,
@@ -61,6 +71,12 @@ _KINDS = {
     "RET": Kind.BRANCH,
     "EXIT": Kind.EXIT,
 }
+_OF_BARRIERS = {
+    "EXCH": Kind.MBARRIER_BEGIN,
+    "ARRIVE": Kind.MBARRIER_ARRIVE,
+    "PHASECHK": Kind.MBARRIER_WAIT,
+}
+AFTER_COPIES = 1  # of sm.c: arrives when the warp's copies have been made
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),
@@ -90,20 +106,32 @@ def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArra
     table["reuse"] = _bits(high, _REUSE, 4) & 7
     for row, instruction in zip(table, program.instructions, strict=True):
         row["unit"] = _unit(instruction)
-        row["kind"] = _KINDS.get(instruction.opcode, Kind.PLAIN)
+        row["kind"] = _kind(instruction)
         row["registers"] = _written(instruction)
         row["source"] = _sources(instruction)
         row["operands"] = _operands(instruction)
         if instruction.opcode == "DEPBAR":
             row["argument"] = _left(instruction)
-        if instruction.opcode == "BAR" and "ARV" in instruction.modifiers:
-            row["kind"] = Kind.PLAIN
+        if instruction.opcode == "ARRIVES":
+            row["argument"] = AFTER_COPIES
     if counts is not None:
         requests = np.maximum(counts["requests"], 1).astype(np.float64)
         table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
     for name in ("write_barrier", "read_barrier"):
         table[name] = np.where(table[name] < 6, table[name], NO_SCOREBOARD)
     return table
+
+
+def _kind(instruction: Instruction) -> Kind:
+    opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+    if opcode == "BAR" and "ARV" in modifiers:
+        return Kind.PLAIN
+    if opcode == "SYNCS":
+        return next((kind for name, kind in _OF_BARRIERS.items() if name in modifiers), Kind.PLAIN)
+    if opcode in ("UBLKCP", "UBLKRED"):
+        stores = direction(instruction) == "BULK_STORE"
+        return Kind.BULK_STORE if stores else Kind.BULK_LOAD
+    return _KINDS.get(opcode, Kind.PLAIN)
 
 
 def _bits(high: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint8]:
@@ -117,6 +145,8 @@ def _unit(instruction: Instruction) -> Unit:
         return Unit.FMA_WIDE
     if opcode == "I2F" and any("64" in modifier for modifier in modifiers):
         return Unit.XU
+    if opcode.startswith("U") and opcode not in _CONSTANT:
+        return Unit.UNIFORM
     for opcodes, unit in _UNITS:
         if opcode in opcodes:
             return unit

@@ -123,6 +123,8 @@ def probe(
         local_bytes=local_bytes,
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
+        cluster=(1, 1, 1),
+        most_resident=1,
     )
     if counts is None:
         counts = np.zeros(len(program), dtype=core.COUNT)
@@ -159,7 +161,7 @@ def _run(
     vectors[lowered.first_uniform :][uniforms] = state.ur[uniforms]
     predicates = np.zeros(core.PREDICATE_DISCARD + 1, dtype=np.uint32)
     predicates[: PT + 1], predicates[PT + 1 : UPT + 1] = state.p, state.up
-    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, 1 << 62)
+    handle = core.library().core_new_worker(ctypes.byref(launch), counts.ctypes.data, 1 << 62, 1)
     if not handle:
         raise LaunchError("the probe does not fit into this machine's memory")
     try:

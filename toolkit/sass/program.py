@@ -60,6 +60,7 @@ class Program:
     registers_per_thread: int
     max_threads: int | None  # of __launch_bounds__
     required_block: tuple[int, ...] | None  # of __block_size__
+    cluster: tuple[int, int, int]  # of __cluster_dims__
     barriers: int
 
 
@@ -107,6 +108,7 @@ def load_program(cubin: Cubin) -> Program:
         registers_per_thread=kernel.sizes.registers_per_thread,
         max_threads=kernel.max_threads,
         required_block=kernel.required_block,
+        cluster=kernel.cluster,
         barriers=kernel.barriers,
     )
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from toolkit.executor import Argument
 from toolkit.sass.core import ALLOCATION
 from toolkit.sass.program import Parameter
 
-# Ascending, as the core wants its allocations: constants, variables, buffers.
+# Ascending, as the core wants its allocations: parameters, constants, variables, buffers.
+PARAMETER_WINDOW = 0x7EB000000000
 CONSTANT_WINDOW = 0x7EC000000000
 FIRST_VARIABLE = 0x7ED000000000
 FIRST_ADDRESS = 0x7F0000000000
@@ -28,7 +29,8 @@ GAP = 1 << 16
 # which caches make their sets, are those of buffers that lie close together.
 FAR = 1 << 36
 
-# Generic addresses of a thread's shared and local memory; 16 MiB each.
+# Generic addresses of a thread's shared and local memory; 16 MiB each, shared memory for each block
+# of a cluster.
 SHARED_WINDOW = 0x7E0000000000
 LOCAL_WINDOW = 0x7E8000000000
 
@@ -66,6 +68,10 @@ class BankLayout:
     reserved_shared: int | None  # bytes that the system takes of each block's
     descriptor: int | None  # of global memory, which says nothing that matters here
     grid_id: int
+    parameter_window: int | None  # the generic address of the parameters
+    cluster: int | None  # whether blocks run in clusters; blocks along each axis, 1 over each
+    clusters: int | None  # along each axis of the grid
+    cluster_blocks: int | None
 
     def known(self) -> frozenset[int]:
         """The offsets that hold in a launch here what the driver would put there."""
@@ -80,6 +86,10 @@ class BankLayout:
             self.reserved_shared: 1,
             self.descriptor: 2,
             self.grid_id: 2,
+            self.parameter_window: 2,
+            self.cluster: 7,
+            self.clusters: 3,
+            self.cluster_blocks: 1,
         }
         return frozenset(
             start + 4 * k
@@ -102,6 +112,10 @@ _BEFORE_100 = BankLayout(
     reserved_shared=0x114,
     descriptor=0x118,
     grid_id=0x30,
+    parameter_window=None,
+    cluster=None,
+    clusters=None,
+    cluster_blocks=None,
 )
 _SM_90 = BankLayout(
     parameters=0x210,
@@ -115,6 +129,10 @@ _SM_90 = BankLayout(
     reserved_shared=0x114,
     descriptor=0x208,
     grid_id=0x30,
+    parameter_window=0x198,
+    cluster=0x140,
+    clusters=0x15C,
+    cluster_blocks=0x188,
 )
 _SINCE_100 = BankLayout(
     parameters=0x380,
@@ -128,6 +146,10 @@ _SINCE_100 = BankLayout(
     reserved_shared=0x16C,
     descriptor=0x358,
     grid_id=0x140,
+    parameter_window=0x348,
+    cluster=None,
+    clusters=None,
+    cluster_blocks=None,
 )
 
 
@@ -162,7 +184,7 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
 def pack_parameters(
     kernel: str,
     parameters: Sequence[Parameter],
-    arguments: Sequence[Argument],
+    arguments: Sequence[NDArray[np.generic] | np.generic],
     addresses: Mapping[int, int],
 ) -> bytes:
     """The bytes of the kernel's parameters: addresses of arrays, values of scalars and structs.
@@ -178,7 +200,7 @@ def pack_parameters(
     end = max((parameter.offset + parameter.size for parameter in parameters), default=0)
     packed = bytearray(end)
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
-        if index in addresses:
+        if isinstance(argument, np.ndarray):
             value = addresses[index].to_bytes(8, "little")
             what = f"a device buffer ({argument.dtype} array, an 8-byte pointer)"
         else:
@@ -203,6 +225,14 @@ def _of_size(size: int) -> str:
     return known.get(size, f"a NumPy structured scalar (numpy.void) of {size} bytes")
 
 
+def _reciprocal_bits(count: int) -> int:
+    """1 over a count as a float; what code multiplies with it and truncates is the quotient."""
+    reciprocal = np.float32(1) / np.float32(count)
+    if float(reciprocal) * count < 1:
+        reciprocal = np.nextafter(reciprocal, np.float32(2), dtype=np.float32)
+    return int(reciprocal.view(np.uint32))
+
+
 def launch_bank(
     initial: bytes,
     parameters: bytes,
@@ -212,6 +242,7 @@ def launch_bank(
     geometry: Geometry,
     stack_bytes: int,
     reserved_shared_bytes: int,
+    cluster: tuple[int, int, int],
 ) -> NDArray[np.uint8]:
     """Constant bank 0 of a launch: the driver's words, then the parameters."""
     layout = bank_layout(architecture)
@@ -235,9 +266,17 @@ def launch_bank(
         (layout.shared_window, SHARED_WINDOW),
         (layout.local_window, LOCAL_WINDOW),
         (layout.constant_window, CONSTANT_WINDOW),
+        (layout.parameter_window, PARAMETER_WINDOW + parameter_base),
     ):
         if offset is not None:
             put(offset, window & 0xFFFFFFFF, window >> 32)
+    for offset, words in (
+        (layout.cluster, [int(prod(cluster) > 1), *cluster, *map(_reciprocal_bits, cluster)]),
+        (layout.clusters, [n // of for n, of in zip(geometry.grid, cluster, strict=True)]),
+        (layout.cluster_blocks, [prod(cluster)]),
+    ):
+        if offset is not None:
+            put(offset, *words)
     packed = np.frombuffer(parameters, dtype=np.uint8)
     bank[parameter_base : parameter_base + len(parameters)] = packed
     return bank

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from analysis.counters import InstructionCounts, MemoryAction, MemorySpace
 from toolkit.sass.core import COUNT
 from toolkit.sass.instruction import Instruction
+from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import width
 from toolkit.sass.translate import Translated
 
@@ -28,6 +29,11 @@ _ACCESSES: dict[str, tuple[MemorySpace, MemoryAction]] = {
     "REDG": ("global", "reduction"),
     "REDS": ("shared", "reduction"),
     "LDGSTS": ("global", "copy"),
+    "UTMALDG": ("global", "bulk load"),
+    "UBLKCP": ("global", "bulk load"),
+    "UTMASTG": ("global", "bulk store"),
+    "UTMAREDG": ("global", "bulk reduction"),
+    "UBLKRED": ("global", "bulk reduction"),
 }
 
 
@@ -54,4 +60,17 @@ def _access(instruction: Instruction) -> dict[str, Any]:
     access = _ACCESSES.get(instruction.opcode)
     if access is None:
         return {}
-    return {"space": access[0], "action": access[1], "bytes_per_lane": width(instruction)}
+    space, action = access
+    if action.startswith("bulk"):
+        return _bulk_access(instruction, action)
+    return {"space": space, "action": action, "bytes_per_lane": width(instruction)}
+
+
+def _bulk_access(instruction: Instruction, action: MemoryAction) -> dict[str, Any]:
+    if instruction.opcode.startswith("UBLK"):
+        where = direction(instruction)
+        if where == "BULK_SHARED":
+            return {}
+        if where == "BULK_STORE" and action == "bulk load":
+            action = "bulk store"
+    return {"space": "global", "action": action}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.devices import Device
-from analysis.geometry import Geometry
+from analysis.geometry import WARP_SIZE, Geometry
 from analysis.traffic import (
     Floats,
     Touches,
@@ -27,7 +27,8 @@ from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
-READS = ("load", "copy")
+READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
+WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
 MOST_TOUCHES = 1 << 22  # of each worker: 100 MB of them
 
 _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
@@ -120,18 +121,18 @@ def traffic_of(
     """The traffic of a launch all of whose blocks were executed and noted."""
     threads = geometry.threads_per_block
     begins = starts(geometry.blocks, device, blocks_per_sm, threads)
-    loads, stores = (_accesses(instructions, actions) for actions in (READS, ("store",)))
+    loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     warps = geometry.blocks * geometry.warps_per_block
     found = below(touched)
     in_time = touches_in_time(touched.touches, begins)
     # without barriers, kernels of other kinds than the ladder's were not seen in step
-    has_barriers = any(i.opcode == "BAR" for i in instructions)
+    has_barriers = any(i.opcode in ("BAR", "SYNCS") for i in instructions)
     together = has_barriers and in_step(
-        sum(i.requests for i in loads) / warps / REQUESTS_PER_STEP,
+        sum(map(_requests, loads)) / warps / REQUESTS_PER_STEP,
         has_barriers=True,
         is_alone=geometry.blocks <= device.sm_count,
         threads_per_block=threads,
-        bytes_per_lane=max((i.bytes_per_lane for i in loads), default=4),
+        bytes_per_lane=max(map(_bytes_per_lane, loads), default=4),
     )
     return traffic(
         in_time,
@@ -143,9 +144,20 @@ def traffic_of(
             found.written_by_warps,
             bytes_touched(in_time),
             device,
-            bytes_per_lane=max((i.bytes_per_lane for i in stores), default=4),
+            bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
         ),
     )
+
+
+def _bytes_per_lane(one: InstructionCounts) -> int:
+    return one.bytes_per_lane or WIDEST_BYTES
+
+
+def _requests(one: InstructionCounts) -> float:
+    """Those of a load; of a bulk copy as many as loads of whole warps would take."""
+    if one.bytes_per_lane:
+        return one.requests
+    return one.sectors * SECTOR_BYTES / (WARP_SIZE * WIDEST_BYTES)
 
 
 def _accesses(

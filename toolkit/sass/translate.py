@@ -12,22 +12,25 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
-from toolkit.executor import Argument
-from toolkit.sass.instruction import RZ, Constant
+from toolkit.executor import Argument, buffers_of
+from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
+from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
 from toolkit.sass.program import Linked, Program, link, load_program
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,
+    PARAMETER_WINDOW,
     Buffer,
     bank_layout,
     launch_bank,
     pack_parameters,
     place,
 )
+from toolkit.sass.tensor_maps import described
 
 CONSTANT_BANK = 3  # of `__constant__` variables
 RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
@@ -36,8 +39,10 @@ LOCAL_ALIGNMENT = 16
 # pointers. Without calls nothing lies below the frame, so that no array can reach below its first.
 STACK_BYTES = 1024
 
-# Opcodes whose effect depends on what other blocks did before: such blocks run in order.
-_ORDERED = {"ATOM", "ATOMG", "RED", "REDG"}
+# Opcodes whose effect depends on what other blocks did before, as that of loads does which ask for
+# what others just wrote: such blocks run in order. Those that read it may wait for it.
+_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
+_READ = {"ATOM", "ATOMG"}
 
 _KEPT = 64  # translated kernels in memory
 _translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
@@ -92,7 +97,7 @@ def bind(
     Raises InputError where the arguments do not fit the kernel's parameters.
     """
     program, kernel = translated.program, translated.cubin.kernel
-    arrays = {k: a for k, a in enumerate(arguments) if isinstance(a, np.ndarray)}
+    arrays = buffers_of(arguments)
     copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
         [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
@@ -103,7 +108,9 @@ def bind(
         if number
     }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
-    packed = pack_parameters(kernel, program.parameters, arguments, addresses)
+    packed = pack_parameters(
+        kernel, program.parameters, described(arguments, arrays, addresses), addresses
+    )
     local = _stack_bytes(program) if _uses_stack(program) else 0
     reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
     banks[0] = launch_bank(
@@ -114,7 +121,9 @@ def bind(
         geometry=geometry,
         stack_bytes=local,
         reserved_shared_bytes=reserved,
+        cluster=program.cluster,
     )
+    meet = any(map(_reads_what_others_write, program.instructions))
     bound = Bound(
         lowered=translated.lowered,
         architecture=program.architecture,
@@ -124,9 +133,16 @@ def bind(
         shared_base=reserved,
         shared_bytes=reserved + program.static_shared_bytes + geometry.dynamic_shared_bytes,
         local_bytes=local,
-        in_order=any(i.opcode in _ORDERED for i in program.instructions),
+        in_order=meet or any(i.opcode in _REDUCED for i in program.instructions),
+        cluster=program.cluster,
+        blocks_meet=meet,
     )
     return bound, tuple(copies.values())
+
+
+def _reads_what_others_write(instruction: Instruction) -> bool:
+    is_load = instruction.opcode in ("LD", "LDG")
+    return instruction.opcode in _READ or (is_load and is_strong(instruction))
 
 
 def _check_constants(program: Program) -> None:
@@ -167,6 +183,16 @@ def _addresses(program: Program) -> dict[str, int]:
     }
 
 
+def _reads_parameters(program: Program) -> bool:
+    """Whether code asks for the address of its parameters."""
+    window = bank_layout(program.architecture).parameter_window
+    return any(
+        isinstance(operand, Constant) and not operand.bank and operand.offset == window
+        for instruction in program.instructions
+        for operand in instruction.operands
+    )
+
+
 def _place_variables(program: Program) -> list[Buffer]:
     """The `__device__` variables, empty, in the order that they have in every launch."""
     return place(
@@ -178,8 +204,15 @@ def _place_variables(program: Program) -> list[Buffer]:
 def _memory_of_module(
     translated: Translated, banks: Mapping[int, NDArray[np.uint8]]
 ) -> list[Buffer]:
-    """Constant memory as global loads see it, and fresh variables with their initial values."""
+    """Constant memory as global loads see it, and fresh variables with their initial values.
+
+    Parameters too, where code asks for their address: a tensor map is read where it stands.
+    """
     buffers = []
+    if _reads_parameters(translated.program):
+        base = translated.program.parameter_base
+        parameters = ("the parameters", banks[0][base:], False)
+        buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)

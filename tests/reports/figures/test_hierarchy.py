@@ -94,7 +94,7 @@ def test_the_legend_hides_variants_and_levels(build: SimpleNamespace, in_counter
     figure = hierarchy.figure(in_counters, build.SHAPE)
     toggles = [one.meta["toggles"] for one in figure.data if one.showlegend is not False]
     rungs = [r.label for r in in_counters.records if r.counted]
-    assert toggles == [*rungs, "shared", "L1", "L2", "DRAM", None, None, None]
+    assert toggles == [*rungs, "shared", "L1", "L2", "DRAM", "source texts", None, None, None]
     needs = [one.meta["needs"] for one in figure.data if one.meta and "needs" in one.meta]
     assert {name for pair in needs for name in pair} == set(toggles) - {None}
 
@@ -129,3 +129,18 @@ def test_a_predicted_time_gives_the_predicted_rate(
     assert drawn.y[0] == pytest.approx(2 * 4096**3 / (0.0516459 * 1.1))
     assert drawn.marker.symbol == ("triangle-up-open-dot", "triangle-up")
     assert "2.42 TFLOP/s (predicted)" in drawn.hovertext[0]
+
+
+def test_the_source_texts_ceilings_are_marked_lines(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    lines = [
+        one for one in hierarchy.figure(in_counters, build.SHAPE).data
+        if one.meta and one.meta.get("needs") == ["source texts"]
+    ]  # fmt: skip
+    rates = [round(one.y[0] / 1e9) for one in lines]
+    # the RTX 3090's 936.2 GB/s by 0.25, 8, 16 (64 x 64) and 32 FLOP/B (128 x 128)
+    assert rates == [234, 7490, 14979, 29958]
+    assert [one.x[1] for one in lines] == [0.25, 8, 16, 32]
+    assert "of naive-uncoalesced and naive-coalesced" in lines[0].hovertext
+    assert lines[0].line.dash == "dot"

@@ -7,15 +7,17 @@ import re
 from collections.abc import Sequence
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from toolkit.compile import compile_cubin
-from toolkit.microbenchmarks import atomics, barriers, global_memory, issue, registers, shared
+from toolkit.microbenchmarks import atomics, barriers, bulk, global_memory, issue, registers, shared
 from toolkit.microbenchmarks.__main__ import MODULES
 from toolkit.microbenchmarks.probe import Probe, loop_of
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
 from toolkit.patching import rewritten
 from toolkit.sass.disassemble import disassemble
+from toolkit.simulator import simulate
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
 WITH_PROBES = (issue, registers, shared, barriers, global_memory, atomics)
@@ -66,6 +68,26 @@ def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
     assert {
         p.name: (found[p.name], p.count) for p in chosen(module, arch) if found[p.name] < p.count
     } == {}
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_bulk_copies_are_what_is_executed(arch: str) -> None:
+    code = sass(bulk, arch)  # of loops around loops: what waits stands behind
+    found = {p.name: count(p.opcode, [text for _, text in code[p.name]]) for p in bulk.PROBES}
+    assert {p.name: found[p.name] for p in bulk.PROBES if found[p.name] != p.count} == {}
+
+
+def test_a_round_of_bulk_copies_ends_when_all_are_there() -> None:
+    probe, rounds = bulk.COPIES[1024, 4], 3
+    arguments = [np.zeros(2, np.int64), np.zeros(65_536, np.uint32), np.zeros(1, np.int32)]
+    memory = np.zeros(bulk.REGION_BYTES, np.uint8)
+    execution = simulate(
+        probe.source, grid=1, block=32, dynamic_shared_bytes=4096,
+        arguments=[*arguments, memory, np.int32(rounds), np.int32(0)],
+    )  # fmt: skip
+    sectors = rounds * bulk.COUNT * 4 * 1024 // 32
+    assert execution.counters["bulk__sectors_read.sum"] == sectors
+    assert execution.notes == ()
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -131,6 +131,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u32 *d = vector(w, i->d[0]);
     const u32 words = type == TYPE_U64 || type == TYPE_S64 || type == TYPE_F64 ? 2 : 1;
     u32 stored = 0;
+    if (space == SPACE_SHARED) own_shared(c, a);
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TOUCH_ATOMIC);
@@ -143,6 +144,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
         if (!(m >> l & 1)) continue;
         if (type == TYPE_B128) {
             exchange_128(what, at[l], l, x, y, d);
+            c->changes++;
             continue;
         }
         for (u32 k = 0; k < i->width / WORD; k += words) {
@@ -151,6 +153,8 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
             const u64 operand = value_at(x, k, l, words), other = value_at(y, k, l, words);
             const u64 new = combined(what, type, (i->aux & ATOMIC_FTZ) != 0, old, operand, other);
             memcpy(at[l] + k * WORD, &new, words * WORD);
+            c->changes += new != old;
+            c->asked_again |= new == old;
             if (what == ATOMIC_CAST) { /* the answer is whether it was stored */
                 stored |= (u32)(old == operand) << l;
                 old = old == operand;
@@ -165,24 +169,19 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
 /* A generic atomic whose predicate is read leaves shared and local memory to the code behind it: the
  * predicate says where it worked. One without works on shared memory too. */
 static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
-    const u64 window = 1ull << 24, shared_window = c->launch->shared_window;
     u32 in_shared, in_local;
-    LANE_BITS(in_shared, a[l] - shared_window < window);
-    LANE_BITS(in_local, a[l] - c->launch->local_window < window);
-    const u32 part[2] = {m & ~in_shared & ~in_local, m & in_shared};
+    LANE_BITS(in_shared, in_shared_window(c, a[l]));
+    LANE_BITS(in_local, in_local_window(c, a[l]));
+    const u32 elsewhere = m & ~in_shared & ~in_local;
+    const Access access = {.w = w, .i = i, .act = atomic_space};
     if (i->pd[0] == PREDICATE_DISCARD && m & in_local) {
         stop(c, UNIMPLEMENTED);
         blame(c, w, m & in_local);
         return;
     }
-    set_predicate(w, i->pd[0], part[0], m);
-    for (int k = 0; k < (i->pd[0] == PREDICATE_DISCARD ? 2 : 1); k++) {
-        u64 b[LANES];
-        if (!part[k] || c->fault.kind) continue;
-        const u64 first = a[__builtin_ctz(part[k])], start = k ? shared_window : 0;
-        for (int l = 0; l < LANES; l++) b[l] = (part[k] >> l & 1 ? a[l] : first) - start;
-        atomic_space(c, w, i, part[k], k ? SPACE_SHARED : SPACE_GLOBAL, b);
-    }
+    set_predicate(w, i->pd[0], elsewhere, m);
+    access_part(c, &access, a, elsewhere, SPACE_GLOBAL, 0);
+    if (i->pd[0] == PREDICATE_DISCARD) access_shared_parts(c, &access, a, m & in_shared);
 }
 
 static void op_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
@@ -202,11 +201,10 @@ static void op_IN_SPACE(Worker *c, Warp *w, const Ins *i, u32 m) {
     u64 a[LANES];
     u32 inside_it = 0;
     addresses(w, i, m, a);
-    if (i->aux == SPACE_SHARED) LANE_BITS(inside_it, a[l] - c->launch->shared_window < 1ull << 24);
-    if (i->aux == SPACE_LOCAL) LANE_BITS(inside_it, a[l] - c->launch->local_window < 1ull << 24);
+    if (i->aux == SPACE_SHARED) LANE_BITS(inside_it, in_shared_window(c, a[l]));
+    if (i->aux == SPACE_LOCAL) LANE_BITS(inside_it, in_local_window(c, a[l]));
     if (i->aux == SPACE_GLOBAL)
-        LANE_BITS(inside_it, a[l] - c->launch->shared_window >= 1ull << 24 &&
-                                 a[l] - c->launch->local_window >= 1ull << 24);
+        LANE_BITS(inside_it, !in_shared_window(c, a[l]) && !in_local_window(c, a[l]));
     set_predicate(w, i->pd[0], inside_it, m);
 }
 
@@ -242,6 +240,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     global.s[0] = i->s[2];
     global.s[1] = i->s[3];
     addresses(w, &shared, m, to);
+    own_shared(c, to);
     if (!resolve(c, w, &shared, to, m, SPACE_SHARED, 1, target)) return;
     for (int l = 0; l < LANES; l++) bytes[l] = 0;
     if (reading) {
@@ -260,6 +259,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         count_copy(c, &global, from, reading);
         if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
         if (c->stream) stream_request(c, from, i->width, reading, 0);
+        if (c->requests) note_request(c, w, from, reading, SPACE_GLOBAL);
     }
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
@@ -268,6 +268,7 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         memset(target[l] + n, 0, i->width - n);
     }
     count_copy_to_shared(c, &shared, to, m);
+    if (c->requests) note_request(c, w, to, m, SPACE_SHARED);
     mark_written(c, &shared, target, m);
 }
 

@@ -68,8 +68,19 @@ typedef struct { u32 thread, group, first, cells; } Pending;
 /* What blocks had done before a fence, and published at an address after it. */
 typedef struct { u64 address; u32 block, fences; } Published;
 
-struct Checker {
+/* What the checkers of all blocks have in common: global memory, and what was found. */
+struct Checks {
     u32 grain, shift;    /* bytes of a cell: the narrowest access of the program; and their logarithm */
+    Shadow *shadow;      /* of each allocation */
+    Published *published;
+    u64 published_count, published_room;
+    Finding *found;
+    u32 found_count, lost;
+};
+
+/* Of a block that runs, or of room for one. */
+struct Checker {
+    u32 grain, shift;
     u32 cells, threads;
     u32 epoch, first_epoch; /* barriers of the block so far, over all blocks; those before this one */
     Written *written;    /* [cells] */
@@ -82,25 +93,46 @@ struct Checker {
     u32 *mask;           /* [threads]: the lanes that each waits for at a WARPSYNC */
     Pending *pending;
     u64 pending_count, pending_room;
-    Shadow *shadow;      /* of each allocation */
-    u32 fences;          /* of the block in hand */
-    Published *published;
-    u64 published_count, published_room;
-    u32 *acquired;       /* by block: fences of it that the block in hand has seen; NULL: of none */
+    u32 fences;
+    u32 *acquired;       /* by block: fences of it that this block has seen; NULL: of none */
     u64 blocks;
-    u32 has_acquired;    /* the block in hand has seen some */
-    Finding *found;
-    u32 found_count, lost;
+    u32 has_acquired;    /* this block has seen some */
 };
 
-static void free_checker(Checker *k, u32 allocations) {
-    if (!k) return;
-    for (u32 n = 0; k->shadow && n < allocations; n++) {
-        free(k->shadow[n].owner); free(k->shadow[n].reader); free(k->shadow[n].detail);
+static void free_checks(Checks *all, u32 allocations) {
+    if (!all) return;
+    for (u32 n = 0; all->shadow && n < allocations; n++) {
+        free(all->shadow[n].owner); free(all->shadow[n].reader); free(all->shadow[n].detail);
     }
-    free(k->written); free(k->read); free(k->phase); free(k->know);
-    free(k->meeting); free(k->committed); free(k->mask); free(k->pending); free(k->shadow); free(k->published);
-    free(k->acquired); free(k->found); free(k);
+    free(all->shadow); free(all->published); free(all->found); free(all);
+}
+
+/* NULL where there is not enough memory. */
+static Checks *new_checks(const Launch *launch) {
+    Checks *all = calloc(1, sizeof *all);
+    if (!all) return NULL;
+    all->grain = launch->check;
+    all->shift = (u32)__builtin_ctz(all->grain);
+    all->shadow = calloc(launch->allocation_count + 1, sizeof *all->shadow);
+    all->found = calloc(MOST_FINDINGS, sizeof *all->found);
+    if (!all->shadow || !all->found) goto failed;
+    for (u32 n = 0; n < launch->allocation_count; n++) {
+        const size_t cells = launch->allocations[n].bytes / all->grain + 1;
+        all->shadow[n].owner = calloc(cells, sizeof(Owner));
+        all->shadow[n].reader = calloc(cells, sizeof(Reader));
+        all->shadow[n].detail = calloc(cells, sizeof(Detail));
+        if (!all->shadow[n].owner || !all->shadow[n].reader || !all->shadow[n].detail) goto failed;
+    }
+    return all;
+failed:
+    free_checks(all, launch->allocation_count);
+    return NULL;
+}
+
+static void free_checker(Checker *k) {
+    if (!k) return;
+    free(k->written); free(k->read); free(k->phase); free(k->know); free(k->meeting);
+    free(k->committed); free(k->mask); free(k->pending); free(k->acquired); free(k);
 }
 
 /* NULL where there is not enough memory. */
@@ -117,23 +149,12 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
     k->committed = calloc(k->threads, sizeof *k->committed);
     k->mask = calloc(k->threads, sizeof *k->mask);
-    k->shadow = calloc(launch->allocation_count + 1, sizeof *k->shadow);
-    k->found = calloc(MOST_FINDINGS, sizeof *k->found);
-    if (!k->written || !k->read || !k->phase || !k->committed || !k->mask || !k->shadow ||
-        !k->found)
-        goto failed;
-    k->floor = k->phase + warps;
-    for (u32 n = 0; n < launch->allocation_count; n++) {
-        const size_t cells = launch->allocations[n].bytes / k->grain + 1;
-        k->shadow[n].owner = calloc(cells, sizeof(Owner));
-        k->shadow[n].reader = calloc(cells, sizeof(Reader));
-        k->shadow[n].detail = calloc(cells, sizeof(Detail));
-        if (!k->shadow[n].owner || !k->shadow[n].reader || !k->shadow[n].detail) goto failed;
+    if (!k->written || !k->read || !k->phase || !k->committed || !k->mask) {
+        free_checker(k);
+        return NULL;
     }
+    k->floor = k->phase + warps;
     return k;
-failed:
-    free_checker(k, launch->allocation_count);
-    return NULL;
 }
 
 /* Everything so far is ordered before everything from here on, for all threads of the block. */
@@ -163,7 +184,7 @@ static void check_block(Worker *c) {
 static int within_warp(const Finding *f) { return f->thread / LANES == f->thread_before / LANES; }
 
 static void report(Worker *c, const Finding *f) {
-    Checker *k = c->checker;
+    Checks *k = c->checks;
     for (u32 n = k->found_count; n-- > 0;) {
         Finding *old = &k->found[n];
         if (old->kind == f->kind && old->pc == f->pc && old->pc_before == f->pc_before &&
@@ -182,7 +203,7 @@ static u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)l
 static void report_alone(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address,
                          u32 width) {
     const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
-                       .block = c->block, .block_before = c->block, .thread = thread_of(w, lane),
+                       .block = c->block->index, .block_before = c->block->index, .thread = thread_of(w, lane),
                        .thread_before = NOBODY, .address = address, .width = width};
     report(c, &f);
 }
@@ -250,7 +271,7 @@ static u32 lanes_at_barrier(const Warp *w, u32 number) {
 
 static void report_absent(Worker *c, u32 kind, u32 pc, u32 thread, u32 absent) {
     const Finding f = {.kind = kind, .pc = pc, .pc_before = NOBODY, .space = SPACE_GENERIC,
-                       .block = c->block, .block_before = c->block, .thread = thread,
+                       .block = c->block->index, .block_before = c->block->index, .thread = thread,
                        .thread_before = absent};
     report(c, &f);
 }
@@ -280,7 +301,7 @@ static void check_absent_warps(Worker *c, u32 number) {
     const Warp *here = NULL, *absent = NULL;
     const Group *first = NULL;
     for (u32 n = 0; n < c->warp_count; n++) {
-        const Warp *w = &c->warps[n];
+        const Warp *w = &c->block->warps[n];
         if (!w->alive && !absent) absent = w;
         for (u32 j = 0; j < w->groups && !here; j++)
             if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number) {
@@ -297,14 +318,14 @@ static void check_absent_warps(Worker *c, u32 number) {
 static void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     if (!expected) {
-        for (u32 n = 0; n < c->warp_count; n++) check_absent_lanes(c, &c->warps[n], number);
+        for (u32 n = 0; n < c->warp_count; n++) check_absent_lanes(c, &c->block->warps[n], number);
         check_absent_warps(c, number);
         check_epoch(c);
         return;
     }
     u32 *meeting = k->meeting + (size_t)number * k->threads;
     for (u32 n = 0; n < c->warp_count; n++) {
-        const u32 lanes = lanes_at_barrier(&c->warps[n], number);
+        const u32 lanes = lanes_at_barrier(&c->block->warps[n], number);
         for (u32 l = 0; l < LANES; l++) {
             if (!(lanes >> l & 1)) continue;
             u32 *know = k->know + (size_t)(n * LANES + l) * k->threads;
@@ -364,7 +385,7 @@ static u32 held(const Checker *k, const u8 *at) {
 static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
                         u32 before, u32 pc_before, int is_async) {
     const Finding f = {.kind = kind, .space = SPACE_SHARED, .pc = c->pc, .pc_before = pc_before,
-                       .block = c->block, .block_before = c->block, .thread = thread_of(w, lane),
+                       .block = c->block->index, .block_before = c->block->index, .thread = thread_of(w, lane),
                        .thread_before = before, .address = (u64)cell * c->checker->grain,
                        .width = width, .is_async = (u32)is_async};
     report(c, &f);
@@ -494,7 +515,7 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
             const int alike = x && written->epoch != UNSETTLED &&
                 stored(k, i, x, lane, offset) ==
                     (together ? stored(k, i, x, written->thread % LANES, offset)
-                              : held(k, c->shared + (size_t)cell * k->grain));
+                              : held(k, c->block->shared + (size_t)cell * k->grain));
             if (!alike)
                 report_pair(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written->thread,
                             written->pc, written->epoch == UNSETTLED);
@@ -516,20 +537,20 @@ static int is_in_shared(const Launch *launch, u64 address, u32 width) {
 static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,
                           u32 block, u32 pc, u32 thread) {
     const Finding f = {.kind = kind, .space = SPACE_GLOBAL, .pc = c->pc, .pc_before = pc,
-                       .block = c->block, .block_before = block - 1, .thread = thread_of(w, lane),
+                       .block = c->block->index, .block_before = block - 1, .thread = thread_of(w, lane),
                        .thread_before = thread, .address = address, .width = width};
     report(c, &f);
 }
 
 /* Whether an access of `block` (plus one), after so many of its fences, races with this block. */
 static int is_foreign(const Worker *c, u32 block, u32 fences) {
-    if (!block || block == BY_ATOMICS || block - 1 == c->block) return 0;
+    if (!block || block == BY_ATOMICS || block - 1 == c->block->index) return 0;
     return !c->checker->has_acquired || c->checker->acquired[block - 1] <= fences;
 }
 
 static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
                               Owner *owner, Reader *reader, Detail *detail, int unwritten) {
-    const u32 me = (u32)c->block + 1;
+    const u32 me = (u32)c->block->index + 1;
     if (owner->writer) {
         if (is_foreign(c, owner->writer, detail->write_fences))
             report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
@@ -559,7 +580,7 @@ static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, 
     else if (is_foreign(c, detail->other, other->fences))
         report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other, other->pc,
                       other->thread);
-    owner->writer = (u32)c->block + 1;
+    owner->writer = (u32)c->block->index + 1;
     detail->write_pc = c->pc;
     detail->write_thread = (u16)thread_of(w, lane);
     detail->write_fences = (u16)c->checker->fences;
@@ -576,20 +597,54 @@ static void acquire(Worker *c, const Published *p) {
 /* The block publishes what it did before its last fence at an address, and sees what others did
  * before theirs that they published there. */
 static void synchronise(Worker *c, u64 address) {
-    Checker *k = c->checker;
+    Checks *all = c->checks;
+    const u32 block = (u32)c->block->index, fences = c->checker->fences;
     int known = 0;
-    for (u64 n = 0; n < k->published_count; n++) {
-        Published *p = &k->published[n];
+    for (u64 n = 0; n < all->published_count; n++) {
+        Published *p = &all->published[n];
         if (p->address != address) continue;
-        if (p->block == c->block) { p->fences = k->fences; known = 1; }
+        if (p->block == block) { p->fences = fences; known = 1; }
         else acquire(c, p);
     }
-    if (known || !k->fences) return;
-    void *room = grown(k->published, &k->published_room, k->published_count + 1, sizeof(Published));
+    if (known || !fences) return;
+    void *room = grown(all->published, &all->published_room, all->published_count + 1, sizeof(Published));
     if (!room) { stop(c, NO_MEMORY); return; }
-    k->published = room;
-    k->published[k->published_count++] =
-        (Published){.address = address, .block = (u32)c->block, .fences = k->fences};
+    all->published = room;
+    all->published[all->published_count++] =
+        (Published){.address = address, .block = block, .fences = fences};
+}
+
+/* A barrier of a cluster opens: its blocks know of all that they did so far. */
+static void check_cluster(Worker *c, Block *first) {
+    Block *own = c->block;
+    Checker *of_own = c->checker;
+    if (!of_own) return;
+    for (u32 rank = 0; rank < c->cluster_size; rank++) first[rank].checker->fences++;
+    for (u32 rank = 0; rank < c->cluster_size; rank++) {
+        c->block = first + rank;
+        c->checker = first[rank].checker;
+        check_epoch(c);
+        for (u32 other = 0; other < c->cluster_size; other++) {
+            const Published p = {.block = (u32)first[other].index,
+                                 .fences = first[other].checker->fences};
+            if (other != rank) acquire(c, &p);
+        }
+    }
+    c->block = own;
+    c->checker = of_own;
+}
+
+/* A bulk copy writes global memory: nobody is blamed for the order, but the bytes are written. */
+static void check_bulk_write(Worker *c, u64 address, u64 bytes) {
+    const Launch *launch = c->launch;
+    const Checks *all = c->checks;
+    for (u32 n = 0; all && n < launch->allocation_count; n++) {
+        const Allocation *x = &launch->allocations[n];
+        if (!inside(x, address, address + bytes)) continue;
+        const u64 first = (address - x->base) >> all->shift, count = bytes >> all->shift;
+        for (u64 cell = first; cell < first + count; cell++)
+            all->shadow[n].owner[cell].writer = BY_ATOMICS;
+    }
 }
 
 /* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
@@ -598,8 +653,8 @@ static int is_known(Worker *c, const u64 *a, u64 low, u64 high, u32 width) {
     const Checker *k = c->checker;
     const Allocation *all = allocation_of(c, low, high + width);
     if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
-    const Owner *owners = k->shadow[all - c->launch->allocations].owner;
-    const u32 me = (u32)c->block + 1, count = width >> k->shift;
+    const Owner *owners = c->checks->shadow[all - c->launch->allocations].owner;
+    const u32 me = (u32)c->block->index + 1, count = width >> k->shift;
     const int lanes = low == high ? 1 : LANES;
     u32 news = 0, cells[LANES];
     for (int l = 0; l < LANES; l++) cells[l] = (u32)((a[l] - all->base) >> k->shift);
@@ -613,8 +668,8 @@ static int is_known(Worker *c, const u64 *a, u64 low, u64 high, u32 width) {
 static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, const Allocation *all,
                               u64 offset, int is_store, int relaxed, const u32 *x) {
     Checker *k = c->checker;
-    const Shadow *shadow = &k->shadow[all - c->launch->allocations];
-    const u32 me = (u32)c->block + 1;
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1;
     const u64 first = offset >> k->shift, count = i->width >> k->shift;
     for (u64 cell = first; cell < first + count; cell++) {
         Owner *owner = &shadow->owner[cell];
@@ -635,7 +690,7 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
     }
 }
 
-static void check_global(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+static void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                          int relaxed, const u32 *x) {
     const Checker *k = c->checker;
     const Allocation *all = NULL;
@@ -652,7 +707,7 @@ static void check_global(Worker *c, const Warp *w, const Ins *i, u32 m, const u6
         before = a[l];
         if (!all || !inside(all, a[l], a[l] + i->width)) all = allocation_of(c, a[l], a[l] + i->width);
         if (!all) continue; /* it is about to stop */
-        if (relaxed && (k->fences || k->published_count)) synchronise(c, a[l]);
+        if (relaxed && (k->fences || c->checks->published_count)) synchronise(c, a[l]);
         check_global_lane(c, w, i, l, all, a[l] - all->base, is_store, relaxed, x);
     }
 }
@@ -675,7 +730,7 @@ static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, u32 m, u32
     }
 }
 
-static void check_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+static void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                          u32 kind, const u32 *x) {
     if (!is_store && kind == WRITE_PLAIN) m = check_common_reads(c, w, a, m, i->width);
     while (m) {
@@ -700,21 +755,22 @@ static void narrow(u64 *a, u32 m) {
 /* A generic address says by its window which space it means. */
 static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                           int relaxed, u32 kind, const u32 *x) {
-    const u64 window = 1ull << 24, from = c->launch->shared_window;
+    const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
     u64 b[LANES];
-    u32 in_shared, in_local;
-    LANE_BITS(in_shared, a[l] - from < window);
-    LANE_BITS(in_local, a[l] - c->launch->local_window < window);
+    u32 in_shared, in_own, in_local;
+    LANE_BITS(in_shared, in_shared_window(c, a[l]));
+    LANE_BITS(in_own, (a[l] - from) >> SHARED_WINDOW_BITS == 0);
+    LANE_BITS(in_local, in_local_window(c, a[l]));
     const u32 in_global = m & ~in_shared & ~in_local;
-    if (m & in_shared) {
+    if (m & in_own) {
         for (int l = 0; l < LANES; l++) b[l] = a[l] - from;
-        narrow(b, m & in_shared);
-        check_shared(c, w, i, m & in_shared, b, is_store, kind, x);
+        narrow(b, m & in_own);
+        check_own_shared(c, w, i, m & in_own, b, is_store, kind, x);
     }
     if (in_global) {
         memcpy(b, a, sizeof b);
         narrow(b, in_global);
-        check_global(c, w, i, in_global, b, is_store, relaxed, x);
+        check_buffers(c, w, i, in_global, b, is_store, relaxed, x);
     }
 }
 
@@ -726,8 +782,9 @@ static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, 
     const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
     u64 a[LANES];
     addresses(w, i, m, a);
-    if (space == SPACE_SHARED) check_shared(c, w, i, m, a, is_store, kind, x);
-    else if (space == SPACE_GLOBAL) check_global(c, w, i, m, a, is_store, relaxed, x);
+    if (space == SPACE_SHARED) own_shared(c, a);
+    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, is_store, kind, x);
+    else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, is_store, relaxed, x);
     else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
 }
 
@@ -763,7 +820,8 @@ static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
     shared.imm = (i32)i->aux;
     addresses(w, &shared, m, a);
-    check_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
+    own_shared(c, a);
+    check_own_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
     for (int l = 0; l < LANES; l++)
         if (m >> l & 1 && is_in_shared(c->launch, a[l], i->width))
             note_pending(c, thread_of(w, l), a[l], i->width);
@@ -772,7 +830,7 @@ static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
         global.s[0] = i->s[2];
         global.s[1] = i->s[3];
         addresses(w, &global, reading, a);
-        check_global(c, w, &global, reading, a, 0, 0, NULL);
+        check_buffers(c, w, &global, reading, a, 0, 0, NULL);
     }
     op_COPY_ASYNC(c, w, i, m);
 }
@@ -845,9 +903,9 @@ static void op_CHECK_COLLECTIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
     OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_COLLECTIVE)
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
-    *count = c->checker ? c->checker->found_count : 0;
-    *lost = c->checker ? c->checker->lost : 0;
-    return c->checker ? c->checker->found : NULL;
+    *count = c->checks ? c->checks->found_count : 0;
+    *lost = c->checks ? c->checks->lost : 0;
+    return c->checks ? c->checks->found : NULL;
 }
 
 #endif

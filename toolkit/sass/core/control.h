@@ -266,7 +266,7 @@ enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2, BARRIER_PACKED = 4 };
 static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 number = lane_value(w, i, 0, m) % CTA_BARRIERS;
-    Barrier *barrier = &c->barrier[number];
+    Barrier *barrier = &c->block->barrier[number];
     const u32 votes = predicate(w, i->ps[0]) & m;
     /* lanes that were never born fill up the block's last warp */
     const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
@@ -292,6 +292,43 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     }
 }
 
+static u32 threads_alive(const Worker *c, const Block *b) {
+    u32 alive = 0;
+    for (u32 k = 0; k < c->warp_count; k++) alive += (u32)__builtin_popcount(b->warps[k].alive);
+    return alive;
+}
+
+/* Open the barrier of a cluster once all its threads that live have come. */
+static void open_cluster(Worker *c, Block *first) {
+    u32 alive = 0;
+    for (u32 rank = 0; rank < c->cluster_size; rank++) alive += threads_alive(c, first + rank);
+    if (!first->cluster_arrived || first->cluster_arrived < alive) return;
+    first->cluster_arrived = 0;
+    first->cluster_phase++;
+    c->changes++;
+    check_cluster(c, first);
+    for (u32 rank = 0; rank < c->cluster_size; rank++)
+        for (u32 k = 0; k < c->warp_count; k++) {
+            Warp *w = &first[rank].warps[k];
+            for (u32 j = 0; j < w->groups; j++)
+                if (w->group[j].state == AT_CLUSTER) w->group[j].state = READY;
+        }
+}
+
+static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
+    Block *first = c->block->cluster;
+    w->cluster_phase = first->cluster_phase;
+    first->cluster_arrived += (u32)__builtin_popcount(m);
+    current(w)->pc++;
+    open_cluster(c, first);
+}
+
+static void wait_for_cluster(Worker *c, Warp *w) {
+    Group *g = current(w);
+    g->pc++;
+    if (c->block->cluster->cluster_phase == w->cluster_phase) g->state = AT_CLUSTER;
+}
+
 static void leave(Worker *c, Warp *w, u32 m) {
     Group *g = current(w);
     w->alive &= ~m;
@@ -301,14 +338,19 @@ static void leave(Worker *c, Warp *w, u32 m) {
         remove_group(w, w->current);
         resume(w);
     }
+    c->changes++;
     join(c, w, AT_BSYNC, 1);
     join(c, w, AT_WARPSYNC, 1);
+    open_cluster(c, c->block->cluster);
 }
+
+enum { BRANCH_ANY = 1 }; /* all jump if one does */
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */
 #define CONTROL_OPS(OP)                                                                       \
     OP(BRANCH) OP(BRANCH_INDIRECT) OP(CALL_SYSTEM) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE)     \
-    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)
+    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)         \
+    OP(CLUSTER_ARRIVE) OP(CLUSTER_WAIT)
 
 /* What YIELD and a long run do: let another group of the warp go on. */
 static void rotate(Warp *w) {

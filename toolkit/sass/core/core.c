@@ -14,13 +14,16 @@
 #include "special.h"
 #include "memory.h"
 #include "atomics.h"
+#include "mbarrier.h"
+#include "bulk.h"
 #include "warp.h"
 #include "check.h"
 #include "control.h"
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
-    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) WARP_OPS(OP) CHECK_OPS(OP)
+    SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) MBARRIER_OPS(OP) BULK_OPS(OP) WARP_OPS(OP)   \
+    CHECK_OPS(OP)
 
 enum {
     OP_NOP,
@@ -54,7 +57,11 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 others = g->mask & ~m;
     switch (i->op) {
-    case OP_BRANCH: go(c, w, m & predicate(w, i->ps[0]), i->imm); return;
+    case OP_BRANCH: {
+        const u32 jump = m & predicate(w, i->ps[0]);
+        go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
+        return;
+    }
     case OP_BRANCH_IF_SPLIT: { /* all jump unless those of s[0] that live are here, guards true */
         const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
         go(c, w, wanted & ~m ? g->mask : 0, i->imm);
@@ -133,6 +140,14 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (others) split(w, others, g->pc + 1);
         arrive(c, w, i, m);
         return;
+    case OP_CLUSTER_ARRIVE:
+        if (!m) break;
+        arrive_at_cluster(c, w, m);
+        return;
+    case OP_CLUSTER_WAIT:
+        if (!m) break;
+        wait_for_cluster(c, w);
+        return;
     case OP_TRAP:
         if (!m) break;
         stop(c, TRAP);
@@ -141,21 +156,24 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     g->pc++;
 }
 
-enum { SLICE = 1 << 14 };
+/* Shorter where blocks run that wait for others: what they do in vain shows in no counter then. */
+enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 
 /* Run a warp until all its groups wait or have left, or a slice is over. */
 static void run_warp(Worker *c, Warp *w) {
     const Launch *launch = c->launch;
-    i64 left = SLICE;
-    w->yielded = 0;
+    const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
+    i64 left = slice;
+    w->yielded = w->ends_slice = 0;
+    if (!w->groups) return;
     if (c->stream) stream_warp(c, w);
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
             if (current(w)->state != READY && !untangle(c, w)) break;
         }
-        if (left-- == 0) {
-            c->budget -= SLICE;
+        if (left-- == 0 || w->ends_slice) {
+            c->budget -= slice - left;
             if (launch->cancel) stop(c, CANCELLED);
             if (c->budget < 0) stop(c, LIMIT);
             give_way(c, w);
@@ -173,7 +191,9 @@ static void run_warp(Worker *c, Warp *w) {
         u32 m = g->mask & predicate(w, i->guard);
         c->pc = pc;
         w->steps++;
-        if (g->again) {
+        if (g->retries) {
+            g->retries = 0;
+        } else if (g->again) {
             g->again = 0;
             count->reissued++;
             count->reissued_threads += (u32)__builtin_popcount(g->mask);
@@ -197,101 +217,274 @@ static void run_warp(Worker *c, Warp *w) {
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
     }
-    c->budget -= SLICE - left;
+    c->budget -= slice - left;
     if (c->budget < 0) stop(c, LIMIT);
 }
 
-/* Open each barrier that all its threads have reached. Whether one was. */
-static int open_barriers(Worker *c) {
+/* Open each barrier of the block in hand that all its threads have reached. */
+static void open_barriers(Worker *c) {
+    Block *block = c->block;
     u32 alive = 0;
-    int opened = 0;
-    for (u32 k = 0; k < c->warp_count; k++) alive += (u32)__builtin_popcount(c->warps[k].alive);
     for (u32 n = 0; n < CTA_BARRIERS; n++) {
-        Barrier *barrier = &c->barrier[n];
+        Barrier *barrier = &block->barrier[n];
         if (!barrier->arrived) continue;
+        if (!alive) alive = threads_alive(c, block);
         if (barrier->arrived < (barrier->expected ? barrier->expected : alive)) continue;
         if (c->checker) check_opening(c, n, barrier->expected);
         for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &c->warps[k];
+            Warp *w = &block->warps[k];
             for (u32 j = 0; j < w->groups; j++)
                 if (w->group[j].state == AT_BARRIER && w->group[j].barrier == n) w->group[j].state = READY;
             w->barrier_result[n] = (barrier->red_popc & 0xffff) | barrier->red_or << 16 |
                                    barrier->red_and << 17;
         }
         barrier->arrived = 0;
-        opened = 1;
+        c->changes++;
     }
-    return opened;
-}
-
-static int anyone_ready(const Worker *c) {
-    for (u32 k = 0; k < c->warp_count; k++)
-        for (u32 j = 0; j < c->warps[k].groups; j++)
-            if (c->warps[k].group[j].state == READY) return 1;
-    return 0;
 }
 
 static void start_warp(Worker *c, u32 index) {
     const Launch *launch = c->launch;
-    Warp *w = &c->warps[index];
+    Warp *w = &c->block->warps[index];
     const u32 threads = launch->block[0] * launch->block[1] * launch->block[2];
     const u32 lanes = threads - index * LANES;
+    u32 *v = w->v;
+    u8 *local = w->local;
+    memset(w, 0, sizeof *w);
+    w->v = v;
+    w->local = local;
+    w->pool = launch->pool;
     w->born = w->alive = lanes >= LANES ? FULL : (1u << lanes) - 1;
     w->index = index;
     w->groups = 1;
-    w->current = 0;
-    w->steps = w->stuck = w->regions = 0;
     w->group[0] = (Group){.mask = w->born, .pc = 0, .state = READY};
     memset(w->v, 0, (size_t)launch->slots * LANES * sizeof(u32));
-    memset(w->p, 0, sizeof w->p);
-    memset(w->b, 0, sizeof w->b);
-    memset(w->begun, 0, sizeof w->begun);
-    memset(w->barrier_result, 0, sizeof w->barrier_result);
     w->p[PT] = w->p[UPT] = FULL;
 }
 
-static void start_block(Worker *c, u64 block) {
+/* From here on, instructions are of this block. */
+static void take_up(Worker *c, Block *b) {
+    Worker *keeper = b->keeper;
+    c->block = b;
+    c->count = keeper ? keeper->counts : c->uncounted;
+    c->trace = keeper ? keeper->own_trace : NULL;
+    c->stream = keeper ? keeper->own_stream : NULL;
+    c->requests = keeper ? keeper->own_requests : NULL;
+    c->checker = b->checker;
+}
+
+static void start_block(Worker *c, Block *b, u64 index) {
     const Launch *launch = c->launch;
-    c->block = block;
-    c->ctaid[0] = (u32)(block % launch->grid[0]);
-    c->ctaid[1] = (u32)(block / launch->grid[0] % launch->grid[1]);
-    c->ctaid[2] = (u32)(block / launch->grid[0] / launch->grid[1]);
-    memset(c->barrier, 0, sizeof c->barrier);
-    memset(c->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
-    memset(c->shared_written, 0, launch->shared_bytes);
-    c->shared_unwritten = launch->shared_bytes - launch->shared_base;
-    if (c->trace) trace_block(c->trace);
+    b->index = index;
+    b->ctaid[0] = (u32)(index % launch->grid[0]);
+    b->ctaid[1] = (u32)(index / launch->grid[0] % launch->grid[1]);
+    b->ctaid[2] = (u32)(index / launch->grid[0] / launch->grid[1]);
+    b->lives = 1;
+    b->mbarriers = b->cluster_arrived = b->cluster_phase = 0;
+    memset(b->barrier, 0, sizeof b->barrier);
+    memset(b->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
+    memset(b->shared_written, 0, launch->shared_bytes);
+    b->shared_unwritten = launch->shared_bytes - launch->shared_base;
+    take_up(c, b);
+    b->tag = c->started++;
+    if (c->trace && !b->tag) trace_block(c->trace);
+    if (c->trace && b->tag >= MOST_TAGS) c->trace->lost = 1;
     if (c->checker) check_block(c);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 
-/* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
- * for lanes of their own warp, which wait there in turn. */
-static void note_deadlock(Worker *c) {
-    for (u32 state = AT_BARRIER; state > READY; state--)
-        for (u32 k = 0; k < c->warp_count; k++)
-            for (u32 j = 0; j < c->warps[k].groups; j++) {
-                const Group *g = &c->warps[k].group[j];
-                if (g->state != state) continue;
-                if (!c->fault.kind) {
-                    c->pc = g->pc - 1;
-                    stop(c, DEADLOCK);
-                    blame(c, &c->warps[k], g->mask);
-                }
-                if (g->pc - 1 == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
-            }
+/* Memory for the blocks of a cluster, which are used again and again. */
+static int has_memory(Worker *c, Block *b) {
+    const Launch *launch = c->launch;
+    const size_t registers = (size_t)launch->slots * LANES * sizeof(u32);
+    const size_t local = (size_t)LANES * launch->local_bytes;
+    if (b->arena) return 1;
+    b->arena = malloc(c->warp_count * (registers + local) + 64);
+    b->warps = calloc(c->warp_count, sizeof(Warp));
+    b->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
+    if (launch->check) b->checker = new_checker(launch, c->warp_count);
+    if (!b->arena || !b->warps || !b->shared || (launch->check && !b->checker)) return 0;
+    b->shared_written = b->shared + launch->shared_bytes;
+    u8 *aligned = b->arena + (64 - (uintptr_t)b->arena % 64) % 64;
+    for (u32 k = 0; k < c->warp_count; k++) {
+        b->warps[k].v = (u32 *)(aligned + k * registers);
+        b->warps[k].local = aligned + c->warp_count * registers + k * local;
+    }
+    return 1;
 }
 
-/* Run the block in hand until all its warps have left. */
-static void run_warps(Worker *c) {
-    for (;;) {
-        for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) run_warp(c, &c->warps[k]);
-        if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
-        if (c->fault.kind) return;
-        if (open_barriers(c) || anyone_ready(c)) continue;
-        note_deadlock(c);
-        return;
+/* The linear index of the block of a rank in a cluster. */
+static u64 block_index(const Launch *launch, u64 cluster, u32 rank) {
+    u64 of_cluster = cluster, index = 0, stride = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        const u32 extent = launch->cluster[axis], clusters = launch->grid[axis] / extent;
+        index += stride * (of_cluster % clusters * extent + rank % extent);
+        of_cluster /= clusters;
+        rank /= extent;
+        stride *= launch->grid[axis];
     }
+    return index;
+}
+
+static Worker *keeper_of(Worker *c, u64 block, const Kept *kept, u64 kept_count) {
+    if (!kept) return c;
+    for (u64 k = 0; k < kept_count; k++)
+        if (kept[k].block == block) return kept[k].keeper;
+    return NULL;
+}
+
+/* Start a cluster in a free place. */
+static void start_cluster(Worker *c, u64 cluster, const Kept *kept, u64 kept_count) {
+    Block *first = c->blocks;
+    while (first->lives) first += c->cluster_size;
+    if (!c->running) c->started = 0;
+    for (u32 rank = 0; rank < c->cluster_size; rank++) {
+        Block *b = first + rank;
+        if (!has_memory(c, b)) { stop(c, NO_MEMORY); return; }
+        b->rank = rank;
+        b->cluster = first;
+        const u64 index = block_index(c->launch, cluster, rank);
+        b->keeper = keeper_of(c, index, kept, kept_count);
+        start_block(c, b, index);
+    }
+    c->running++;
+    c->changes++;
+}
+
+static int cluster_lives(const Worker *c, const Block *first) {
+    for (u32 rank = 0; rank < c->cluster_size; rank++)
+        for (u32 k = 0; k < c->warp_count; k++)
+            if (first[rank].warps[k].groups) return 1;
+    return 0;
+}
+
+static int warp_is_ready(const Warp *w) {
+    for (u32 j = 0; j < w->groups; j++)
+        if (w->group[j].state == READY) return 1;
+    return 0;
+}
+
+/* Let each warp run for a while that can. Whether one could. */
+static int run_round(Worker *c) {
+    int ran = 0;
+    EACH_CLUSTER(first) {
+        for (u32 rank = 0; rank < c->cluster_size; rank++) {
+            take_up(c, first + rank);
+            for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) {
+                const int ready = warp_is_ready(&c->block->warps[k]);
+                ran |= ready;
+                if (ready || c->block->warps[k].groups > 1) run_warp(c, &c->block->warps[k]);
+            }
+            if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
+            if (c->fault.kind) return 0;
+            open_barriers(c);
+            if (c->phases) wake(c);
+        }
+        if (!cluster_lives(c, first)) {
+            make_all_of(c, first);
+            for (u32 rank = 0; rank < c->cluster_size; rank++) first[rank].lives = 0;
+            c->running--;
+        }
+    }
+    return ran;
+}
+
+/* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
+ * for lanes of their own warp, which wait there in turn; or who asks in vain. */
+static void note_waiting(Worker *c, u32 state) {
+    EACH_CLUSTER(first)
+    for (u32 rank = 0; rank < c->cluster_size; rank++) {
+        take_up(c, first + rank);
+        for (u32 k = 0; k < c->warp_count; k++)
+            for (u32 j = 0; j < c->block->warps[k].groups; j++) {
+                const Group *g = &c->block->warps[k].group[j];
+                const u32 at = state == READY || state == AT_MBARRIER ? g->pc : g->pc - 1;
+                if (g->state != state) continue;
+                if (!c->fault.kind) {
+                    c->pc = at;
+                    stop(c, DEADLOCK);
+                    blame(c, &c->block->warps[k], g->mask);
+                    if (state != AT_MBARRIER) continue;
+                    const Mbarrier b = unpacked(read_mbarrier(c, g->mbarrier));
+                    c->fault.address = g->mbarrier;
+                    c->fault.pending = b.pending;
+                    c->fault.bytes = b.bytes;
+                    c->fault.phase = b.phase;
+                }
+            }
+    }
+}
+
+static void count_waiting(Worker *c) {
+    EACH_CLUSTER(first)
+    for (u32 rank = 0; rank < c->cluster_size; rank++) {
+        if (first[rank].index != c->fault.block) continue;
+        for (u32 k = 0; k < c->warp_count; k++)
+            for (u32 j = 0; j < first[rank].warps[k].groups; j++) {
+                const Group *g = &first[rank].warps[k].group[j];
+                const u32 at = g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
+                if (at == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
+            }
+    }
+}
+
+static void note_deadlock(Worker *c) {
+    static const u32 order[] = {AT_MBARRIER, AT_CLUSTER, AT_BARRIER, READY, AT_WARPSYNC, AT_BSYNC};
+    for (u32 k = 0; k < sizeof order / sizeof *order && !c->fault.kind; k++) note_waiting(c, order[k]);
+    c->fault.resident = c->running * c->cluster_size;
+    count_waiting(c);
+}
+
+static u64 mixed(u64 hash, u64 x) {
+    hash = (hash ^ x) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 32;
+}
+
+/* What all threads are at. Where it comes again and nothing has changed in between, it always will. */
+static u64 state_of_all(Worker *c) {
+    const size_t registers = (size_t)c->launch->slots * LANES;
+    u64 hash = c->changes;
+    EACH_CLUSTER(first)
+    for (u32 rank = 0; rank < c->cluster_size; rank++)
+        for (u32 k = 0; k < c->warp_count; k++) {
+            const Warp *w = &first[rank].warps[k];
+            for (size_t r = 0; w->groups && r < registers; r++) hash = mixed(hash, w->v[r]);
+            for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
+            for (u32 j = 0; j < w->groups; j++)
+                hash = mixed(hash, (u64)w->group[j].pc << 32 | w->group[j].mask);
+        }
+    return hash;
+}
+
+/* Whether the threads that run are going round in circles: their state is compared with one that is
+ * kept for twice as many rounds each time. */
+static int in_vain(Worker *c) {
+    Watch *watch = &c->watch;
+    if (c->changes != watch->changes) {
+        *watch = (Watch){.changes = c->changes, .most = 1};
+        return 0;
+    }
+    const u64 state = state_of_all(c);
+    if (watch->rounds && state == watch->state) return 1;
+    if (++watch->rounds < watch->most) return 0;
+    *watch = (Watch){.changes = c->changes, .state = state, .rounds = 1, .most = 2 * watch->most};
+    return 0;
+}
+
+/* Whoever waits for a barrier in shared memory is told that its time is over, once for each change. */
+static int expire(Worker *c) {
+    int any = 0;
+    if (c->expired_at == c->changes) return 0;
+    EACH_CLUSTER(first)
+    for (u32 rank = 0; rank < c->cluster_size; rank++)
+        for (u32 k = 0; k < c->warp_count; k++) {
+            Warp *w = &first[rank].warps[k];
+            for (u32 j = 0; j < w->groups; j++)
+                if (w->group[j].state == AT_MBARRIER) any = w->group[j].expired = 1;
+        }
+    c->expired_at = c->changes;
+    if (any) wake(c);
+    return any;
 }
 
 EXPORT const char *const *core_operation_names(u32 *count) {
@@ -308,14 +501,20 @@ EXPORT void core_sizes(u32 *sizes) {
     sizes[5] = sizeof(Touch);
     sizes[6] = sizeof(Step);
     sizes[7] = sizeof(Segment);
-    sizes[8] = sizeof(Finding);
+    sizes[8] = sizeof(Request);
+    sizes[9] = sizeof(Finding);
 }
 
 EXPORT void core_free_worker(Worker *c) {
-    free(c->last_allocation); free(c->memo); free(c->warps); free(c->shared); free(c->arena);
-    free_trace(c->trace);
-    free_stream(c->stream);
-    free_checker(c->checker, c->launch->allocation_count);
+    for (u32 k = 0; c->blocks && k < c->slots; k++) {
+        free(c->blocks[k].arena); free(c->blocks[k].warps); free(c->blocks[k].shared);
+        free_checker(c->blocks[k].checker);
+    }
+    free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
+    free_trace(c->own_trace);
+    free_stream(c->own_stream);
+    free_requests(c->own_requests);
+    free_checks(c->checks, c->launch->allocation_count);
     free(c);
 }
 
@@ -326,49 +525,62 @@ EXPORT void core_free_worker(Worker *c) {
 /* The SHA-256 of the sources that this was built from, by name. */
 EXPORT const char *core_sources(void) { return CORE_SOURCES; }
 
-/* A worker for `launch`, NULL where there is not enough memory. */
-EXPORT Worker *core_new_worker(const Launch *launch, Count *count, i64 budget) {
+/* A worker for `launch`, NULL where there is not enough memory. One that does not run only keeps what
+ * others count for it. */
+EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, u32 runs) {
     const u32 warps = ceil_div(launch->block[0] * launch->block[1] * launch->block[2], LANES);
-    const size_t registers = (size_t)launch->slots * LANES * sizeof(u32);
-    const size_t local = (size_t)LANES * launch->local_bytes;
     Worker *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->launch = launch;
-    c->count = count;
+    c->count = c->counts = counts;
     c->budget = budget;
     c->warp_count = warps;
-    c->last_allocation = calloc(launch->length, sizeof(u32));
-    c->memo = calloc(launch->length, sizeof(Memo));
-    c->warps = calloc(warps, sizeof(Warp));
-    c->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
-    c->arena = malloc(warps * (registers + local) + 64);
-    if (launch->most_touches) c->trace = new_trace(launch->most_touches);
-    if (launch->most_steps) c->stream = new_stream(launch->most_steps);
-    if (launch->check) c->checker = new_checker(launch, warps);
-    if (!c->last_allocation || !c->memo || !c->warps || !c->shared || !c->arena ||
-        (launch->most_touches && !c->trace) || (launch->most_steps && !c->stream) ||
-        (launch->check && !c->checker)) {
+    c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    if (launch->most_touches) c->own_trace = new_trace(launch->most_touches);
+    if (launch->most_steps) c->own_stream = new_stream(launch->most_steps);
+    if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
+    if (runs) {
+        c->slots = launch->most_resident * c->cluster_size;
+        c->last_allocation = calloc(launch->length, sizeof(u32));
+        c->memo = calloc(launch->length, sizeof(Memo));
+        c->uncounted = calloc(launch->length, sizeof(Count));
+        c->blocks = calloc(c->slots, sizeof(Block));
+        if (launch->check) c->checks = new_checks(launch);
+    }
+    if ((launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
+        (launch->most_requests && !c->own_requests) ||
+        (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks)) ||
+        (runs && launch->check && !c->checks)) {
         core_free_worker(c);
         return NULL;
-    }
-    c->shared_written = c->shared + launch->shared_bytes;
-    u8 *aligned = c->arena + (64 - (uintptr_t)c->arena % 64) % 64;
-    for (u32 k = 0; k < warps; k++) {
-        c->warps[k].v = (u32 *)(aligned + k * registers);
-        c->warps[k].local = aligned + warps * registers + k * local;
-        c->warps[k].pool = launch->pool;
     }
     return c;
 }
 
-/* Run blocks first, first + step, ... below last; the kind of the fault that stopped them. */
-EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step) {
-    for (u64 block = first; block < last && !c->fault.kind; block += step) {
+/* Run clusters first, first + step, ... below last; the kind of the fault that stopped them. Of the
+ * blocks of `kept` others keep what they do, and nobody of the rest; NULL: this worker does of all.
+ *
+ * One cluster runs at a time, unless its blocks can do nothing but wait for others': then twice as
+ * many run, and so on. */
+EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, u64 kept_count) {
+    u64 next = first;
+    while (!c->fault.kind && (c->running || next < last)) {
         if (c->launch->cancel) stop(c, CANCELLED);
-        else {
-            start_block(c, block);
-            run_warps(c);
+        if (!c->running) {
+            start_cluster(c, next, kept, kept_count);
+            next += step;
+            continue;
         }
+        c->asked_again = 0;
+        if (run_round(c) && !(c->asked_again && in_vain(c))) continue;
+        if (c->fault.kind || !c->running || make_oldest(c)) continue;
+        const u32 wanted = 2 * c->running, most = c->launch->most_resident;
+        int more = 0;
+        for (; next < last && c->running < wanted && c->running < most && !c->fault.kind; next += step) {
+            start_cluster(c, next, kept, kept_count);
+            more = 1;
+        }
+        if (!more && !expire(c)) note_deadlock(c);
     }
     return c->fault.kind;
 }
@@ -382,25 +594,33 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
 /* What was noted of the blocks so far, and how much; NULL where some of it was lost. `written` are
  * sectors that warps wrote, each for the first time. */
 EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
-    *count = c->trace ? c->trace->count : 0;
-    *written = c->trace ? c->trace->written : 0;
-    return c->trace && !c->trace->lost ? c->trace->touches : NULL;
+    const Trace *t = c->own_trace;
+    *count = t ? t->count : 0;
+    *written = t ? t->written : 0;
+    return t && !t->lost ? t->touches : NULL;
 }
 
 /* The steps of the blocks so far, NULL where some were lost; their segments, and their lines. */
 EXPORT const Step *core_steps(const Worker *c, u64 *count) {
-    *count = c->stream ? c->stream->count : 0;
-    return c->stream && !c->stream->lost ? c->stream->steps : NULL;
+    const Stream *s = c->own_stream;
+    *count = s ? s->count : 0;
+    return s && !s->lost ? s->steps : NULL;
 }
 
 EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
-    *count = c->stream ? c->stream->segment_count : 0;
-    return c->stream ? c->stream->segments : NULL;
+    *count = c->own_stream ? c->own_stream->segment_count : 0;
+    return c->own_stream ? c->own_stream->segments : NULL;
 }
 
 EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
-    *count = c->stream ? c->stream->line_count : 0;
-    return c->stream ? c->stream->lines : NULL;
+    *count = c->own_stream ? c->own_stream->line_count : 0;
+    return c->own_stream ? c->own_stream->lines : NULL;
+}
+
+/* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
+EXPORT const Request *core_requests(const Worker *c, u64 *count) {
+    *count = c->own_requests ? c->own_requests->count : 0;
+    return c->own_requests && !c->own_requests->lost ? c->own_requests->noted : NULL;
 }
 
 /* Whether this build's instructions exist on this processor. */

@@ -73,7 +73,7 @@ typedef struct {
 /* Why a launch stopped. */
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
-    NO_MEMORY, WRITE_TO_CONSTANT
+    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -88,6 +88,10 @@ typedef struct {
     u32 lane;
     u32 is_store;
     u32 waiting;   /* DEADLOCK: threads at this instruction */
+    u32 resident;  /* DEADLOCK: blocks that wait for each other, or for those that never ran */
+    u32 pending;   /* of an mbarrier: arrivals that lack */
+    i32 bytes;     /* and bytes of copies that were announced and did not come */
+    u32 phase;     /* and the parity of the phase in which they do */
 } Fault;
 
 typedef struct {
@@ -122,6 +126,9 @@ typedef struct {
     u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
     u64 spread_base, spread_bytes; /* a matrix whose lines are kept as if its rows lay further apart */
     u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
+    u32 cluster[3];        /* blocks of a cluster along each axis */
+    u32 most_resident;     /* clusters that run at a time where those before them wait for more */
+    u64 most_requests;     /* of each instruction (requests.h); 0: none are noted */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -143,8 +150,14 @@ typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
 typedef struct Stream Stream;
 typedef struct Checker Checker;
+typedef struct Checks Checks;
 
-enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
+/* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
+typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
+
+typedef struct Requests Requests;
+
+enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER, AT_MBARRIER };
 
 /* Lanes of a warp that run together. */
 typedef struct {
@@ -155,7 +168,13 @@ typedef struct {
     u32 fresh; /* put aside, and nothing executed since */
     u32 again; /* executes its instruction once more */
     u32 firm;  /* AT_BSYNC: waits whatever the others do */
+    u32 retries; /* tries its instruction again, which was counted */
+    u32 expired; /* the time for which it may wait is over */
+    u64 mbarrier; /* AT_MBARRIER: address in the cluster's shared memory */
 } Group;
+
+/* What a warp asked memory for at last. */
+typedef struct { u64 changes, address; u32 pc, lanes; } Question;
 
 typedef struct {
     u32 *v;              /* [slots][LANES] */
@@ -171,40 +190,89 @@ typedef struct {
     u32 yielded; /* lanes that executed YIELD in this slice */
     u32 stuck;   /* slices that ended with lanes waiting for such ones */
     u32 index;           /* in the block */
-    u32 async_pending;
     u32 steps;           /* instructions executed so far */
     u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
     u32 reduced;         /* the barrier of the last BAR.RED */
+    u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */
+    u32 bulk_groups;     /* groups of bulk copies that it closed */
+    u32 ends_slice;      /* it found nothing to do but to ask again */
+    Question asked;
     u8 *local;           /* [LANES][local_bytes] */
 } Warp;
 
 typedef struct { u32 arrived, expected, red_and, red_or, red_popc; } Barrier;
 
-/* One thread of the host that runs blocks, with all that is its own. */
-typedef struct {
-    const Launch *launch;
-    Count *count;          /* [length] */
-    u32 *last_allocation;  /* [length]: where each instruction's last address was */
-    void *memo;            /* [length]: the last access pattern of each instruction */
-    Warp *warps;
-    u32 warp_count;
-    u32 pc;                /* index of the instruction in hand */
+typedef struct Worker Worker;
+
+/* How often a barrier in shared memory has changed its phase. */
+typedef struct { u32 offset; u64 generation; } Generation;
+
+enum { MOST_MBARRIERS = 64 }; /* of a block, that the timing model tells apart */
+
+/* A block that runs, or room for one. */
+typedef struct Block {
+    u64 index;             /* linear, in the grid */
     u32 ctaid[3];
-    u32 reserved;
-    u64 block;             /* linear */
-    i64 budget;            /* warp instructions left */
+    u32 rank;              /* in its cluster */
+    u64 tag;               /* tells its lines from those of others that run with it */
+    Worker *keeper;        /* who counts what it does and keeps what it touches; NULL: nobody */
+    struct Block *cluster; /* the first block of its cluster */
+    Warp *warps;
     Barrier barrier[CTA_BARRIERS];
     u8 *shared;
     u8 *shared_written;    /* one byte for each of shared memory */
-    u32 shared_unwritten;  /* bytes that nobody has written yet */
+    u32 shared_unwritten;  /* bytes that nobody has written yet, or that a copy will write */
+    u32 lives;
+    u32 cluster_arrived;   /* threads that arrived at the barrier of the cluster that begins here */
+    u32 cluster_phase;     /* how often that has opened */
+    u32 mbarriers;
+    Generation mbarrier[MOST_MBARRIERS];
+    Checker *checker;      /* NULL: nothing is checked */
+    u8 *arena;
+} Block;
+
+/* A copy that was issued and has not been made yet. */
+typedef struct Bulk Bulk;
+
+/* Whose counts, touches and streams a block's are. */
+typedef struct { u64 block; Worker *keeper; } Kept;
+
+/* A state of all threads, for how many rounds it is compared with later ones, and of which of them. */
+typedef struct { u64 changes, state; u32 rounds, most; } Watch;
+
+/* One thread of the host that runs blocks, with all that is its own. */
+struct Worker {
+    const Launch *launch;
+    Count *count;          /* [length]: of the keeper of the block in hand */
+    Count *counts;         /* [length]: its own */
+    Count *uncounted;      /* [length]: of blocks that only run because others need them */
+    u32 *last_allocation;  /* [length]: where each instruction's last address was */
+    void *memo;            /* [length]: the last access pattern of each instruction */
+    Block *block;          /* in hand */
+    Block *blocks;         /* [slots], cluster by cluster */
+    u32 slots, cluster_size, warp_count;
+    u32 running;           /* clusters */
+    u32 pc;                /* index of the instruction in hand */
+    i64 budget;            /* warp instructions left */
+    u64 started;           /* blocks, since none ran */
+    u64 changes;           /* of memory, of barriers, of who lives: what one who asks again may see */
+    u32 phases;            /* of mbarriers that ended: who waits for one shall look again */
+    u32 asked_again;       /* somebody asked once more in this round, and heard nothing new */
+    Bulk *bulk;            /* copies under way, the oldest first */
+    u32 bulk_count, bulk_room;
     u64 unwritten_reads;   /* of shared memory */
     Fault unwritten;       /* the first of them */
     Fault fault;
-    Trace *trace;          /* NULL: nothing is noted */
-    Stream *stream;        /* NULL: nothing is kept */
-    Checker *checker;      /* NULL: nothing is checked */
-    u8 *arena;             /* what was allocated for this worker */
-} Worker;
+    Trace *trace;          /* of the keeper of the block in hand; NULL: nothing is noted */
+    Stream *stream;        /* likewise; NULL: nothing is kept */
+    Trace *own_trace;
+    Stream *own_stream;
+    Requests *requests, *own_requests;   /* likewise; NULL: none are noted */
+    Checker *checker;      /* of the block in hand; NULL: nothing is checked */
+    Checks *checks;        /* what the blocks' checkers have in common */
+    Watch watch;           /* whether anything still changes */
+    u64 expired_at;        /* changes when those who waited were told last that their time is over */
+};
 
 typedef void Handler(Worker *c, Warp *w, const Ins *i, u32 m);
 
@@ -298,7 +366,7 @@ static inline void stop(Worker *c, u32 kind) {
     if (c->fault.kind) return;
     c->fault.kind = kind;
     c->fault.pc = c->pc;
-    c->fault.block = c->block;
+    c->fault.block = c->block ? c->block->index : 0;
 }
 
 /* The thread that a fault is of: the first lane of m. */

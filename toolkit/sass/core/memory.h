@@ -4,7 +4,7 @@
 
 #include "core.h"
 
-enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32 };
+enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32, SHARED_WINDOW_BITS = 24 };
 
 #include "trace.h"
 
@@ -16,7 +16,8 @@ enum {
     SIGNED_DATA = 8,      /* 8- and 16-bit loads extend the sign */
     SPACE_SHIFT = 8,      /* bits 8-10: SPACE_* */
     SCALE_SHIFT = 12,     /* bits 12-14: s[0] is shifted left by so many */
-    STORE_HIGH = 1 << 16  /* 16-bit: the upper half of the register (.U.H1 forms) */
+    STORE_HIGH = 1 << 16, /* 16-bit: the upper half of the register (.U.H1 forms) */
+    STRONG = 1 << 18      /* a load that asks for what other blocks just wrote */
 };
 
 enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
@@ -74,6 +75,7 @@ static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
 }
 
 #include "stream.h"
+#include "requests.h"
 
 /* Whether lanes at `distance` read the same, wherever both are active. */
 static int pairs_agree(const u64 *a, u32 m, int distance) {
@@ -246,7 +248,7 @@ static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, i
                     return 0;
                 }
         }
-        u8 *base = space == SPACE_SHARED ? c->shared : w->local;
+        u8 *base = space == SPACE_SHARED ? c->block->shared : w->local;
         const u64 pitch = space == SPACE_SHARED ? 0 : launch->local_bytes;
         for (int l = 0; l < LANES; l++) at[l] = base + (u64)l * pitch + a[l];
         return 1;
@@ -301,28 +303,48 @@ static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64
     c->fault = before;
 }
 
+static int all_written(const u8 *flags, u32 bytes) {
+    u32 k = 0;
+    for (; k + WORD <= bytes; k += WORD) {
+        u32 word;
+        memcpy(&word, flags + k, WORD);
+        if (word != 0x01010101u) return 0;
+    }
+    for (; k < bytes; k++)
+        if (!flags[k]) return 0;
+    return 1;
+}
+
+/* A lane reads shared memory of a block. */
+static void check_bytes(Worker *c, const Warp *w, const Ins *i, int lane, const Block *b, u32 offset,
+                        u32 bytes) {
+    if (b->shared_unwritten && !all_written(b->shared_written + offset, bytes))
+        note_unwritten(c, w, i, lane, offset);
+}
+
+/* Shared memory of a block is written, or will be by a copy under way: nobody may read it then. */
+static void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written) {
+    u8 *flags = b->shared_written + offset;
+    for (u32 k = 0; k < bytes; k++) {
+        b->shared_unwritten += (u32)flags[k] - written;
+        flags[k] = written;
+    }
+}
+
 /* Once a block has written all of its shared memory, nobody keeps watch any more. */
 static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m) {
-    if (!c->shared_unwritten) return;
+    if (!c->block->shared_unwritten) return;
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
-        const u64 address = (u64)(at[l] - c->shared);
-        const u8 *flags = c->shared_written + address;
-        u8 all = 1;
-        for (u32 k = 0; k < i->width; k++) all &= flags[k];
-        if (!all) note_unwritten(c, w, i, l, address);
+        check_bytes(c, w, i, l, c->block, (u32)(at[l] - c->block->shared), i->width);
     }
 }
 
 static void mark_written(Worker *c, const Ins *i, u8 *const *at, u32 m) {
-    if (!c->shared_unwritten) return;
+    if (!c->block->shared_unwritten) return;
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
-        u8 *flags = c->shared_written + (at[l] - c->shared);
-        for (u32 k = 0; k < i->width; k++) {
-            c->shared_unwritten -= !flags[k];
-            flags[k] = 1;
-        }
+        mark_bytes(c->block, (u32)(at[l] - c->block->shared), i->width, 1);
     }
 }
 
@@ -387,16 +409,28 @@ static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 
     }
 }
 
+/* Addresses of shared memory name the block of the cluster too: those of this one are its own. */
+static void own_shared(const Worker *c, u64 *a) {
+    if (c->cluster_size == 1) return;
+    const u64 own = (u64)c->block->rank << SHARED_WINDOW_BITS;
+    const u64 inside = (1ull << SHARED_WINDOW_BITS) - 1;
+    for (int l = 0; l < LANES; l++)
+        if ((a[l] & ~inside) == own) a[l] &= inside;
+}
+
 /* One space, all lanes of m. */
 static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a,
                          int is_store) {
     u8 *at[LANES];
     u32 kind = GENERAL;
+    if (space == SPACE_SHARED) own_shared(c, a);
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
+    if (is_store) c->changes++;
     if (space == SPACE_LOCAL) count_local(c, w, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
     if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+    if (c->requests) note_request(c, w, a, m, space);
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);
@@ -436,6 +470,8 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
         return 0;
     } else {
         first = (u32)((base << scale) + (u32)offset);
+        if (first >> SHARED_WINDOW_BITS && first >> SHARED_WINDOW_BITS == c->block->rank)
+            first &= (1u << SHARED_WINDOW_BITS) - 1;
         if ((i64)first + memo->low < 0 || (i64)first + memo->high > UINT32_MAX) return 0;
     }
     const u32 phase = (u32)first % PHASES;
@@ -444,7 +480,7 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     u8 *host;
     if (space == SPACE_SHARED) {
         if (from < launch->shared_base || to > launch->shared_bytes) return 0;
-        host = c->shared + first;
+        host = c->block->shared + first;
     } else {
         const Allocation *all = allocation_of(c, from, to);
         if (!all || (is_store && !all->writable)) return 0;
@@ -453,19 +489,65 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     u8 *at[LANES];
     IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
     add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
-    if ((c->trace || c->stream) && space == SPACE_GLOBAL) {
+    if (c->requests || ((c->trace || c->stream) && space == SPACE_GLOBAL)) {
         u64 a[LANES];
         for (int l = 0; l < LANES; l++) a[l] = first + (u64)(i64)(i32)memo->delta[l];
-        if (c->trace) trace_request(c, w, a, i->width, m, (u32)is_store);
-        if (c->stream) stream_request(c, a, i->width, m, 0);
+        if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
+        if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+        if (c->requests) note_request(c, w, a, m, space);
     }
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
         else check_written(c, w, i, at, m);
     }
+    if (is_store) c->changes++;
     if (is_store) write_lanes(i, at, memo->kind, m, vector(w, i->s[2]));
     else read_lanes(i, at, memo->kind, m, vector(w, i->d[0]));
     return 1;
+}
+
+static void load_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
+    access_space(c, w, i, m, space, a, 0);
+}
+static void store_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
+    access_space(c, w, i, m, space, a, 1);
+}
+
+/* A generic address says by its window which space it means, and in shared memory which block. */
+static int in_shared_window(const Worker *c, u64 address) {
+    return address - c->launch->shared_window < (u64)c->cluster_size << SHARED_WINDOW_BITS;
+}
+static int in_local_window(const Worker *c, u64 address) {
+    return address - c->launch->local_window < 1ull << SHARED_WINDOW_BITS;
+}
+
+/* What a warp does with addresses that are all in one space. */
+typedef struct {
+    Warp *w;
+    const Ins *i;
+    void (*act)(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a);
+} Access;
+
+static void access_part(Worker *c, const Access *x, const u64 *a, u32 part, u32 space, u64 start) {
+    u64 b[LANES];
+    if (!part || c->fault.kind) return;
+    const u64 first = a[__builtin_ctz(part)];
+    for (int l = 0; l < LANES; l++) b[l] = (part >> l & 1 ? a[l] : first) - start;
+    x->act(c, x->w, x->i, part, space, b);
+}
+
+/* Shared memory, block by block of the cluster: the others' is accessed in their place. */
+static void access_shared_parts(Worker *c, const Access *x, const u64 *a, u32 part) {
+    Block *own = c->block;
+    for (u32 rank = 0; rank < c->cluster_size; rank++) {
+        const u64 start = c->launch->shared_window + ((u64)rank << SHARED_WINDOW_BITS);
+        u32 here;
+        LANE_BITS(here, (a[l] - start) >> SHARED_WINDOW_BITS == 0);
+        c->block = own->cluster + rank;
+        access_part(c, x, a, here & part, SPACE_SHARED, start);
+        c->block = own;
+    }
+    if (c->fault.kind) c->fault.block = own->index;
 }
 
 static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
@@ -478,24 +560,33 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
         access_space(c, w, i, m, space, a, is_store);
         return;
     }
-    /* A generic address says by its window which space it means. */
-    const u64 window = 1ull << 24;
     u32 in_shared, in_local;
-    LANE_BITS(in_shared, a[l] - launch->shared_window < window);
-    LANE_BITS(in_local, a[l] - launch->local_window < window);
-    const u32 part[3] = {m & in_shared, m & in_local, m & ~in_shared & ~in_local};
-    const u64 start[3] = {launch->shared_window, launch->local_window, 0};
-    const u32 spaces[3] = {SPACE_SHARED, SPACE_LOCAL, SPACE_GLOBAL};
-    for (int k = 0; k < 3; k++) {
-        u64 b[LANES];
-        if (!part[k] || c->fault.kind) continue;
-        const u64 first = a[__builtin_ctz(part[k])];
-        for (int l = 0; l < LANES; l++) b[l] = (part[k] >> l & 1 ? a[l] : first) - start[k];
-        access_space(c, w, i, part[k], spaces[k], b, is_store);
-    }
+    LANE_BITS(in_shared, in_shared_window(c, a[l]));
+    LANE_BITS(in_local, in_local_window(c, a[l]));
+    in_shared &= m;
+    in_local &= m & ~in_shared;
+    const Access access = {.w = w, .i = i, .act = is_store ? store_space : load_space};
+    access_part(c, &access, a, in_local, SPACE_LOCAL, launch->local_window);
+    access_part(c, &access, a, m & ~in_shared & ~in_local, SPACE_GLOBAL, 0);
+    access_shared_parts(c, &access, a, in_shared);
 }
 
-static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 0); }
+/* Who asks the same again, while nothing has changed, lets others go on. */
+static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
+    u64 a[LANES];
+    addresses(w, i, m, a);
+    const u64 address = a[__builtin_ctz(m)];
+    const Question now = {.changes = c->changes, .address = address, .pc = c->pc, .lanes = m};
+    if (now.changes == w->asked.changes && now.address == w->asked.address && now.pc == w->asked.pc &&
+        now.lanes == w->asked.lanes)
+        w->ends_slice = c->asked_again = 1;
+    w->asked = now;
+}
+
+static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
+    if (i->flags & STRONG) note_question(c, w, i, m);
+    access_memory(c, w, i, m, 0);
+}
 static void op_STORE(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 1); }
 
 /* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */

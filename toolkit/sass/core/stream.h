@@ -57,7 +57,7 @@ static void stream_warp(Worker *c, const Warp *w) {
     GROW(s, segments, segment_room, s->segment_count + 1);
     if (s->lost) return;
     s->segments[s->segment_count++] =
-        (Segment){.block = c->block, .warp = w->index, .first = s->count, .first_line = s->line_count};
+        (Segment){.block = c->block->index, .warp = w->index, .first = s->count, .first_line = s->line_count};
 }
 
 /* The instruction at pc; what it asks of memory is added while it is executed. */
@@ -85,6 +85,21 @@ static void stream_line(Stream *s, u64 line, u32 mask) {
     step->lines++;
 }
 
+/* The last step was not executed after all, but will be. */
+static void take_step_back(Stream *s) {
+    if (!s->lost && s->count) s->count--;
+}
+
+/* A word for the timing model, among the lines of the last step. */
+static void stream_word(Stream *s, u64 word) {
+    Step *step = last_step(s);
+    if (!step) return;
+    GROW(s, lines, line_room, s->line_count + 1);
+    if (s->lost) return;
+    s->lines[s->line_count++] = word;
+    if (++step->lines == 0) step->clocks++; /* of these steps, more than 255 are counted on there */
+}
+
 /* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule of
  * analysis.coalescing.tag_cycles, which a test holds against this one. */
 static u32 fullest_tag_bank(const u64 *line, u32 n) {
@@ -104,9 +119,11 @@ static u64 as_kept(const Launch *launch, u64 a) {
     return SPREAD_SPACE + offset / launch->spread_from * launch->spread_to + offset % launch->spread_from;
 }
 
+static u64 kept_line(const Launch *launch, u64 line) { return as_kept(launch, line * LINE) / LINE; }
+
 /* What tells the lines of a warp's local memory from those of all others. */
 static u64 local_space(const Worker *c, const Warp *w) {
-    return LOCAL_SPACE | ((u64)c->block * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
+    return LOCAL_SPACE | (c->block->index * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
 }
 
 /* The distinct lines of a request of the lanes in m, with their sectors, and its clocks: the most of

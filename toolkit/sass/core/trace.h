@@ -93,11 +93,12 @@ static u32 fresh_to(Trace *t, u64 key, u32 mask) {
     return fresh;
 }
 
-enum { KEYS_OF_LINE = 8, OF_A_WARP = 64 }; /* bits below a line's number, and what a warp adds */
+/* Bits below a line's number, what a warp adds, and where the block stands. */
+enum { KEYS_OF_LINE = 8, OF_A_WARP = 64, TAG_SHIFT = 48, MOST_TAGS = 1 << 16 };
 
 static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
-    const u64 key = line << KEYS_OF_LINE;
+    const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
     if (t->lost) return;
     /* stores of one warp to a sector can be merged, those of several cannot */
     if (kind == TOUCH_WRITE)
@@ -105,8 +106,18 @@ static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     const u32 fresh = fresh_to(t, key | kind, mask);
     if (!fresh) return;
     if (!has_room(t)) { t->lost = 1; return; }
-    t->touches[t->count++] = (Touch){.line = line, .block = c->block, .step = w->steps,
+    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
                                      .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind};
+}
+
+/* Sectors that L1 does not keep: each time they are asked for, they reach L2. */
+static void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
+    Trace *t = c->trace;
+    if (t->lost) return;
+    if (kind == TOUCH_WRITE) t->written += (u32)__builtin_popcount(mask);
+    if (!has_room(t)) { t->lost = 1; return; }
+    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
+                                     .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind};
 }
 
 /* A request of the lanes in m to global memory; neighbours in one line are looked up once. */

@@ -169,9 +169,9 @@ static u32 special(const Worker *c, const Warp *w, u32 which, u32 lane) {
     case SPECIAL_TID_X: return thread % launch->block[0];
     case SPECIAL_TID_Y: return thread / launch->block[0] % launch->block[1];
     case SPECIAL_TID_Z: return thread / launch->block[0] / launch->block[1];
-    case SPECIAL_CTAID_X: return c->ctaid[0];
-    case SPECIAL_CTAID_Y: return c->ctaid[1];
-    case SPECIAL_CTAID_Z: return c->ctaid[2];
+    case SPECIAL_CTAID_X: return c->block->ctaid[0];
+    case SPECIAL_CTAID_Y: return c->block->ctaid[1];
+    case SPECIAL_CTAID_Z: return c->block->ctaid[2];
     case SPECIAL_LANEID: return lane;
     case SPECIAL_EQMASK: return bit;
     case SPECIAL_LTMASK: return bit - 1;
@@ -179,10 +179,11 @@ static u32 special(const Worker *c, const Warp *w, u32 which, u32 lane) {
     case SPECIAL_GTMASK: return ~(bit | (bit - 1));
     case SPECIAL_GEMASK: return ~(bit - 1);
     case SPECIAL_VIRTID: return w->index << 8; /* %warpid stands in bits 8-14 */
+    case SPECIAL_CGACTAID: return c->block->rank;
     case SPECIAL_SWINHI: return (u32)(launch->shared_window >> 32);
     case SPECIAL_LWINHI: return (u32)(launch->local_window >> 32);
     case SPECIAL_SMEMSZ: return launch->shared_bytes;
-    default: return 0; /* VIRTUALSMID: every block runs on SM 0; CGACTAID: it is a cluster */
+    default: return 0; /* VIRTUALSMID: every block runs on SM 0 */
     }
 }
 

@@ -5,12 +5,13 @@ operation of the native core it is and where its operands are; opcodes, modifier
 that nobody declared are refused by name.
 """
 
-from toolkit.sass.isa import control, convert, double, floating, half, integer, memory, warp
+from toolkit.sass.isa import bulk, control, convert, double, floating, half, integer, memory, warp
 from toolkit.sass.isa.registry import REGISTRY, Semantics, lower
 
 __all__ = [
     "REGISTRY",
     "Semantics",
+    "bulk",
     "control",
     "convert",
     "double",

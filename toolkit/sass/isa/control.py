@@ -15,7 +15,7 @@ from toolkit.sass.isa.integer import is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
-BSYNC_FIRM, WARPSYNC_APART = 1, 1  # of control.h
+BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY = 1, 1, 1  # of control.h
 # SYSTEM_* of control.h: what stands for the addresses of functions that are no code of a kernel.
 SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
 RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it
@@ -27,9 +27,9 @@ def exit_(i: Instruction, to: Lowering) -> None:
     to.emit("EXIT", ps=[to.predicate(i.operands[0]) if i.operands else PT])
 
 
-@opcode("BRA", modifiers="U DIV CONV INC DEC")
+@opcode("BRA", modifiers="U DIV CONV INC DEC ANY")
 def bra(i: Instruction, to: Lowering) -> None:
-    """[predicate,] target; .DIV and .CONV: a mask of lanes, target."""
+    """[predicate,] target; .DIV and .CONV: a mask of lanes, target. .ANY: all jump if one does."""
     *conditions, target = i.operands
     if "DIV" in i.modifiers:
         to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
@@ -38,7 +38,8 @@ def bra(i: Instruction, to: Lowering) -> None:
         to.emit("BRANCH_IF_WHOLE", s=lane_mask(to, conditions), imm=to.target(target))
         return
     ps = [to.predicate(condition) for condition in conditions] or [PT]
-    to.emit("BRANCH", ps=ps, imm=to.target(target))
+    flags = BRANCH_ANY if "ANY" in i.modifiers else 0
+    to.emit("BRANCH", ps=ps, imm=to.target(target), flags=flags)
 
 
 def lane_mask(to: Lowering, operands: list[Operand]) -> list[Source]:
@@ -134,7 +135,7 @@ def warpsync(i: Instruction, to: Lowering) -> None:
 
 
 @opcode("YIELD")
-@opcode("NANOSLEEP", modifiers="SYNCALL WARP")
+@opcode("NANOSLEEP", modifiers="SYNCALL SYNCS WARP")
 def yield_(i: Instruction, to: Lowering) -> None:
     """Another group of the warp may go on: those who spin wait for it."""
     to.emit("YIELD")
@@ -163,9 +164,16 @@ def bpt(i: Instruction, to: Lowering) -> None:
 @opcode("ERRBAR")
 @opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I")
 @opcode("CGAERRBAR")
-@opcode("DEPBAR", modifiers="LE")
 @opcode("LDGDEPBAR")
-@opcode("ACQBULK", "PREEXIT", "FENCE", "ENDCOLLECTIVE", "PMTRIG")
+@opcode("ACQBULK", "PREEXIT", "ENDCOLLECTIVE", "PMTRIG")
+@opcode("FENCE", modifiers="VIEW ASYNC S G T")
 def nop(i: Instruction, to: Lowering) -> None:
     """Order in memory, sleep and scoreboards: one warp runs at a time here, in order."""
     to.emit("NOP")
+
+
+@opcode("DEPBAR", modifiers="LE")
+def depbar(i: Instruction, to: Lowering) -> None:
+    """[scoreboard, how many groups of copies may be left]: bulk stores are made as late as here."""
+    left = [x.integer for x in i.operands if isinstance(x, Immediate)]
+    to.emit("BULK_WAIT", aux=left[0] if left else 0)

@@ -12,6 +12,7 @@ from toolkit.sass.isa.registry import Lowering, Source, opcode
 # Ins.flags of memory.h
 ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED, SIGNED_DATA = 1, 2, 4, 8
 SPACE_SHIFT, SCALE_SHIFT = 8, 12
+STRONG = 1 << 18
 GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
 
 WIDTHS = (
@@ -247,7 +248,13 @@ def load(i: Instruction, to: Lowering, space: int) -> None:
     check_whole(to, d)
     flags, offset, sources = addressing(i, to, address, space)
     flags |= SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
+    flags |= STRONG if is_strong(i) and space in (GLOBAL, GENERIC) else 0
     to.emit("LOAD", d=[to.out(d)], s=sources, width=width(i), flags=flags, imm=offset)
+
+
+def is_strong(i: Instruction) -> bool:
+    """Whether an access sees what other blocks just did."""
+    return "STRONG" in i.modifiers or "MMIO" in i.modifiers
 
 
 def store(i: Instruction, to: Lowering, space: int) -> None:

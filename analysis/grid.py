@@ -1,0 +1,135 @@
+"""In which order blocks take the tiles of C, and the grid that numbers them.
+
+Blocks start by their linear index, x fastest. Which of them run at the same time, and so share
+rows of A and columns of B in L2, is decided by the order in which they take tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.geometry import ceil_div
+
+Grid = tuple[int, int, int]
+Indices = NDArray[np.int64]
+
+MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileGrid:
+    """How many tiles cover C: `down` its rows, `across` its columns."""
+
+    down: int
+    across: int
+
+    @property
+    def tiles(self) -> int:
+        return self.down * self.across
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Which tile of C each block takes.
+
+    `grid` is what is launched for so many tiles. `tile_of` maps linear indices of its blocks to
+    rows and columns of tiles; a block that is left over gets a row or a column beyond C.
+    """
+
+    grid: Callable[[TileGrid], Grid]
+    tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]]
+
+    def block_of_tile(self, tiles: TileGrid) -> Indices:
+        """The block that computes each tile, tiles in row-major order."""
+        block, row, column = self.with_tiles(tiles)
+        found = np.empty_like(block)
+        found[row * tiles.across + column] = block
+        return found
+
+    def with_tiles(self, tiles: TileGrid) -> tuple[Indices, Indices, Indices]:
+        """The blocks that have a tile, in the order in which they start, and its row and column."""
+        x, y, z = self.grid(tiles)
+        block = np.arange(x * y * z)
+        row, column = self.tile_of(block, tiles)
+        inside = (row < tiles.down) & (column < tiles.across)
+        return block[inside], row[inside], column[inside]
+
+
+def _long_y(x: int, y: int) -> Grid:
+    z = ceil_div(y, MAX_GRID_Y)  # carries y on
+    return x, ceil_div(y, z), z
+
+
+def _along_rows(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+    row, column = np.divmod(block, tiles.across)
+    return row, column
+
+
+def _along_columns(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+    column, row = np.divmod(block, tiles.down)
+    return row, column
+
+
+# Neighbouring blocks take neighbouring columns of tiles, or neighbouring rows.
+ROW_MAJOR = Order(grid=lambda tiles: _long_y(tiles.across, tiles.down), tile_of=_along_rows)
+COLUMN_MAJOR = Order(grid=lambda tiles: _long_y(tiles.down, tiles.across), tile_of=_along_columns)
+
+
+def in_bands(height: int) -> Order:
+    """Column by column within bands of `height` rows of tiles, then the next band.
+
+    Blocks of one time then stand in a compact part of C, which shares more of A and B. Block
+    (x, y) takes row y * height + x % height and column x / height: shifts, where `height` is a
+    power of two. In the last band the blocks below C are left over.
+    """
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        band, in_band = np.divmod(block, tiles.across * height)
+        column, row = np.divmod(in_band, height)
+        return band * height + row, column
+
+    return Order(
+        grid=lambda tiles: _long_y(tiles.across * height, ceil_div(tiles.down, height)),
+        tile_of=tile_of,
+    )
+
+
+def split(splits: int) -> Order:
+    """Row by row, `splits` neighbouring blocks per tile, of which the last stores it."""
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        row, x = np.divmod(block, tiles.across * splits)
+        column, part = np.divmod(x, splits)
+        return row, np.where(part == splits - 1, column, tiles.across)
+
+    return Order(grid=lambda tiles: _long_y(tiles.across * splits, tiles.down), tile_of=tile_of)
+
+
+def streamed(height: int, workers: int) -> Order:
+    """In bands, the tiles that fill no whole turn of `workers` blocks dealt out to as many.
+
+    Workers come first. Worker w has from tile w·T/W on, of T tiles for W workers, and stores the
+    tile that it ends; blocks with a tile of their own follow. Where T is 0 there are no workers.
+    """
+
+    def dealt_out(tiles: TileGrid) -> int:
+        return tiles.tiles % workers
+
+    def grid(tiles: TileGrid) -> Grid:
+        dealt = dealt_out(tiles)
+        return (workers if dealt else 0) + tiles.tiles - dealt, 1, 1
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        dealt = dealt_out(tiles)
+        of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
+        tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # its end lies in the next part
+        tile = np.where(block < workers, tile, block - workers + dealt) if dealt else block
+        band, in_band = np.divmod(tile, tiles.across * height)
+        rows = np.clip(tiles.down - band * height, 1, height)
+        return band * height + in_band % rows, in_band // rows
+
+    return Order(grid=grid, tile_of=tile_of)

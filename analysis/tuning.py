@@ -1,0 +1,174 @@
+"""What a tuning run finds: the configurations of a rung, and what each should take and takes.
+
+A configuration goes through up to four stages, each of which costs more than the one before and
+sees fewer of them: closed forms, a prediction, a sweep (few samples, one configuration after the
+other), and the final (many samples of the leaders, in rounds with cuBLAS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from analysis.devices import Device
+from analysis.problem import Gemm
+from analysis.result import (
+    Check,
+    Environment,
+    Interval,
+    Measured,
+    Occupancy,
+    Predicted,
+    Resources,
+)
+
+SCHEMA_VERSION = 1
+
+# Of the best median of a sweep: who is slower than that is no leader. A sweep's few samples, taken
+# minutes apart, know a median to some percent: less would lose the best one to a warm clock, more
+# would only make the final longer.
+LEADING = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusion:
+    """How many configurations a constraint removed of those that the ones before it had left."""
+
+    constraint: str
+    configurations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """The samples that the sweep took of one configuration, in this run or in an earlier one."""
+
+    samples_s: tuple[float, ...]
+    from_cache: bool
+
+    @property
+    def median_s(self) -> float:
+        return median(self.samples_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One configuration: how far it came, and what is known of it.
+
+    It is "left out" where a limit of the device or a rank says so, and "failed" where it did not
+    compile, launch or compute; `reason` says which. `estimate_s` is the time by closed forms.
+    `notes` say what could not be obtained. `is_tied` tells the winners: no other was faster, as far
+    as the samples of the final can tell.
+    """
+
+    label: str
+    parameters: dict[str, int]
+    estimate_s: float
+    status: Literal["ok", "left out", "failed"] = "ok"
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    resources: Resources | None = None
+    occupancy: Occupancy | None = None
+    predicted: Predicted | None = None
+    swept: Swept | None = None
+    check: Check | None = None
+    measured: Measured | None = None
+    is_tied: bool = False
+
+    @property
+    def expected_s(self) -> tuple[bool, float]:
+        """What candidates are ranked by: predictions first, closed forms for want of one."""
+        if self.predicted is None:
+            return True, self.estimate_s
+        return False, self.predicted.time_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedShape:
+    """What was found at one shape; candidates in the order of their expected times.
+
+    `combinations` counts all values of all parameters, before the constraints. `method` says how
+    the times were obtained; `also_checked` are the shapes at which the winners are right too;
+    `notes` say what could not be obtained.
+    """
+
+    shape: Gemm
+    executed_shape: Gemm
+    combinations: int
+    exclusions: tuple[Exclusion, ...]
+    candidates: tuple[Candidate, ...]
+    method: str
+    also_checked: tuple[Gemm, ...] = ()
+    cublas: Measured | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def winners(self) -> tuple[Candidate, ...]:
+        """The tied ones, the one with the best median first."""
+        tied = [one for one in self.candidates if one.is_tied and one.measured]
+        return tuple(sorted(tied, key=lambda one: cost(_of(one))[0]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """A tuning run of one rung: what tuning.json holds.
+
+    `missing` says of each shape that was asked for and is not there why.
+    """
+
+    schema_version: int
+    created: str
+    command: str
+    variant: str
+    seed: int
+    device: Device
+    environment: Environment
+    shapes: tuple[TunedShape, ...]
+    missing: tuple[str, ...] = ()
+
+
+def cost(measured: Measured) -> tuple[float, Interval | None]:
+    """What a launch takes in launches of its peer, else in seconds, with the 95% interval."""
+    ratio = measured.relative_to_cublas
+    if ratio is None:
+        return measured.median_s, measured.interval_s
+    if ratio.interval is None:
+        return 1 / ratio.median, None
+    return 1 / ratio.median, Interval(low=1 / ratio.interval.high, high=1 / ratio.interval.low)
+
+
+def tied(finals: Mapping[str, Measured]) -> frozenset[str]:
+    """The labels that the samples cannot tell from the fastest: their 95% intervals meet its.
+
+    Two intervals may overlap though the medians differ: this errs towards a tie. A series too
+    short for an interval cannot be told apart from any. Costs are in launches of the peer where
+    every series has one, so that a drifting clock cancels.
+    """
+    if not finals:
+        return frozenset()
+    has_peers = all(one.relative_to_cublas for one in finals.values())
+    costs = {
+        label: cost(one) if has_peers else (one.median_s, one.interval_s)
+        for label, one in finals.items()
+    }
+    _, fastest = min(costs.values(), key=lambda found: found[0])
+    return frozenset(label for label, (_, own) in costs.items() if _meet(own, fastest))
+
+
+def leaders(swept: Mapping[str, float], most: int) -> tuple[str, ...]:
+    """At most `most` labels, the fastest first, whose median is near the best one's."""
+    if not swept:
+        return ()
+    limit = (1 + LEADING) * min(swept.values())
+    near = [label for label, time_s in swept.items() if time_s <= limit]
+    return tuple(sorted(near, key=swept.__getitem__)[:most])
+
+
+def _meet(one: Interval | None, other: Interval | None) -> bool:
+    return one is None or other is None or one.low <= other.high
+
+
+def _of(candidate: Candidate) -> Measured:
+    assert candidate.measured is not None
+    return candidate.measured

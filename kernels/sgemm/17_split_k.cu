@@ -1,0 +1,279 @@
+// Rung 17, split-K: small C, long K. The warps of a block share a tile by k, and so do blocks.
+//
+//   C = alpha * A * B + beta * C     A: M x K, B: K x N, C: M x N, float32, row-major
+//
+// Idea      A small C has too few tiles for all SMs, and smaller tiles read more per multiply-add. Here
+//           SLICES groups of warps compute the same tile, each with its own part of every phase, and
+//           add up in shared memory: tiles are small for a block, yet large for a warp. Where even
+//           that leaves SMs idle, SPLITS blocks share a tile, each with its own phases, and add up in
+//           memory: in groups at first, then group by group.
+// Mapping   block tile 64 x 128 in phases of depth 64, at the defaults; warp tiles of 8 TM x 4 TN; lanes as
+//           in rung 9, rows and columns of a thread as in rung 13.
+// Traffic   at BM = 64, BN = 128, TM = 8, TN = 16, SLICES = 4, SPLITS = 1, STAGES = 3, multiples of
+//           128, sums that slices and blocks leave for each other not counted:
+//           per element of C: 3K/128 global loads, that end in shared memory; 1 global store in 1/4;
+//                             3K/16 shared loads in 3K/64
+//           intensity:        21.33 FLOP per byte loaded
+// Warp      C: 16 sectors per request (8 rows of 64 bytes)
+//           shared: no bank conflict; A 2 wavefronts per read, B 2
+// Limit     The start of a launch, the first copies, adding up and storing, which nothing overlaps; then as
+//           rung 14. N and K must be multiples of 4.
+// Source    CUTLASS, "Efficient GEMM in CUDA", on sliced-K and split-K.
+
+#ifndef BM
+#define BM 64
+#endif
+#ifndef BN
+#define BN 128
+#endif
+#ifndef TM
+#define TM 8
+#endif
+#ifndef TN
+#define TN 16
+#endif
+#ifndef SLICES
+#define SLICES 4
+#endif
+#ifndef SPLITS
+#define SPLITS 1
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+
+constexpr int LANES_M = 8, LANES_N = 4;
+constexpr int WM = TM * LANES_M, WN = TN * LANES_N;  // of a warp
+constexpr int SLICE = (BM / TM) * (BN / TN), THREADS = SLICE * SLICES, WARPS = THREADS / 32;
+constexpr unsigned FLOAT = 4, QUAD = 16;  // bytes
+constexpr int BK = 64, PIECE = 32;        // depth of a phase, and of one copy: rows of A of 128 bytes are swizzled
+constexpr unsigned A_ROW = PIECE * FLOAT, B_ROW = BN * FLOAT, A_PIECE = BM * A_ROW, B_PIECE = PIECE * B_ROW;
+constexpr unsigned A_BYTES = BK / PIECE * A_PIECE, STAGE_BYTES = A_BYTES + BK / PIECE * B_PIECE;
+constexpr int STEPS = BK / 4 / SLICES;    // of 4 k each, of a slice in a phase
+constexpr int QUADS = TM * TN / 4;
+static_assert(BM % WM == 0 && BN % WN == 0 && BK % PIECE == 0, "warps fill the tile, copies the phase");
+static_assert(STEPS * SLICES * 4 == BK && PIECE / 4 % SLICES == 0, "slices share a phase evenly");
+
+struct __align__(64) TensorMap { char opaque[128]; };
+
+// Barriers in shared memory, by their address there.
+__device__ void init(unsigned barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ void arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+__device__ void wait(unsigned barrier, unsigned parity)
+{
+    asm volatile("{ .reg .pred done;"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
+                 "@!done bra again; }" :: "r"(barrier), "r"(parity) : "memory");
+}
+
+// The tiles of A and B at (row, k) and (k, column) go to `stage`; `barrier` counts their bytes.
+__device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const TensorMap& b, int row, int column, int k)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(STAGE_BYTES) : "memory");
+#pragma unroll
+    for (int piece = 0; piece < BK / PIECE; ++piece) {
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(stage + piece * A_PIECE), "l"(&a), "r"(k + piece * PIECE), "r"(row), "r"(barrier) : "memory");
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(stage + A_BYTES + piece * B_PIECE), "l"(&b), "r"(column), "r"(k + piece * PIECE), "r"(barrier) : "memory");
+    }
+}
+
+__device__ float4 read(unsigned address)
+{
+    float4 quad;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(quad.x), "=f"(quad.y), "=f"(quad.z), "=f"(quad.w) : "r"(address));
+    return quad;
+}
+
+// Blocks that share a tile: a flag and a tile of sums each; adding goes in groups of about the root.
+__device__ constexpr int root(int n) { int r = 1; while (r * r < n) ++r; return r; }
+constexpr int PER_GROUP = root(SPLITS), GROUPS = (SPLITS + PER_GROUP - 1) / PER_GROUP;
+
+__device__ void publish(int* flag)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], 1;" :: "l"(flag) : "memory");
+}
+__device__ void await(int* flag)
+{
+    if (threadIdx.x == 0) {
+        int done;
+        do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(done) : "l"(flag) : "memory");
+        while (!done);
+        *flag = 0;  // for the next launch
+    }
+    __syncthreads();
+}
+__device__ void add(float4& sum, float4 other)
+{
+    sum.x += other.x, sum.y += other.y, sum.z += other.z, sum.w += other.w;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
+              int M, int N, int K, float alpha, float beta, char* __restrict__ workspace)
+{
+    extern __shared__ __align__(1024) char ring_of_tiles[];
+    __shared__ __align__(8) unsigned long long full_barriers[STAGES], empty_barriers[STAGES];
+    unsigned ring = __cvta_generic_to_shared(ring_of_tiles);
+    unsigned full = __cvta_generic_to_shared(full_barriers), empty = __cvta_generic_to_shared(empty_barriers);
+    asm volatile("" : "+r"(ring), "+r"(full), "+r"(empty));  // computed here, once
+
+    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
+    const int first_row = (blockIdx.z * gridDim.y + blockIdx.y) * BM, first_col = blockIdx.x / SPLITS * BN;
+    if (first_row >= M) return;  // the whole block: no barrier is left waiting
+    const int split = blockIdx.x % SPLITS;
+
+    const int t = threadIdx.x, slice = t / SLICE, warp = t % SLICE / 32;
+    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
+    const int c_row = warp / (BN / WN) * WM + lane_m;
+    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
+
+    const int all_phases = (K + BK - 1) / BK;
+    const int begin = int((long long)all_phases * split / SPLITS);
+    const int phases = int((long long)all_phases * (split + 1) / SPLITS) - begin;
+    const auto start = [&](int phase) {
+        const int stage = phase % STAGES;
+        copy(ring + stage * STAGE_BYTES, full + 8 * stage, A, B, first_row, first_col, (begin + phase) * BK);
+    };
+    if (t == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) init(full + 8 * stage, 1), init(empty + 8 * stage, WARPS);
+        asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+        for (int phase = 0; phase < STAGES - 1 && phase < phases; ++phase) start(phase);
+    }
+    __syncthreads();  // the barriers are there
+
+    float sum[TM][TN] = {};
+    float4 a[TM];       // 4 values of k
+    float b[2][TN];     // this k and the next
+    const unsigned own_a = c_row * A_ROW, own_b = A_BYTES + c_col * FLOAT + slice * 4 * B_ROW;
+    unsigned from_a = ring + own_a, from_b = ring + own_b;
+    const auto read_a = [&](int i, unsigned row, int quad) {
+        a[i] = read(row + i * LANES_M * A_ROW + (quad ^ lane_m) * QUAD);
+    };
+    const auto read_b = [&](float (&to)[TN], unsigned row) {
+#pragma unroll
+        for (int j = 0; j < TN; j += 4)
+            *reinterpret_cast<float4*>(&to[j]) = read(row + j * LANES_N * FLOAT);
+    };
+    // 4 steps in k; then `next_a` and `next_b` are where to read on, at piece `quad` of A's rows
+    const auto compute = [&](unsigned next_a, int quad, unsigned next_b) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            read_b(b[(k + 1) % 2], k < 3 ? from_b + (k + 1) * B_ROW : next_b);
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+                const float value = k == 0 ? a[i].x : k == 1 ? a[i].y : k == 2 ? a[i].z : a[i].w;
+#pragma unroll
+                for (int step = 0; step < TN; ++step) {
+                    const int j = i % 2 ? TN - 1 - step : step;  // to and fro
+                    sum[i][j] += value * b[k % 2][j];
+                }
+                if (k == 3) read_a(i, next_a, quad);
+            }
+            asm volatile("pmevent 0;");  // a fence to the compiler's scheduler, nothing to the kernel
+        }
+        from_a = next_a;
+        from_b = next_b;
+    };
+
+    int stage = 0;
+    unsigned parity = 0;  // of the ring's turn
+    if (phases > 0) {
+        wait(full, 0);
+#pragma unroll
+        for (int i = 0; i < TM; ++i) read_a(i, from_a, slice);
+        read_b(b[0], from_b);
+    }
+    for (int phase = 0; phase < phases; ++phase) {
+#pragma unroll
+        for (int step = 1; step < STEPS; ++step) {
+            const int quad = slice + step * SLICES % (PIECE / 4), piece = step * SLICES / (PIECE / 4);
+            compute(ring + stage * STAGE_BYTES + own_a + piece * A_PIECE, quad, from_b + SLICES * 4 * B_ROW);
+        }
+        if (t == 0 && phase + STAGES - 1 < phases) {
+            if (phase > 0) wait(empty + 8 * ((phase - 1) % STAGES), (phase - 1) / STAGES & 1);
+            start(phase + STAGES - 1);  // where the phase before this one was
+        }
+        const unsigned drained = empty + 8 * stage;
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+        if (phase + 1 < phases) wait(full + 8 * stage, parity);
+        const unsigned next = ring + stage * STAGE_BYTES;
+        compute(next + own_a, slice, next + own_b);
+        __syncwarp();  // all lanes have read
+        if (t % 32 == 0) arrive(drained);
+    }
+
+    // Slice by slice into shared memory, [slice][quad][thread of the slice]; the ring is drained.
+    __syncthreads();
+    float4* const parts = reinterpret_cast<float4*>(ring_of_tiles);
+    const int thread = t % SLICE;
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) {
+        const float* const quad = &sum[q * 4 / TN][q * 4 % TN];
+        parts[(slice * QUADS + q) * SLICE + thread] = make_float4(quad[0], quad[1], quad[2], quad[3]);
+    }
+    __syncthreads();
+
+    // From here on slice s has quads s, s + SLICES, ... of the tile.
+    constexpr int OWN = (QUADS + SLICES - 1) / SLICES;
+    const auto owns = [&](int n) { return QUADS % SLICES == 0 || slice + n * SLICES < QUADS; };
+    float4 total[OWN];
+#pragma unroll
+    for (int n = 0; n < OWN; ++n) {
+        total[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int s = 0; s < SLICES; ++s)
+            if (owns(n)) add(total[n], parts[(s * QUADS + slice + n * SLICES) * SLICE + thread]);
+    }
+
+    if (SPLITS > 1) {
+        const int across = gridDim.x / SPLITS, tiles = across * ((M + BM - 1) / BM);
+        const int tile = first_row / BM * across + first_col / BN;
+        int* const flags = reinterpret_cast<int*>(workspace) + tile * SPLITS;
+        float4* const sums = reinterpret_cast<float4*>(workspace + (size_t(tiles) * SPLITS * 4 + 127) / 128 * 128)
+                             + size_t(tile) * SPLITS * QUADS * SLICE + thread;
+        const auto place = [&](int split, int n) { return (split * QUADS + slice + n * SLICES) * SLICE; };
+        const auto leave = [&] {
+#pragma unroll
+            for (int n = 0; n < OWN; ++n)
+                if (owns(n)) __stcg(&sums[place(split, n)], total[n]);
+            publish(flags + split);
+        };
+        const auto take = [&](int from) {
+            await(flags + from);
+#pragma unroll
+            for (int n = 0; n < OWN; ++n)
+                if (owns(n)) add(total[n], __ldcg(&sums[place(from, n)]));
+        };
+        // The last block of a group adds the others, the last of all the other groups'. Blocks start in
+        // the order of their numbers: whoever waits, waits for blocks that run or are done.
+        const int group = split / PER_GROUP, last = min((group + 1) * PER_GROUP, SPLITS) - 1;
+        if (split < last) return leave();
+        for (int other = group * PER_GROUP; other < last; ++other) take(other);
+        if (group < GROUPS - 1) return leave();
+        for (int other = 0; other < GROUPS - 1; ++other) take((other + 1) * PER_GROUP - 1);
+    }
+
+#pragma unroll
+    for (int n = 0; n < OWN; ++n) {
+        const int q = slice + n * SLICES;
+        const int row = first_row + c_row + q * 4 / TN * LANES_M;
+        const int col = first_col + c_col + q * 4 % TN * LANES_N;
+        if (owns(n) && row < M && col < N) {  // N is a multiple of 4: a float4 is inside or outside, never half
+            float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
+            const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
+            *quad = make_float4(alpha * total[n].x + beta * old.x, alpha * total[n].y + beta * old.y,
+                                alpha * total[n].z + beta * old.z, alpha * total[n].w + beta * old.w);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+"""Words about one request of a warp: what it is called, what it touches, and why that is much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.coalescing import BANKS, SECTOR_BYTES, WORD_BYTES
+from analysis.problem import FLOAT_BYTES
+from analysis.requests import pieces, strides
+from analysis.result import FirstRequest, LineAccess, Profile
+from reports import text
+
+ACTIONS = {"load": "load from", "store": "store to", "copy": "copy from"}
+MOST_STRIDES = 3  # more are no pattern that a reader sees
+MINUS = "−"
+WASTE = 1.01  # times the ideal: what a guard or an edge adds is no pattern
+
+
+def source_lines(profile: Profile, label: str) -> Mapping[int, int]:
+    """The source line of each instruction of a variant, by its place in the listing."""
+    found = (one.lines for one in profile.listings if one.label == label)
+    return dict(enumerate(next(found, ())))
+
+
+def name(one: LineAccess, request: FirstRequest, lines: Mapping[int, int]) -> str:
+    """'line 41: load from A, 4 B per lane'."""
+    line = lines.get(one.place)
+    where = f"line {line}: " if line else ""
+    action = ACTIONS.get(one.action, f"{one.action} on")
+    memory = "shared memory" if one.space == "shared" else request.buffer
+    return f"{where}{action} {memory}, {one.bytes_per_lane} B per lane"
+
+
+def where(one: LineAccess, request: FirstRequest, lane: int) -> str:
+    """What a lane accesses: 'A[0][5], byte 20'."""
+    offset = request.lanes[lane]
+    if offset is None:
+        return "takes no part"
+    if request.row_floats is None:
+        word = offset // WORD_BYTES
+        return f"byte {offset:,}: word {word:,}, bank {word % BANKS}"
+    row, column = divmod(offset // FLOAT_BYTES, request.row_floats)
+    last = column + one.bytes_per_lane // FLOAT_BYTES - 1
+    columns = f"{column}" if last <= column else f"{column}..{last}"
+    return f"{request.buffer}[{row}][{columns}], byte {offset:,}"
+
+
+def sentence(one: LineAccess, request: FirstRequest) -> str:
+    """What the request asks of memory, in one sentence."""
+    active = sum(lane is not None for lane in request.lanes)
+    asked = f"{active} lanes × {one.bytes_per_lane} B"
+    found = pieces(request.lanes, one.bytes_per_lane, one.space)
+    if one.space != "shared":
+        wanted = sum(piece.used_bytes for piece in found)
+        ideal = -(-wanted // SECTOR_BYTES)
+        return (
+            f"{asked}, {wanted} different bytes, in {_of(len(found), 'sector')} of 32 B; "
+            f"{'that is the fewest' if len(found) == ideal else f'{ideal} could hold them'}. "
+            f"{_pattern(request)}"
+        )
+    most = max(piece.words for piece in found)
+    conflict = f"a conflict of {most} words in one bank" if most > 1 else "no bank conflict"
+    wavefronts = text.count(one.wavefronts / one.requests)
+    return f"{asked}: {conflict}; {wavefronts} wavefronts per request. {_pattern(request)}"
+
+
+def _of(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _pattern(request: FirstRequest) -> str:
+    """How lanes lie to each other."""
+    apart = strides(request.lanes)
+    if apart == {0}:
+        return "All lanes access the same place: a broadcast."
+    if not apart or len(apart) > MOST_STRIDES:
+        return ""
+    found = text.listing([_distance(step, request) for step in sorted(apart)])
+    return f"Neighbouring lanes are {found} apart."
+
+
+def _distance(step: int, request: FirstRequest) -> str:
+    """Rows where it is whole rows; the bytes of other distances may depend on K."""
+    row_bytes = FLOAT_BYTES * request.row_floats if request.row_floats else 0
+    if row_bytes and step and step % row_bytes == 0:
+        rows = step // row_bytes
+        return f"{rows} row{'' if rows == 1 else 's'} of {request.buffer}"
+    of_k = f" (at K = {request.k})" if request.buffer == "A" and abs(step) > row_bytes / 2 else ""
+    return f"{text.count(step).replace('-', MINUS)} B{of_k}"
+
+
+def is_uncoalesced(one: LineAccess) -> bool:
+    """Whether a global request touches more sectors than its data needs."""
+    return one.space == "global" and one.sectors > WASTE * one.ideal
+
+
+def is_conflicting(one: LineAccess) -> bool:
+    """Whether a shared request takes more wavefronts than without bank conflicts."""
+    return one.space == "shared" and one.wavefronts > WASTE * one.conflict_free
+
+
+def reason(one: LineAccess, request: FirstRequest | None) -> str:
+    """Why an access costs more than its data needs; empty where it does not."""
+    pattern = f" {_pattern(request)}" if request and _pattern(request) else ""
+    if is_uncoalesced(one):
+        touched, ideal = one.sectors / one.requests, one.ideal / one.requests
+        return (
+            f"Uncoalesced: {text.count(touched)} sectors per request where {text.count(ideal)} "
+            f"could hold the data.{pattern}"
+        )
+    if is_conflicting(one):
+        taken, free = one.wavefronts / one.requests, one.conflict_free / one.requests
+        return (
+            f"Bank conflicts: {text.count(taken)} wavefronts per request instead of "
+            f"{text.count(free)}.{pattern}"
+        )
+    return ""

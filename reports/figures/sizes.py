@@ -1,0 +1,127 @@
+"""The rate of every variant over the size of a square product, predicted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from analysis.result import Profile, Record
+from reports import ladder, style, text
+
+TITLE = "Rate over size"
+READING = (
+    "Square products only: N to the right, FLOP/s upwards. Filled symbols on solid lines are "
+    "measured or recorded, open ones on dashed lines predicted. Small products leave SMs idle; "
+    "where a curve is flat, the kernel has reached its own limit. Names in the legend hide a "
+    "variant."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Point:
+    n: int
+    flop_per_s: float
+    grade: str
+
+
+def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
+    """A curve per variant and grade over all square shapes of the profile and of `recorded`."""
+    title = f"{TITLE} on {profile.device.name}"
+    looks = style.looks(profile)
+    curves = [
+        (label, kind, points)
+        for label in looks
+        for kind, points in (
+            ("predicted", list(_predicted(profile, label))),
+            ("measured", list(_measured(profile, recorded, label))),
+        )
+        if points
+    ]
+    if not curves:
+        return style.empty(title, "No square product has a rate, predicted or measured.")
+    return go.Figure(
+        data=[
+            *(
+                _curve(*one, looks[one[0]]) | {"showlegend": is_first}
+                for one, is_first in zip(curves, _first_of_each(curves), strict=True)
+            ),
+            *_keys(curves),
+        ],
+        layout=style.layout(
+            title,
+            height=560,
+            xaxis=style.axis("N of an N × N × N product", type="log", dtick="D2", tickformat=","),
+            yaxis=style.rate_axis(type="log", dtick=1),
+        ),
+    )
+
+
+def _square(records: Sequence[Record], label: str) -> list[Record]:
+    found = [
+        one for one in records if one.label == label and one.shape.m == one.shape.n == one.shape.k
+    ]
+    return sorted(found, key=lambda one: one.shape.n)
+
+
+def _predicted(profile: Profile, label: str) -> Iterator[_Point]:
+    for record in _square(profile.records, label):
+        foreseen = ladder.prediction(record)
+        if foreseen:
+            yield _Point(n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade="predicted")
+
+
+def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterator[_Point]:
+    """The profile's own points, and those of an earlier run at other shapes or without own ones."""
+    found: dict[int, _Point] = {}
+    runs = [(profile, "measured")]
+    if recorded:
+        runs.append((recorded, ladder.recorded_label(recorded)))
+    for run, grade in runs:
+        for record in _square(run.records, label):
+            taken = ladder.measurement(record)
+            if taken and taken.clock == "CUDA events":
+                point = _Point(n=record.shape.n, flop_per_s=taken.flop_per_s, grade=grade)
+                found.setdefault(record.shape.n, point)
+    yield from (found[n] for n in sorted(found))
+
+
+def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> dict[str, object]:
+    is_predicted = kind == "predicted"
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [point.n for point in points],
+        "y": [point.flop_per_s for point in points],
+        "name": style.plain(label),
+        "legendgroup": style.plain(label),
+        "line": {"color": look.colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
+        "marker": {
+            "color": look.colour,
+            "size": 9,
+            "symbol": look.symbol + ("-open" if is_predicted else ""),
+        },
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(f"{label}, N = {p.n:,}", f"{text.flop_per_s(p.flop_per_s)} ({p.grade})")
+            for p in points
+        ],
+    }
+
+
+def _keys(curves: Sequence[tuple[str, str, list[_Point]]]) -> Iterator[dict[str, object]]:
+    """What the two kinds of line mean."""
+    kinds = {kind for _, kind, _ in curves}
+    for kind, dash in (("measured", "solid"), ("predicted", "dash")):
+        if kind in kinds:
+            line = {"color": style.INK, "width": 1.5, "dash": dash}
+            yield style.key(kind, "circle", mode="lines", line=line)
+
+
+def _first_of_each(curves: Sequence[tuple[str, str, list[_Point]]]) -> Iterator[bool]:
+    """Whether a curve is the first of its variant, which stands in the legend for all of them."""
+    seen: set[str] = set()
+    for label, _, _ in curves:
+        yield label not in seen
+        seen.add(label)

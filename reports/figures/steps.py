@@ -1,0 +1,175 @@
+"""The ladder as steps: the rate of every rung, one after the other, and why each one is higher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import Profile, Record
+from reports import ladder, rungs, style, text
+
+TITLE = "Step by step"
+READING = (
+    "Move the slider to climb the ladder: each position adds a rung and says what it gained and "
+    "why. Predicted rates are open symbols on a dashed line, measured or recorded ones filled on a "
+    "solid line; the dotted line is cuBLAS, the upper one the FP32 peak."
+)
+
+LINES = {"predicted": "dash", "measured": "solid", "recorded": "solid"}
+COLOURS = {"predicted": "#d55e00", "measured": "#0072b2", "recorded": "#0072b2"}
+SYMBOLS = {"predicted": "diamond-open", "measured": "circle", "recorded": "circle"}
+ROOM_ABOVE = 1.6  # times the peak: the axis is logarithmic
+CHARACTERS = 92  # of a line below the plot; a page breaks it again where it is narrower
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Series:
+    """The rates of one grade, None where a rung has none."""
+
+    grade: str
+    kind: str
+    rates: tuple[float | None, ...]
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Steps of FLOP/s over the rungs, with a slider that adds one after the other."""
+    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    records = ladder.rungs_at(profile, shape)
+    series = [one for one in _series(profile, records, recorded) if any(one.rates)]
+    places = [n for n in range(len(records)) if any(one.rates[n] for one in series)]
+    if not places:
+        return style.empty(title, "No rung has a time at this shape, predicted or measured.")
+    rows = [records[place] for place in places]
+    cut = [_only(one, places) for one in series]
+    lines = list(_references(profile, shape, recorded, len(rows)))
+    said = _sentences(profile, shape, recorded, rows)
+    return go.Figure(
+        data=[*(_trace(one, rows) for one in cut), *lines],
+        layout=style.layout(
+            title,
+            height=520,
+            margin={"l": 8, "r": 12, "t": 88, "b": 8},
+            xaxis=style.axis(
+                "",
+                tickmode="array",
+                tickvals=list(range(len(rows))),
+                ticktext=[str(record.rung) for record in rows],
+                range=[-0.5, len(rows) - 0.5],
+                showgrid=False,
+            )
+            | {"title": {"text": "rung", "standoff": 4}},
+            yaxis=style.rate_axis(type="log", dtick=1, autorange=True),
+            sliders=[_slider(cut, rows, said)],
+        )
+        | {"legend": _legend()},
+    )
+
+
+def _legend() -> dict[str, object]:
+    """Above the plot: the slider is below it."""
+    return {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
+
+
+def _series(
+    profile: Profile, records: Sequence[Record], recorded: Profile | None
+) -> Iterator[_Series]:
+    foreseen = [ladder.prediction(record) for record in records]
+    rates = tuple(one.flop_per_s if one else None for one in foreseen)
+    yield _Series(grade="predicted", kind="predicted", rates=rates)
+    own = [ladder.measurement(record) for record in records]
+    rates = tuple(one.flop_per_s if one else None for one in own)
+    yield _Series(grade="measured", kind="measured", rates=rates)
+    if recorded:
+        earlier = [ladder.measurement(ladder.twin(record, recorded)) for record in records]
+        rates = tuple(one.flop_per_s if one else None for one in earlier)
+        yield _Series(grade=ladder.recorded_label(recorded), kind="recorded", rates=rates)
+
+
+def _only(one: _Series, places: Sequence[int]) -> _Series:
+    rates = tuple(one.rates[place] for place in places)
+    return _Series(grade=one.grade, kind=one.kind, rates=rates)
+
+
+def _trace(one: _Series, rows: Sequence[Record]) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": list(range(len(rows))),
+        "y": list(one.rates),
+        "name": style.plain(one.grade),
+        "line": {"shape": "hvh", "dash": LINES[one.kind], "color": COLOURS[one.kind], "width": 2},
+        "marker": {"symbol": SYMBOLS[one.kind], "size": 11, "color": COLOURS[one.kind]},
+        "hoverinfo": "text",
+        "hovertext": [
+            style.hover(f"{record.rung}: {record.label}", f"{text.flop_per_s(rate)} ({one.grade})")
+            for record, rate in zip(rows, one.rates, strict=True)
+        ],
+    }
+
+
+def _references(
+    profile: Profile, shape: Gemm, recorded: Profile | None, rungs_shown: int
+) -> Iterator[dict[str, object]]:
+    yield _level("FP32 peak (nominal)", profile.device.fp32_flop_per_s, "dashdot", rungs_shown)
+    for run, grade in ((profile, "measured"), (recorded, "recorded")):
+        cublas = ladder.cublas_at(run, shape) if run else None
+        if cublas:
+            yield _level(f"cuBLAS ({grade})", cublas.flop_per_s, "dot", rungs_shown)
+            return
+
+
+def _level(name: str, rate: float, dash: str, rungs_shown: int) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [-0.5, rungs_shown - 0.5],
+        "y": [rate, rate],
+        "name": style.plain(f"{name} {text.flop_per_s(rate)}"),
+        "line": {"color": style.INK, "width": 1.5, "dash": dash},
+        "hoverinfo": "name",
+    }
+
+
+def _sentences(
+    profile: Profile, shape: Gemm, recorded: Profile | None, rows: Sequence[Record]
+) -> list[str]:
+    """What the slider says at each rung."""
+    grade = ladder.grade_of_times(profile, shape)
+    gained = {
+        one.after: rungs.sentence(one, grade=grade)
+        for one in ladder.steps(profile, shape, recorded)
+    }
+    return [gained.get(row.label, f"{row.label}: {row.idea}.") for row in rows]
+
+
+def _slider(
+    series: Sequence[_Series], rows: Sequence[Record], said: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "active": len(rows) - 1,
+        "pad": {"t": 34},
+        "currentvalue": {"visible": False},
+        "bgcolor": "#c4ccd6",
+        "bordercolor": "#9aa0a6",
+        "tickcolor": style.INK,
+        "font": {"color": style.INK, "size": 11},
+        "steps": [
+            {
+                "label": str(record.rung),
+                "value": style.plain(sentence),  # the page shows it below the figure
+                "method": "restyle",
+                "args": [
+                    {"y": [_up_to(one, place) for one in series]},
+                    list(range(len(series))),
+                ],
+            }
+            for place, (record, sentence) in enumerate(zip(rows, said, strict=True))
+        ],
+    }
+
+
+def _up_to(one: _Series, place: int) -> list[float | None]:
+    return [rate if other <= place else None for other, rate in enumerate(one.rates)]

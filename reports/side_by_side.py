@@ -1,0 +1,75 @@
+"""Several runs side by side: the same variant at the same shape, one column per run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analysis.problem import Gemm
+from analysis.result import Profile, Record
+from reports import ladder, text
+from reports.table import Cell, Table, plain_table
+
+Named = tuple[str, Profile]
+
+
+def names(profiles: Sequence[Profile]) -> list[str]:
+    """What tells the runs apart: their device, and where it is the same their moment and number."""
+    devices = Counter(one.device.name for one in profiles)
+    moments = Counter((one.device.name, text.moment(one.created)) for one in profiles)
+    return [_name(one, devices, moments, place) for place, one in enumerate(profiles, start=1)]
+
+
+def _name(
+    one: Profile, devices: Counter[str], moments: Counter[tuple[str, str]], place: int
+) -> str:
+    device, moment = one.device.name, text.moment(one.created)
+    if devices[device] == 1:
+        return device
+    same = moments[device, moment] > 1
+    return f"{device}, {moment}{f' ({place})' if same else ''}"
+
+
+def side_by_side(runs: Sequence[Named]) -> Table | None:
+    """A row per shape and variant that some run has, a column per run; None for a single run."""
+    if len(runs) < 2:
+        return None
+    titles = [("shape", "", False), ("variant", "", False)]
+    titles += [(name, "", True) for name, _ in runs]
+    return plain_table(titles, list(_rows(runs)))
+
+
+def _rows(runs: Sequence[Named]) -> Iterator[list[Cell]]:
+    keys = dict.fromkeys(
+        (shape, record.label)
+        for _, profile in runs
+        for shape in ladder.shapes(profile)
+        for record in ladder.records_at(profile, shape)
+    )
+    for shape, label in keys:
+        cells = [_cell(profile, shape, label) for _, profile in runs]
+        if any(cell.text != text.ABSENT for cell in cells):
+            yield [Cell(text=text.shape(shape)), Cell(text=label), *cells]
+
+
+def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
+    """The best time that a run has of a variant, with its grade, and its limiter."""
+    record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
+    if record is None:
+        return Cell(text=text.ABSENT)
+    measured, foreseen = ladder.measurement(record), ladder.prediction(record)
+    if measured:
+        return _timed(measured.median_s, measured.flop_per_s, "measured", record)
+    if foreseen:
+        return _timed(foreseen.time_s, foreseen.flop_per_s, "predicted", record)
+    if record.theory and record.status == "ok":
+        roof = text.flop_per_s(record.theory.attainable_flop_per_s)
+        return Cell(text=f"≤ {roof}", details=("theory", f"limited by {record.theory.limiter}"))
+    return Cell(text=text.ABSENT)
+
+
+def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell:
+    foreseen = ladder.prediction(record)
+    limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
+    rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
+    return Cell(text=text.seconds(time_s), details=(rate, *limiter), value=time_s)

@@ -1,0 +1,178 @@
+"""The annotated source: what each line of a kernel costs, and the machine code that it became."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.problem import Gemm
+from analysis.result import LineAccess, Listing, Profile
+from reports import access, ladder, text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What the machine code of one source line did in a launch.
+
+    `share` is its part of all warp instructions that were issued. Of global memory, `sectors` per
+    request and the fewest that could hold the data (`ideal`); of shared memory, `conflicts` are
+    the wavefronts per access that bank conflicts cause, `conflict_share` their part of all. None
+    where there is no such access.
+    `reasons` say in words why an access costs more than its data needs.
+    """
+
+    number: int
+    executed: int
+    share: float
+    sectors: float | None
+    ideal: float | None
+    conflicts: float | None
+    conflict_share: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotated:
+    """One variant at one shape: its listing, its lines that did something, and every count."""
+
+    listing: Listing
+    lines: tuple[Line, ...]
+    executed: tuple[int, ...]
+    basis: str
+
+
+def annotated(profile: Profile, shape: Gemm, label: str) -> Annotated | None:
+    """The annotated source of a variant, None where it was not simulated at that shape."""
+    record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
+    listing = next((one for one in profile.listings if one.label == label), None)
+    simulated = record.simulated if record else None
+    if listing is None or simulated is None or len(simulated.executed) != len(listing.lines):
+        return None
+    return Annotated(
+        listing=listing,
+        lines=tuple(_lines(listing, simulated.executed, simulated.memory)),
+        executed=simulated.executed,
+        basis=simulated.basis,
+    )
+
+
+def all_annotated(profile: Profile, shape: Gemm) -> tuple[Annotated, ...]:
+    """Those of every variant of a shape, in the order of the ladder."""
+    labels = (record.label for record in ladder.rungs_at(profile, shape))
+    found = (annotated(profile, shape, label) for label in labels)
+    return tuple(one for one in found if one)
+
+
+def _lines(
+    listing: Listing, executed: Sequence[int], memory: Sequence[LineAccess]
+) -> Iterator[Line]:
+    issued: dict[int, int] = defaultdict(int)
+    for line, count in zip(listing.lines, executed, strict=True):
+        issued[line] += count
+    accesses: dict[int, list[LineAccess]] = defaultdict(list)
+    for one in memory:
+        accesses[listing.lines[one.place]].append(one)
+    total = sum(executed)
+    for number in sorted(issued):
+        if number and issued[number]:
+            yield _line(number, issued[number], total, accesses[number])
+
+
+def _line(number: int, executed: int, total: int, memory: Sequence[LineAccess]) -> Line:
+    of_global = [one for one in memory if one.space == "global"]
+    of_shared = [one for one in memory if one.space == "shared"]
+    wavefronts = sum(one.wavefronts for one in of_shared)
+    conflicts = wavefronts - sum(one.conflict_free for one in of_shared)
+    return Line(
+        number=number,
+        executed=executed,
+        share=executed / total if total else 0.0,
+        sectors=_per_request(of_global, sum(one.sectors for one in of_global)),
+        ideal=_per_request(of_global, sum(one.ideal for one in of_global)),
+        conflicts=_per_request(of_shared, conflicts),
+        conflict_share=conflicts / wavefronts if wavefronts else 0.0,
+        reasons=tuple(_reasons(memory)),
+    )
+
+
+def _per_request(accesses: Sequence[LineAccess], count: int) -> float | None:
+    requests = sum(one.requests for one in accesses)
+    return count / requests if requests else None
+
+
+def _reasons(memory: Sequence[LineAccess]) -> Iterator[str]:
+    """One sentence per kind of access; unrolled copies of it say the same."""
+    shown: dict[tuple[str, str, int], tuple[LineAccess, str]] = {}
+    for one in memory:
+        said = access.reason(one, one.first)
+        kind = (one.space, one.action, one.bytes_per_lane)
+        if said and (kind not in shown or (one.first and shown[kind][0].first is None)):
+            shown[kind] = one, said
+    yield from dict.fromkeys(said for _, said in shown.values())
+
+
+# As the page reads it.
+
+
+def counts_document(found: Sequence[Annotated]) -> dict[str, object]:
+    """The counts of one shape as JSON has them, by label.
+
+    A line is [number, issued, share, share in words, sectors / ideal, the wasted part of them,
+    conflicts, their part of all wavefronts, reasons].
+    """
+    return {
+        one.listing.label: {
+            "basis": one.basis,
+            "lines": [_row(line) for line in one.lines],
+            "executed": one.executed,
+        }
+        for one in found
+    }
+
+
+def listing_document(listing: Listing) -> dict[str, object]:
+    """The source and the machine code as JSON has them, the same at every shape."""
+    return {
+        "label": listing.label,
+        "file": listing.file,
+        "source": listing.source.splitlines(),
+        "sass": listing.sass,
+        "lines": listing.lines,
+    }
+
+
+def _row(line: Line) -> list[object]:
+    return [
+        line.number,
+        text.count(line.executed),
+        round(line.share, 4),
+        text.percent(line.share),
+        f"{_average(line.sectors)} / {_average(line.ideal)}" if line.sectors else "",
+        round(1 - (line.ideal or 0) / line.sectors, 4) if line.sectors else 0,
+        _average(line.conflicts),
+        round(line.conflict_share, 4),
+        line.reasons,
+    ]
+
+
+def _average(value: float | None) -> str:
+    return "" if value is None else text.count(round(value, 3))
+
+
+def summary(found: Annotated) -> str:
+    """Where the instructions of a variant go, and how many of its lines waste traffic."""
+    hottest = max(found.lines, key=lambda line: line.executed, default=None)
+    if hottest is None:
+        return f"No line of {found.listing.label} was executed."
+    wasteful = [str(line.number) for line in found.lines if line.reasons]
+    called = (
+        f"Uncoalesced or conflicting: line{'s' if len(wasteful) > 1 else ''} "
+        f"{text.listing(wasteful)}."
+        if wasteful
+        else "No line is uncoalesced or has bank conflicts."
+    )
+    return (
+        f"{text.percent(hottest.share)} of the warp instructions of {found.listing.label} are of "
+        f"line {hottest.number}. {called}"
+    )

@@ -1,0 +1,204 @@
+"""What a tuning run found, in sentences and a table, and as a page of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from analysis.tuning import Candidate, TunedShape, Tuning, cost
+from reports import style, text
+from reports.figures import foresight, space
+from reports.page import Drawing
+from reports.table import Cell, Table, plain_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """Everything that the page says about one shape."""
+
+    shape: str
+    lead: str
+    points: tuple[str, ...]
+    table: Table
+    drawings: tuple[Drawing, ...]
+
+
+def page(tuning: Tuning) -> str:
+    """The run as one HTML page that needs no network."""
+    environment = Environment(
+        loader=PackageLoader("reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("tuning.html.j2").render(
+        title=f"{tuning.variant} tuned on {tuning.device.name}",
+        tuning=tuning,
+        created=text.moment(tuning.created),
+        chapters=[_chapter(tuning, shape) for shape in tuning.shapes],
+        ink=style.INK,
+        plotly_js=get_plotlyjs(),
+    )
+
+
+def _chapter(tuning: Tuning, shape: TunedShape) -> Chapter:
+    return Chapter(
+        shape=text.shape(shape.shape),
+        lead=lead(tuning, shape),
+        points=tuple(points(shape)),
+        table=candidates_table(shape),
+        drawings=(
+            Drawing(title=space.TITLE, reading=space.READING, figure=space.figure(shape)),
+            Drawing(
+                title=foresight.TITLE, reading=foresight.READING, figure=foresight.figure(shape)
+            ),
+        ),
+    )
+
+
+# In words.
+
+
+def lead(tuning: Tuning, shape: TunedShape) -> str:
+    """Who won, or who should."""
+    where = f"at {text.shape(shape.shape)} on {tuning.device.name}"
+    if not shape.winners:
+        best = next((one for one in shape.candidates if one.status == "ok"), None)
+        if best is None:
+            return f"{tuning.variant} {where}: no configuration is right"
+        should = text.seconds(best.expected_s[1])
+        grade = "predicted" if best.predicted else "by closed forms"
+        return f"{tuning.variant} {where}: {settings(best)} should be fastest, {should} ({grade})"
+    best, *others = shape.winners
+    tied = [settings(one) for one in others]
+    beside = f"; tied with it: {text.listing(tied)}" if tied else "; no other is tied with it"
+    return f"{tuning.variant} {where}: {settings(best)} takes {_measured(best).text}{beside}"
+
+
+def points(shape: TunedShape) -> Iterator[str]:
+    """What else to know: the space, what came of it, the yardsticks, and the checks."""
+    yield shape.method
+    removed = sum(one.configurations for one in shape.exclusions)
+    stages = Counter(one.status for one in shape.candidates)
+    yield (
+        f"{text.count(shape.combinations)} combinations of values, {text.count(removed)} against "
+        f"a constraint, {stages['left out']} left out, {stages['failed']} failed"
+    )
+    swept = [one for one in shape.candidates if one.swept]
+    if swept:
+        known = sum(one.swept.from_cache for one in swept if one.swept)
+        yield f"{len(swept)} were measured, {known} of them in an earlier run (from the cache)"
+    if shape.winners:
+        yield from _of_winners(shape)
+    if shape.cublas:
+        yield f"cuBLAS in the same rounds: {text.seconds(shape.cublas.median_s)} (measured)"
+    yield from shape.notes
+    yield from _lacking(shape)
+
+
+def _lacking(shape: TunedShape) -> Iterator[str]:
+    """What could not be obtained of configurations, each reason once."""
+    notes = Counter(note for one in shape.candidates for note in one.notes)
+    for note, times in notes.items():
+        yield f"{times} of {len(shape.candidates)} {note}"
+
+
+def _of_winners(shape: TunedShape) -> Iterator[str]:
+    best = shape.winners[0]
+    foreseen = [one.label for one in shape.candidates if one.predicted]
+    if best.label in foreseen:
+        place = foreseen.index(best.label) + 1
+        yield f"by prediction the best was number {place} of {len(foreseen)}"
+    default = next((one for one in shape.candidates if ":" not in one.label), None)
+    if default and default.measured and best.measured and not default.is_tied:
+        slower = cost(default.measured)[0] / cost(best.measured)[0]
+        yield f"the defaults ({settings(default)}) take {text.ratio(slower)} as long (measured)"
+    elif default and default.is_tied:
+        yield f"the defaults ({settings(default)}) are among the best"
+    beside = text.listing([text.shape(one) for one in shape.also_checked])
+    yield f"held against float64: right at this shape and, for ragged edges, at {beside}"
+
+
+def settings(candidate: Candidate) -> str:
+    """'bk=8,tm=4', as a command takes it."""
+    return ",".join(f"{name}={value}" for name, value in candidate.parameters.items())
+
+
+# As a table.
+
+_TITLES = (
+    ("time", "predicted", True),
+    ("limiter", "predicted", False),
+    ("sweep", "measured", True),
+    ("final", "measured", True),
+    ("outcome", "", False),
+)
+
+
+def candidates_table(shape: TunedShape) -> Table:
+    """One row per configuration: winners first, then in the order of their expected times.
+
+    Each parameter has a column; those of times that none of them has are left out.
+    """
+    return _table(shape.candidates, shape.winners)
+
+
+def outcomes_table(shape: TunedShape, most: int) -> Table:
+    """The first rows of the same, without configurations that were left out."""
+    return _table(
+        [one for one in shape.candidates if one.status != "left out"], shape.winners, most
+    )
+
+
+def _table(
+    candidates: Sequence[Candidate], winners: Sequence[Candidate], most: int | None = None
+) -> Table:
+    order = {one.label: place for place, one in enumerate(winners)}
+    rows = sorted(candidates, key=lambda one: order.get(one.label, len(order)))
+    names = rows[0].parameters if rows else {}
+    titles = (*((name, "", True) for name in names), *_TITLES)
+    cells = [_row(one) for one in rows]
+    kept = [n for n in range(len(titles)) if any(row[n].text != text.ABSENT for row in cells)]
+    return plain_table([titles[n] for n in kept], [[row[n] for n in kept] for row in cells[:most]])
+
+
+def _row(candidate: Candidate) -> tuple[Cell, ...]:
+    predicted, swept = candidate.predicted, candidate.swept
+    return (
+        *(Cell(text=str(value)) for value in candidate.parameters.values()),
+        Cell(text=text.seconds(predicted.time_s if predicted else None)),
+        Cell(text=predicted.limiter if predicted else text.ABSENT),
+        Cell(text=text.seconds(swept.median_s if swept else None)),
+        _measured(candidate),
+        Cell(text=_outcome(candidate), is_bad=candidate.status == "failed"),
+    )
+
+
+def _measured(candidate: Candidate) -> Cell:
+    measured = candidate.measured
+    if measured is None:
+        return Cell(text=text.ABSENT)
+    ratio = measured.relative_to_cublas
+    if ratio is None:
+        return Cell(text=text.seconds(measured.median_s))
+    return Cell(
+        text=f"{text.seconds(measured.median_s)}, {text.ratio(ratio.median)} of cuBLAS",
+        details=(text.interval(ratio.interval, text.ratio),) if ratio.interval else (),
+    )
+
+
+def _outcome(candidate: Candidate) -> str:
+    if candidate.is_tied:
+        return "best, or tied"
+    if candidate.status != "ok":
+        return f"{candidate.status}: {candidate.reason}"
+    if candidate.measured:
+        return "slower"
+    if candidate.swept:
+        return "slower (sweep)"
+    return "not measured"

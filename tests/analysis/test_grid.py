@@ -1,0 +1,116 @@
+"""In which order blocks take the tiles of C."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.grid import (
+    COLUMN_MAJOR,
+    ROW_MAJOR,
+    Order,
+    TileGrid,
+    in_bands,
+    split,
+    streamed,
+)
+
+TILES = TileGrid(down=3, across=2)
+
+
+def tiles_of(order: Order) -> list[tuple[int, int]]:
+    row, column = order.tile_of(np.arange(np.prod(order.grid(TILES))), TILES)
+    return list(zip(row.tolist(), column.tolist(), strict=True))
+
+
+def test_blocks_take_tiles_along_rows_or_along_columns() -> None:
+    assert tiles_of(ROW_MAJOR) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert tiles_of(COLUMN_MAJOR) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+
+
+def test_blocks_take_bands_column_by_column() -> None:
+    assert in_bands(2).grid(TILES) == (4, 2, 1)  # 2 columns of 2 rows, 2 bands
+    assert tiles_of(in_bands(2)) == [
+        (0, 0), (1, 0), (0, 1), (1, 1),
+        (2, 0), (3, 0), (2, 1), (3, 1),  # row 3 is below C: left over
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "grid"),
+    [(ROW_MAJOR, (2, 35_000, 2)), (COLUMN_MAJOR, (70_000, 2, 1)), (in_bands(8), (16, 8750, 1))],
+)
+def test_long_grids_go_on_in_z(order: Order, grid: tuple[int, int, int]) -> None:
+    assert order.grid(TileGrid(down=70_000, across=2)) == grid
+
+
+@pytest.mark.parametrize(
+    ("order", "blocks"),
+    [
+        (ROW_MAJOR, [0, 1, 2, 3, 4, 5]),
+        (COLUMN_MAJOR, [0, 3, 1, 4, 2, 5]),
+        (in_bands(2), [0, 2, 1, 3, 4, 6]),
+    ],
+)
+def test_each_tile_knows_its_block(order: Order, blocks: list[int]) -> None:
+    assert order.block_of_tile(TILES).tolist() == blocks
+
+
+def test_blocks_with_a_tile_come_in_the_order_in_which_they_start() -> None:
+    block, row, column = in_bands(2).with_tiles(TILES)
+    assert block.tolist() == [0, 1, 2, 3, 4, 6]
+    assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
+        (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("splits", [1, 2, 5])
+def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits: int) -> None:
+    tiles = TileGrid(down=3, across=4)
+    order = split(splits)
+    assert order.grid(tiles) == (4 * splits, 3, 1)
+    blocks, row, column = order.with_tiles(tiles)
+    # of every group of `splits` neighbours the last, row by row
+    assert blocks.tolist() == [splits * tile + splits - 1 for tile in range(12)]
+    assert (4 * row + column).tolist() == list(range(12))
+
+
+def ends_by_hand(tiles: int, phases: int, worker: int, workers: int) -> list[int]:
+    """The tiles whose last phase a worker has, by walking through its phases."""
+    low, high = (tiles * phases * w // workers for w in (worker, worker + 1))
+    return [phase // phases for phase in range(low, high) if phase % phases == phases - 1]
+
+
+@given(
+    down=st.integers(1, 9),
+    across=st.integers(1, 9),
+    height=st.integers(1, 4),
+    workers=st.integers(1, 40),
+    phases=st.integers(1, 50),
+)
+def test_workers_store_the_tiles_whose_last_phase_they_have(
+    down: int, across: int, height: int, workers: int, phases: int
+) -> None:
+    tiles = TileGrid(down=down, across=across)
+    order = streamed(height, workers)
+    dealt = tiles.tiles % workers
+    blocks, row, column = order.with_tiles(tiles)
+    # every tile has one block that stores it
+    assert sorted(zip(row, column, strict=True)) == [
+        (r, c) for r in range(down) for c in range(across)
+    ]
+    storing = {w for w in range(workers) if dealt and ends_by_hand(dealt, phases, w, workers)}
+    assert {b for b in blocks.tolist() if b < (workers if dealt else 0)} == storing
+
+
+def test_without_a_rest_there_are_no_workers() -> None:
+    order = streamed(2, 6)
+    assert order.grid(TileGrid(down=3, across=4)) == (12, 1, 1)
+    assert order.grid(TileGrid(down=3, across=5)) == (6 + 12, 1, 1)  # 15 = 2 * 6 + 3
+    _, row, column = order.with_tiles(TileGrid(down=3, across=2))
+    # bands of two rows, down each column, then the last row alone
+    assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
+        (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)
+    ]  # fmt: skip

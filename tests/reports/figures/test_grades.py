@@ -1,0 +1,42 @@
+"""Theory, simulation and hardware as grouped bars."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from analysis.problem import Gemm
+from analysis.result import Profile
+from reports.figures import grades
+
+
+def test_three_bars_per_variant_of_the_chosen_quantity(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    figure = grades.figure(in_counters, build.SHAPE)
+    assert [trace.name for trace in figure.data] == ["theory", "simulated", "hardware"]
+    assert len({trace.marker.pattern.shape for trace in figure.data}) == 3
+    assert figure.layout.xaxis.title.text == "32-byte sectors of global loads"
+    for trace in figure.data:  # 4096³ / 32 requests each of A and B, of 32 and 4 sectors
+        assert trace.x[0] == 36 * 4096**3 // 32
+
+
+def test_the_menu_changes_all_grades_at_once(build: SimpleNamespace, in_counters: Profile) -> None:
+    figure = grades.figure(in_counters, build.SHAPE)
+    (menu,) = figure.layout.updatemenus
+    assert menu.active == 1
+    assert [button.label for button in menu.buttons] == list(grades.QUANTITIES.values())
+    of_stores = menu.buttons[-1].args[0]["x"]
+    simulated, measured = of_stores[1], of_stores[2]
+    tiled = 2  # below the two naive rungs, which have no shared memory
+    assert simulated[0] is None
+    assert round(measured[tiled] / simulated[tiled], 2) == 1.12
+
+
+def test_grades_that_are_missing_leave_gaps(build: SimpleNamespace, in_trace: Profile) -> None:
+    figure = grades.figure(in_trace, build.SHAPE)
+    assert set(figure.data[2].x) == {None}
+    assert all(figure.data[1].x)
+
+
+def test_without_counters_it_says_so(in_theory: Profile) -> None:
+    assert not grades.figure(in_theory, Gemm(m=1, n=1, k=1)).data

@@ -1,0 +1,40 @@
+"""The rate over the size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from analysis.problem import Gemm
+from analysis.result import Profile
+from reports.figures import sizes
+
+
+def test_a_curve_per_variant_in_order_of_size(build: SimpleNamespace) -> None:
+    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+    curve = next(one for one in sizes.figure(made).data if one.name == "tiled")
+    assert list(curve.x) == [2048, 4096]
+    assert curve.line.dash == "solid"
+    assert "N = 4,096<br>2.66 TFLOP/s (measured)" in curve.hovertext[1]
+
+
+def test_predicted_and_recorded_curves_are_hidden_together(
+    in_prediction: Profile, on_gpu: Profile
+) -> None:
+    curves = [
+        one for one in sizes.figure(in_prediction, recorded=on_gpu).data if one.name == "tiled"
+    ]
+    assert [one.line.dash for one in curves] == ["dash", "solid"]
+    assert {one.legendgroup for one in curves} == {"tiled"}
+    assert [one.showlegend for one in curves] == [True, False]
+    assert curves[0].marker.symbol != curves[1].marker.symbol
+
+
+def test_products_that_are_not_square_are_left_out(on_gpu: Profile) -> None:
+    flat = Gemm(m=64, n=4096, k=4096)
+    records = tuple(replace(r, shape=flat) for r in on_gpu.records)
+    assert not sizes.figure(replace(on_gpu, records=records)).data
+
+
+def test_a_host_is_no_gpu(on_gpu: Profile) -> None:
+    assert "cpu" not in [one.name for one in sizes.figure(on_gpu).data]

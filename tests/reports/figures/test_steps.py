@@ -1,0 +1,41 @@
+"""The ladder as steps."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from analysis.result import Profile
+from reports.figures import steps
+
+
+def test_rungs_without_a_time_are_left_out(build: SimpleNamespace, in_prediction: Profile) -> None:
+    figure = steps.figure(in_prediction, build.SHAPE)
+    assert list(figure.layout.xaxis.ticktext) == ["2", "3", "4", "5", "6", "7"]
+    assert [trace.name.split(" (")[0] for trace in figure.data] == ["predicted", "FP32 peak"]
+
+
+def test_each_position_adds_a_rung(build: SimpleNamespace, in_prediction: Profile) -> None:
+    figure = steps.figure(in_prediction, build.SHAPE)
+    rates = list(figure.data[0].y)
+    (slider,) = figure.layout.sliders
+    for place, step in enumerate(slider.steps):
+        (shown,) = step.args[0]["y"]
+        assert list(shown) == [*rates[: place + 1], *[None] * (len(rates) - place - 1)]
+    assert slider.steps[0].value.startswith("naive-uncoalesced: ")
+    assert slider.steps[-1].value.startswith("vectorized is 1.29× (predicted) as fast as")
+
+
+def test_predicted_and_recorded_times_stand_beside_each_other(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    figure = steps.figure(in_prediction, build.SHAPE, recorded=on_gpu)
+    predicted, recorded = figure.data[:2]
+    # 10% more time
+    assert recorded.y[-1] / predicted.y[-1] == 1.1
+    assert predicted.line.dash != recorded.line.dash
+    assert predicted.marker.symbol != recorded.marker.symbol
+    assert figure.data[-1].name.startswith("cuBLAS (recorded) 26.5 TFLOP/s")
+
+
+def test_without_times_it_says_so(build: SimpleNamespace, in_theory: Profile) -> None:
+    assert not steps.figure(in_theory, build.SHAPE).data

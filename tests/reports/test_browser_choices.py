@@ -1,0 +1,285 @@
+"""What a reader does with the page: choose, sort, open lines, follow links, print."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from analysis.devices import find_device
+from analysis.result import Profile
+from reports import render, render_together
+
+sys.path.append(str(Path(__file__).parent))
+from browsing import Visit, window
+
+__all__ = ["window"]
+
+pytestmark = pytest.mark.browser
+
+ORDER = (
+    "[...document.querySelector('#ladder-0 ~ .scroll').querySelectorAll('tbody tr')]"
+    ".map(row => row.cells[1].firstChild.textContent)"
+)
+SOURCE = "section[aria-labelledby=source-0]"
+ACCESS = "section[aria-labelledby=access-0]"
+
+
+def opened(window: Any, html: str, folder: Path, **more: Any) -> Visit:
+    file = folder / "profile.html"
+    file.write_text(html, encoding="utf-8")
+    return Visit(window, file, **({"width": 1000, "scheme": "light", "waits": False} | more))
+
+
+def drawn(visit: Visit, plot: str) -> str:
+    """The plot, once it is drawn: it is brought into view, and so among the first."""
+    visit.page.evaluate(f"{plot}.scrollIntoView()")
+    visit.until(f"{plot}.dataset.drawn !== undefined")
+    return plot
+
+
+def test_the_ladder_sorts_by_a_column_both_ways(
+    window: Any, on_gpu: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(on_gpu), tmp_path)
+    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
+    button.click()
+    rising = visit.page.evaluate(ORDER)
+    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
+    assert rising[-1] == "one-block"  # without a time
+    button.press("Enter")
+    falling = visit.page.evaluate(ORDER)
+    assert falling[-1] == "one-block"
+    assert falling[:-1] == rising[-2::-1]
+    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
+    assert head.get_attribute("aria-sort") == "descending"
+    assert visit.complaints == []
+
+
+def test_a_line_opens_its_machine_code_by_pointer_and_by_key(
+    window: Any, in_trace: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    line = visit.page.locator(f"{SOURCE} button.line", has_text="3")
+    line.click()
+    opened_row = visit.page.locator(f"{SOURCE} tr.sass")
+    assert opened_row.locator("tbody code").all_text_contents() == [
+        "LDG.E R1, [R2]",
+        "STS [R3], R1",
+    ]
+    line.press("Enter")
+    assert opened_row.count() == 0
+    assert visit.complaints == []
+
+
+def test_lines_that_waste_traffic_say_why(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
+    said = visit.page.locator(f"{SOURCE} .reason").all_text_contents()
+    assert said == [
+        "⚠ Uncoalesced: 32 sectors per request where 4 could hold the data. "
+        "Neighbouring lanes are 1 row of A apart.",
+        "⚠ Bank conflicts: 2 wavefronts per request instead of 1. "
+        "Neighbouring lanes are 8 B apart.",
+    ]
+    shares = visit.page.locator(f"{SOURCE} td.heat:not(.wide)").all_text_contents()
+    assert shares == ["10.0 %", "20.0 %", "70.0 %"]
+
+
+def test_source_shows_markup_as_it_is(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
+    assert visit.page.locator(f"{SOURCE} td.text b").count() == 0
+    text = visit.page.locator(f"{SOURCE} td.text").first.text_content()
+    assert text == "// a kernel <b>of four lines</b>"
+
+
+def test_a_variant_is_chosen_for_source_and_requests_alike(
+    window: Any, in_trace: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    visit.page.select_option("#access-variant-0", label="tiled")
+    assert visit.page.input_value("#source-variant-0") == "tiled"
+    assert visit.count(f"{ACCESS} .of-variant") == 1
+    assert visit.page.locator(f"{ACCESS} .of-variant:visible").get_attribute("data-variant") == (
+        "tiled"
+    )
+    visit.until(
+        f"document.querySelector('{SOURCE} [role=region]').getAttribute('aria-label')"
+        " === 'Source of tiled'"
+    )
+    assert visit.complaints == []
+
+
+def test_the_menu_draws_another_request(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    plot = drawn(visit, f"document.querySelector('{ACCESS} .of-variant:not([hidden]) .plot')")
+    shown = f"{plot}.data.filter(t => t.visible).at(-1)"
+    assert visit.page.evaluate(f"{shown}.name") == "sectors"
+    assert visit.page.evaluate(f"{shown}.x.length") == 32  # a column of a matrix
+    section = visit.page.locator(f"{ACCESS} .of-variant:visible")
+    section.locator(".controls select").select_option(
+        label="line 4: load from shared memory, 4 B per lane"
+    )
+    visit.until(f"{shown}.name === 'banks'")
+    assert visit.page.evaluate(f"{shown}.x.length") == 16  # every other bank
+    assert set(visit.page.evaluate(f"{shown}.text")) == {"2"}
+    assert visit.complaints == []
+
+
+def test_the_slider_of_the_ladder_says_what_a_rung_gained(
+    window: Any, in_prediction: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(in_prediction), tmp_path)
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    said = visit.page.locator("section[aria-labelledby=ladder-0] .said").first
+    assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
+    rates = f"{plot}.data[0].y"
+    assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
+    slider = visit.page.locator("section[aria-labelledby=ladder-0] input[type=range]").first
+    slider.focus()
+    slider.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "2"
+    visit.until(f"{rates}.filter(y => y !== null).length === 1")
+    assert "vectorized" not in (said.text_content() or "")
+    assert visit.complaints == []
+
+
+def test_a_key_hides_a_level_of_the_roofline(
+    window: Any, in_counters: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(in_counters), tmp_path)
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
+    button = visit.page.locator("button.toggle", has_text="DRAM")
+    of_dram = (
+        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
+    )
+    assert visit.page.evaluate(of_dram) == 6
+    button.press("Enter")
+    visit.until(f"{of_dram} === 0")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.press("Enter")
+    visit.until(f"{of_dram} === 6")
+    assert visit.complaints == []
+
+
+def test_a_figure_has_its_numbers_as_a_table(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path)
+    drawn(visit, "document.querySelectorAll('section[aria-labelledby=ladder-0] .plot')[1]")
+    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(1)
+    figure.locator("summary").click()
+    cells = figure.locator("details td").all_text_contents()
+    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
+
+
+def test_a_link_to_a_section_shows_its_shape(
+    window: Any, build: SimpleNamespace, tmp_path: Path
+) -> None:
+    html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
+    visit = opened(window, html, tmp_path, fragment="#gap-1")
+    assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
+    assert visit.count("[data-shape='0']") == 0
+    visit.until("Math.abs(document.getElementById('gap-1').getBoundingClientRect().top) < 200")
+    visit.page.select_option("#shape", label="4096 × 4096 × 4096")
+    assert visit.page.evaluate("location.hash") == "#gap-0"
+    visit.page.locator("nav a", has_text="Roofline").click()
+    assert visit.page.evaluate("location.hash") == "#roofline-0"
+
+
+def test_a_run_is_chosen_for_the_whole_page(
+    window: Any, build: SimpleNamespace, on_gpu: Profile, tmp_path: Path
+) -> None:
+    other = replace(
+        build.profile(build.SMALL, build.SHAPE), device=find_device("t4"), command="of the T4"
+    )
+    visit = opened(window, render_together([(on_gpu, None), (other, None)]), tmp_path)
+    assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
+        "NVIDIA GeForce RTX 3090", "NVIDIA T4",
+    ]  # fmt: skip
+    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
+    visit.page.select_option("#run", label="NVIDIA T4")
+    assert visit.page.locator("#shape option").count() == 2
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
+    assert visit.count("#answer-2") == 1
+    assert visit.page.locator("pre:visible").text_content() == "of the T4"
+    assert visit.complaints == []
+
+
+CONTRAST = """
+() => {
+  const light = ([r, g, b]) => {
+    const one = (c) => (c <= 10 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * one(r) + 0.7152 * one(g) + 0.0722 * one(b);
+  };
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = rgb(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const worst = [];
+  for (const element of document.querySelectorAll("body *:not(svg, svg *, script, option)")) {
+    const has = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!has || !element.offsetParent || element.closest(".plot")) continue;
+    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(behind(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    worst.push([ratio, element.className, element.tagName]);
+  }
+  return worst.sort((one, other) => one[0] - other[0])[0];
+}
+"""
+AA = 4.5  # WCAG 2.1, success criterion 1.4.3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(
+    window: Any, in_trace: Profile, on_gpu: Profile, tmp_path: Path, scheme: str
+) -> None:
+    visit = opened(window, render(in_trace, recorded=on_gpu), tmp_path, scheme=scheme)
+    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    ratio, *where = visit.page.evaluate(CONTRAST)
+    assert ratio >= AA, where
+
+
+def test_figures_are_drawn_anew_for_paper(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path, width=1600, scheme="dark")
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    look = (
+        f"[{plot}.querySelector('.main-svg').clientWidth, "
+        f"getComputedStyle({plot}.querySelector('.xtick text')).fill]"
+    )
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert visit.page.evaluate(look) == [950, "rgb(27, 31, 36)"]  # dark ink, and not later
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    width, ink = visit.page.evaluate(look)
+    assert width > 1000
+    assert ink == "rgb(230, 232, 235)"
+
+
+def test_it_prints_without_its_controls(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(on_gpu), tmp_path, scheme="dark")
+    file = tmp_path / "report.pdf"
+    visit.page.pdf(path=file, prefer_css_page_size=True)
+    assert file.read_bytes().startswith(b"%PDF")
+    visit.page.emulate_media(media="print")
+    assert [visit.count(control) for control in (".bar", ".toggle", ".skip")] == [0, 0, 0]
+    assert visit.count(".controls select") > 0  # which says what a figure shows
+
+
+def test_headings_and_controls_have_names(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    visit = opened(window, render(in_trace), tmp_path)
+    nameless = visit.page.evaluate(
+        "[...document.querySelectorAll('button, select, a, figure, [role=region]')]"
+        ".filter(e => !e.closest('.plot') && !(e.getAttribute('aria-label') "
+        "|| e.textContent.trim() && e.tagName !== 'SELECT' || e.labels?.length)).length"
+    )
+    assert nameless == 0
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.className") == "skip"
+    assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"

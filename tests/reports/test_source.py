@@ -1,0 +1,76 @@
+"""The annotated source: what each line costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.result import Profile
+from reports.source import all_annotated, annotated, counts_document, listing_document, summary
+
+
+def test_each_line_has_its_share_of_the_instructions(
+    build: SimpleNamespace, in_trace: Profile
+) -> None:
+    found = annotated(in_trace, build.SHAPE, "tiled")
+    assert found is not None
+    assert [line.number for line in found.lines] == [2, 3, 4]
+    assert [line.executed for line in found.lines] == [10, 20, 70]
+    assert [line.share for line in found.lines] == [0.1, 0.2, 0.7]
+
+
+def test_a_line_has_sectors_against_the_ideal_and_conflicts(
+    build: SimpleNamespace, in_trace: Profile
+) -> None:
+    found = annotated(in_trace, build.SHAPE, "tiled")
+    assert found is not None
+    _, copy, product = found.lines
+    assert (copy.sectors, copy.ideal) == (32, 4)  # 320 and 40 of 10 requests
+    assert (copy.conflicts, copy.conflict_share) == (0, 0)
+    assert product.sectors is None
+    assert (product.conflicts, product.conflict_share) == (1, 0.5)  # 20 wavefronts, 10 without
+    assert len(copy.reasons) == len(product.reasons) == 1
+
+
+def test_without_machine_code_there_is_none(build: SimpleNamespace, in_simulation: Profile) -> None:
+    assert all_annotated(in_simulation, build.SHAPE) == ()
+
+
+def test_counts_of_other_machine_code_are_not_shown(
+    build: SimpleNamespace, in_trace: Profile
+) -> None:
+    record = next(r for r in in_trace.records if r.label == "tiled")
+    assert record.simulated is not None
+    short = replace(record.simulated, executed=(1, 2))
+    changed = build.change(in_trace, "tiled", simulated=short)
+    assert annotated(changed, build.SHAPE, "tiled") is None
+
+
+def test_the_document_is_what_the_page_reads(build: SimpleNamespace, in_trace: Profile) -> None:
+    found = all_annotated(in_trace, build.SHAPE)
+    assert [one.listing.label for one in found][:2] == ["naive-uncoalesced", "naive-coalesced"]
+    counts = counts_document(found)["tiled"]
+    assert isinstance(counts, dict)
+    assert counts["executed"] == (10, 10, 10, 70, 0)
+    assert counts["lines"][1][:8] == [3, "20", 0.2, "20.0 %", "32 / 4", 0.875, "0", 0.0]
+    assert listing_document(found[0].listing)["source"][0] == "// a kernel <b>of four lines</b>"
+
+
+def test_a_sentence_says_where_the_instructions_go(
+    build: SimpleNamespace, in_trace: Profile
+) -> None:
+    found = annotated(in_trace, build.SHAPE, "tiled")
+    assert found is not None
+    assert summary(found) == (
+        "70.0 % of the warp instructions of tiled are of line 4. "
+        "Uncoalesced or conflicting: lines 3 and 4."
+    )
+
+
+@pytest.mark.parametrize("label", ["cublas", "nothing"])
+def test_what_was_not_simulated_has_no_source(
+    build: SimpleNamespace, in_trace: Profile, label: str
+) -> None:
+    assert annotated(in_trace, build.SHAPE, label) is None

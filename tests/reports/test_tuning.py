@@ -1,0 +1,102 @@
+"""What a tuning run found, in words, as a table and as a page."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
+
+from tuned_by_hand import DEFAULT, LEFT_OUT, SHAPE, TUNING, UNMEASURED, WINNER, WRONG
+
+from reports.tuning import candidates_table, lead, outcomes_table, page, points
+
+
+def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas() -> None:
+    assert lead(TUNING, SHAPE) == (
+        "coarsened-1d at 64 × 64 × 64 on NVIDIA H200 SXM 141 GB: bk=8,tm=8 takes 1.000 ms, "
+        "0.800× of cuBLAS; no other is tied with it"
+    )
+
+
+def test_the_lead_names_those_that_are_tied() -> None:
+    other = replace(DEFAULT, is_tied=True)
+    both = replace(SHAPE, candidates=(WINNER, other, WRONG, LEFT_OUT))
+    assert lead(TUNING, both).endswith("; tied with it: bk=4,tm=16")
+    assert "the defaults (bk=4,tm=16) are among the best" in points(both)
+
+
+def test_without_a_measurement_the_lead_says_predicted() -> None:
+    assert lead(TUNING, UNMEASURED).endswith("bk=4,tm=16 should be fastest, 400.0 µs (predicted)")
+
+
+def test_the_points_tell_the_space_the_stages_and_the_yardsticks() -> None:
+    assert list(points(SHAPE)) == [
+        "Kernel Tuner 1.5.0",
+        "9 combinations of values, 3 against a constraint, 1 left out, 1 failed",
+        "2 were measured, 1 of them in an earlier run (from the cache)",
+        "by prediction the best was number 2 of 4",
+        "the defaults (bk=4,tm=16) take 2.00× as long (measured)",  # 0.8 / 0.4
+        "held against float64: right at this shape and, for ragged edges, at 63 × 63 × 63 and "
+        "65 × 65 × 65",
+        "cuBLAS in the same rounds: 800.0 µs (measured)",
+    ]
+
+
+def test_what_could_not_be_obtained_is_said() -> None:
+    assert "no cuBLAS beside it" in list(points(replace(SHAPE, notes=("no cuBLAS beside it",))))
+
+
+def test_what_many_configurations_lack_is_said_once() -> None:
+    lacking = [replace(one, notes=("not predicted: no core",)) for one in UNMEASURED.candidates]
+    said = list(points(replace(UNMEASURED, candidates=tuple(lacking))))
+    assert said[-1] == "3 of 3 not predicted: no core"
+
+
+def test_winners_stand_first_and_every_row_has_its_outcome() -> None:
+    table = candidates_table(SHAPE)
+    rows = [[cell.text for cell in row] for row in table.rows]
+    assert [column.title for column in table.columns[:2]] == ["bk", "tm"]
+    assert [row[:2] for row in rows] == [["8", "8"], ["16", "8"], ["4", "16"], ["16", "16"]]
+    assert [row[-1] for row in rows] == [
+        "best, or tied",
+        "failed: wrong result: <b>C[0][0]</b>",
+        "slower",
+        "left out: not measured: enough",
+    ]
+    assert table.rows[1][-1].is_bad
+
+
+def test_columns_without_a_number_are_left_out() -> None:
+    titles = [column.title for column in candidates_table(UNMEASURED).columns]
+    assert titles == ["bk", "tm", "time", "limiter", "outcome"]
+
+
+def test_a_screen_shows_no_configuration_that_was_left_out_and_only_so_many() -> None:
+    assert [row[-1].text for row in outcomes_table(SHAPE, most=9).rows][2:] == ["slower"]
+    assert len(outcomes_table(SHAPE, most=2).rows) == 2
+
+
+def test_the_page_holds_every_figure_and_escapes_what_it_was_given() -> None:
+    html = page(replace(TUNING, shapes=(SHAPE, UNMEASURED)))
+    assert "<b>C[0][0]" not in html
+    assert TUNING.command in html
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert len(figures) == 3  # two of the measured shape, and the space of the predicted one
+    assert all(json.loads(one)["data"] for one in figures)
+    assert "No configuration was both predicted and measured." in html
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    found: list[str] = []
+
+    class Sources(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.extend(value or "" for name, value in attrs if name in ("src", "href"))
+
+    Sources().feed(page(TUNING))
+    assert set(found) == {"data:,"}

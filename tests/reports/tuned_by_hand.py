@@ -1,0 +1,101 @@
+"""A tuning run written by hand: four configurations, one of each outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.devices import find_device
+from analysis.problem import Gemm
+from analysis.result import Environment, Interval, Measured, Predicted, Ratio
+from analysis.tuning import (
+    SCHEMA_VERSION,
+    Candidate,
+    Exclusion,
+    Swept,
+    TunedShape,
+    Tuning,
+)
+
+SQUARE = Gemm(m=64, n=64, k=64)
+
+
+def predicted(time_s: float) -> Predicted:
+    return Predicted(
+        time_s=time_s,
+        cycles=1e4,
+        clock_hz=1e9,
+        launch_s=1e-6,
+        flop_per_s=SQUARE.flop / time_s,
+        l2="flushed",
+        limiter="shared memory",
+        limiter_share=0.7,
+        next_limiter="issue",
+        next_share=0.5,
+        bounds=(),
+        gap=(),
+        constants="by hand",
+        basis="by hand",
+        is_fitted=False,
+    )
+
+
+def measured(time_s: float, of_cublas: float) -> Measured:
+    return Measured(
+        clock="CUDA events",
+        l2="flushed",
+        samples_s=(time_s,) * 6,
+        median_s=time_s,
+        interval_s=Interval(low=time_s, high=time_s),
+        flop_per_s=SQUARE.flop / time_s,
+        stopped_by="precision",
+        relative_to_cublas=Ratio(
+            peer="cublas",
+            median=of_cublas,
+            interval=Interval(low=of_cublas - 0.01, high=of_cublas + 0.01),
+        ),
+    )
+
+
+def candidate(bk: int, tm: int, predicted_s: float, swept_s: float | None = None) -> Candidate:
+    swept = Swept(samples_s=(swept_s,), from_cache=tm == 8) if swept_s else None
+    return Candidate(
+        label=f"coarsened-1d:bk={bk},tm={tm}" if (bk, tm) != (4, 16) else "coarsened-1d",
+        parameters={"bk": bk, "tm": tm},
+        estimate_s=predicted_s / 2,
+        predicted=predicted(predicted_s),
+        swept=swept,
+    )
+
+
+WINNER = replace(candidate(8, 8, 2e-3, 1e-3), measured=measured(1e-3, 0.8), is_tied=True)
+DEFAULT = replace(candidate(4, 16, 4e-3, 2e-3), measured=measured(2e-3, 0.4))
+WRONG = replace(candidate(16, 8, 1e-3), status="failed", reason="wrong result: <b>C[0][0]</b>")
+LEFT_OUT = replace(candidate(16, 16, 5e-3), status="left out", reason="not measured: enough")
+
+SHAPE = TunedShape(
+    shape=SQUARE,
+    executed_shape=SQUARE,
+    combinations=9,
+    exclusions=(Exclusion(constraint="bk * tm >= 64", configurations=3),),
+    candidates=(WRONG, WINNER, DEFAULT, LEFT_OUT),
+    method="Kernel Tuner 1.5.0",
+    also_checked=(Gemm(m=63, n=63, k=63), Gemm(m=65, n=65, k=65)),
+    cublas=measured(0.8e-3, 1.0),
+)
+TUNING = Tuning(
+    schema_version=SCHEMA_VERSION,
+    created="2025-03-01T12:00:00+00:00",
+    command="python -m toolkit tune coarsened-1d --shape 64 --seed 1",
+    variant="coarsened-1d",
+    seed=1,
+    device=find_device("h200"),
+    environment=Environment(toolkit_version="0.1.0", commit="abcdef0"),
+    shapes=(SHAPE,),
+)
+UNMEASURED = replace(
+    SHAPE,
+    candidates=tuple(replace(candidate(bk, 16, bk * 1e-4)) for bk in (4, 8, 16)),
+    method="prediction alone",
+    also_checked=(),
+    cublas=None,
+)

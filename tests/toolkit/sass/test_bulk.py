@@ -1,0 +1,146 @@
+"""Barriers in shared memory and bulk copies, one instruction at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.errors import LaunchError, UnsupportedError
+from toolkit.sass.probe import State, probe
+from toolkit.sass.space import Buffer, place
+from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
+from toolkit.tensor_map import MAP_BYTES, Tiling
+
+LANES = np.arange(32)
+AT = 64  # where the barrier is, in UR4
+MOST = 1 << 20
+
+
+def state(**uniform: int) -> State:
+    made = State()
+    for name, value in {"ur4": AT, **uniform}.items():
+        made.ur[int(name.removeprefix("ur"))] = value
+    return made
+
+
+def begun(count: int) -> dict[str, int]:
+    """A barrier of so many arrivals in UR6 and UR7, as compiled code computes it."""
+    return {"ur6": (MOST - count) << 1, "ur7": (MOST - count) << 11 & 0xFFFFFFFF}
+
+
+def run(text: str, before: State, **options: object) -> State:
+    return probe(text, before, architecture=90, shared_bytes=4096, **options)  # type: ignore[arg-type]
+
+
+def pending(high: np.uint32) -> int:
+    """As `mbarrier.pending_count` is compiled."""
+    return MOST - (int(high) >> 11 & (MOST - 1))
+
+
+BEGIN = "SYNCS.EXCH.64 URZ, [UR4], UR6; "
+
+
+def test_lanes_arrive_one_after_the_other() -> None:
+    after = run(
+        BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 R4, [UR4], RZ; LDS.64 R8, [UR4]", state(**begun(40))
+    )
+    assert [pending(word) for word in after.r[5]] == [40 - lane for lane in LANES]
+    assert {pending(word) for word in after.r[9]} == {8}
+
+
+@pytest.mark.parametrize(
+    ("arrival", "left"),
+    [("", 39), (".A1T0", 39), (".ART0", 33), (".RED.A0TR", 40), (".OPTOUT.A1T0", 39)],
+)
+def test_what_an_arrival_counts(arrival: str, left: int) -> None:
+    """R2 is 7: arrivals, or bytes."""
+    before = state(**begun(40))
+    before.r[2] = 7
+    text = BEGIN + f"SYNCS.ARRIVE.TRANS64{arrival} R4, [UR4], R2; LDS.64 R8, [UR4]"
+    after = run(text, before, lanes=1)
+    assert pending(after.r[9][0]) == left
+
+
+@pytest.mark.parametrize(("count", "phases"), [(32, 1), (16, 2), (64, 0)])
+def test_the_phase_changes_when_all_have_arrived(count: int, phases: int) -> None:
+    before = state(**begun(count))
+    before.r[2] = LANES % 2 << 31  # even lanes ask for the phase of parity 0, odd ones for 1
+    text = BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ; SYNCS.PHASECHK.TRANS64 P0, [UR4], R2"
+    after = run(text, before)
+    even, odd = 0x55555555, 0xAAAAAAAA
+    assert after.p[0] == (even if phases % 2 else odd)
+
+
+def test_announced_bytes_hold_the_phase() -> None:
+    before = state(**begun(1))
+    before.r[2], before.r[3] = 48, 0
+    announce = BEGIN + "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R2; "
+    came = "SYNCS.ARRIVE.TRANS64.RED.A0TX RZ, [UR4], R2; "
+    check = "SYNCS.PHASECHK.TRANS64 P0, [UR4], R3"
+    assert run(announce + check, before, lanes=1).p[0] == 0
+    assert run(announce + came + check, before, lanes=1).p[0] == 1
+
+
+def test_more_arrivals_than_lack_are_a_fault() -> None:
+    text = BEGIN + "SYNCS.ARRIVE.TRANS64.ART0 RZ, [UR4], R2"
+    before = state(**begun(6))
+    before.r[2] = 7
+    with pytest.raises(LaunchError, match="kind 11"):  # ARRIVALS
+        run(text, before, lanes=1)
+
+
+def test_who_leaves_is_not_expected_again() -> None:
+    text = BEGIN + "SYNCS.ARRIVE.TRANS64.OPTOUT.A1T0 RZ, [UR4], RZ; LDS.64 R8, [UR4]"
+    before = state(**begun(1))
+    before.ur[6] = (MOST - 3) << 1
+    before.ur[7] = (MOST - 1) << 11 & 0xFFFFFFFF  # of 3 arrivals in a phase 1 lacks
+    assert pending(run(text, before, lanes=1).r[9][0]) == 2
+
+
+def test_copies_of_threads_arrive() -> None:
+    text = BEGIN + "ARRIVES.LDGSTSBAR.64.ARVCNT [UR4]; LDS.64 R8, [UR4]"
+    assert pending(run(text, state(**begun(40))).r[9][0]) == 8
+
+
+def test_a_barrier_stands_on_eight_bytes() -> None:
+    with pytest.raises(LaunchError, match="kind 2"):  # MISALIGNED
+        run(BEGIN, state(ur4=AT + 4, **begun(1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SYNCS.ARRIVE.TRANS64.TMASK.ART0 R4, [UR4], R2", "SYNCS.BAD [UR4]", "UTMALDG.6D [UR4], [UR6]"],
+)
+def test_what_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        run(text, state())
+
+
+def buffer(array: np.ndarray) -> Buffer:
+    (made,) = place([("data", array.reshape(-1).view(np.uint8), True)])
+    return made
+
+
+def test_a_run_of_bytes_arrives_with_its_count() -> None:
+    given = buffer(np.arange(64, dtype=np.uint32))
+    before = state(ur8=1024, ur9=AT, ur10=given.address & 0xFFFFFFFF, **begun(12))
+    before.ur[11], before.ur[12] = given.address >> 32, 3  # times 16 bytes
+    before.r[2, 0], before.r[3] = 48, 1024 + 4 * LANES  # one lane announces them
+    text = (
+        BEGIN
+        + "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R2; UBLKCP.S.G [UR8], [UR10], UR12; "
+        + "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], RZ; LDS R4, [R3]"
+    )
+    after = run(text, before, lanes=0xFFF, buffers=[given])
+    assert after.p[0] == 0xFFF
+    assert after.r[4, :12].tolist() == list(range(12))
+
+
+def test_a_description_says_what_the_core_reads() -> None:
+    tiling = Tiling(shape=(7, 100, 64), dtype=np.dtype(np.float32), box=(1, 8, 32), swizzle=128)
+    (made,) = np.frombuffer(description(tiling, 4096).tobytes(), dtype=DESCRIPTION)
+    assert (made["mark"], made["address"], made["axes"], made["swizzle"]) == (MARK, 4096, 3, 128)
+    assert made["size"].tolist() == [64, 100, 7, 0, 0]
+    assert made["pitch"].tolist() == [4, 256, 25_600, 0, 0]
+    assert made["box"].tolist() == [32, 8, 1, 0, 0]
+    assert made.nbytes == MAP_BYTES

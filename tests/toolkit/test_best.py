@@ -1,0 +1,120 @@
+"""The dispatcher: tuned configurations first, then a rule, and never one that needs padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.devices import DEVICES, Device, find_device
+from analysis.problem import Gemm
+from analysis.result import Interval
+from kernels.registry import BEST, Selection, Variant
+from toolkit import tuned
+from toolkit.best import best_for, by_rule
+from toolkit.plan import make_plan
+from toolkit.records import planned
+from toolkit.sampling import Sampling
+
+H200 = find_device("h200")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path))
+
+
+def entry(shape: str, variant: str, ratio: float, **parameters: int) -> tuned.Tuned:
+    return tuned.Tuned(
+        device=H200.name,
+        architecture="sm_90",
+        shape=shape,
+        variant=variant,
+        parameters=parameters,
+        time_s=1e-3,
+        ratio_to_cublas=ratio,
+        interval=Interval(low=ratio, high=ratio),
+        tied_with=(),
+        date="2026-11-21",
+        toolkit_version="0",
+        commit=None,
+    )
+
+
+def test_what_ships_is_what_is_dispatched() -> None:
+    for one in tuned.read(tuned.FOLDER / "h200.json"):
+        found = best_for(H200, one.problem)
+        assert found.label == "best"
+        assert isinstance(found.variant, Variant)
+        assert (found.variant.name, found.parameters) == (one.variant, one.parameters)
+
+
+def test_the_users_own_go_first() -> None:
+    tuned.keep([entry("4096x4096x4096", "tiled", 9.0, tile=16)])
+    found = best_for(H200, Gemm(m=4096, n=4096, k=4096))
+    assert found.parameters == {"tile": 16}
+
+
+def test_a_neighbour_that_would_need_padding_is_passed_over() -> None:
+    near = Gemm(m=4096, n=4095, k=4096)  # N is no multiple of 4
+    found = best_for(H200, near)
+    assert isinstance(found.variant, Variant)
+    assert found.variant.name == "wide-thread-tile"
+
+
+@settings(max_examples=60)
+@given(
+    device=st.sampled_from(list(DEVICES.values())),
+    m=st.integers(1, 5000),
+    n=st.integers(1, 5000),
+    k=st.integers(1, 5000),
+)
+def test_every_shape_is_served_on_every_device_without_padding(
+    device: Device, m: int, n: int, k: int
+) -> None:
+    shape = Gemm(m=m, n=n, k=k)
+    for choose in CHOICES:
+        found = choose(device, shape)
+        variant = found.variant
+        assert isinstance(variant, Variant)
+        assert variant.executed(shape) == shape
+        variant.check_shape(shape)
+        variant.check_device(found.parameters, device)
+
+
+CHOICES: tuple[Callable[[Device, Gemm], Selection], ...] = (best_for, by_rule)
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ((4096, 4096, 4096), "stream-k"),  # 1,024 tiles for 132 SMs
+        ((512, 512, 4096), "split-k"),  # 16 tiles
+        ((4096, 4096, 4095), "wide-thread-tile"),  # rows of A begin anywhere
+    ],
+)
+def test_the_rule_fills_the_device(shape: tuple[int, int, int], name: str) -> None:
+    m, n, k = shape
+    found = by_rule(H200, Gemm(m=m, n=n, k=k))
+    assert isinstance(found.variant, Variant)
+    assert found.variant.name == name
+
+
+def test_workers_are_two_blocks_for_each_sm() -> None:
+    assert by_rule(H200, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 132
+    rtx_5090 = find_device("rtx-5090")
+    assert by_rule(rtx_5090, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 170
+
+
+def test_a_record_says_what_best_is() -> None:
+    plan = make_plan(
+        [Gemm(m=4096, n=4096, k=4096)], ["best"], sampling=Sampling(), warm_l2=False, seed=1
+    )
+    (shape,) = plan.shapes
+    (selection,) = plan.at(shape, H200).selections
+    record = planned(selection, shape, H200)
+    assert (record.label, record.title, record.variant) == ("best", BEST.title, "stream-k")
+    assert record.notes[0].startswith("best is stream-k:band=16")

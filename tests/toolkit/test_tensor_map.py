@@ -1,0 +1,162 @@
+"""Tensor maps: what the driver would refuse, what it is asked, and whose buffer a map is of."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.errors import InputError, LaunchError, UnavailableError
+from analysis.geometry import Geometry
+from toolkit import TensorMap, driver
+from toolkit.driver import prepared_launch
+from toolkit.executor import buffers_of
+from toolkit.tensor_map import EncodedMap, Tiling, encoded
+
+FLOATS = np.dtype(np.float32)
+
+
+def tiling(**changes: Any) -> Tiling:
+    facts: dict[str, Any] = {"shape": (100, 64), "dtype": FLOATS, "box": (16, 32)}
+    return Tiling(**(facts | changes))
+
+
+def test_a_box_knows_its_bytes_and_the_array_its_pitches() -> None:
+    assert tiling().box_bytes == 2048  # 16 · 32 · 4 B
+    assert tiling(shape=(3, 100, 64), box=(1, 1, 4)).pitches_bytes == (25_600, 256, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"box": (16,)}, "as many sizes as the array has axes"),
+        ({"box": (257, 4)}, "a box has 1 to 256 elements along an axis"),
+        ({"box": (16, 2)}, "rows of 8 bytes in a box"),
+        ({"box": (16, 64), "swizzle": 128}, "rows of 256 bytes .* swizzle = 128"),
+        ({"shape": (100, 63)}, "rows 252 bytes apart .* pad the rows"),
+        ({"swizzle": 16}, "swizzle = 16: give one of 0, 32, 64, 128 bytes"),
+        ({"l2_promotion": 32}, "l2_promotion = 32"),
+        ({"dtype": np.dtype(np.complex64)}, "an array of complex64"),
+    ],
+)
+def test_what_no_driver_encodes_is_refused(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        tiling(**changes)
+
+
+def test_a_map_of_an_argument_shares_its_buffer() -> None:
+    a, b = np.zeros((8, 8), np.float32), np.zeros((8, 8), np.float32)
+    arguments = [
+        TensorMap(a, box=(4, 4)),
+        np.int32(1),
+        TensorMap(b, (8, 8)),
+        b,
+        TensorMap(a, (8, 8)),
+    ]
+    arrays = buffers_of(arguments)
+    assert list(arrays) == [0, 3]
+    assert arrays[0] is a
+    assert arrays[3] is b
+
+
+class FakeDriver:
+    """The functions that are called, with what they got."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.parameters: list[bytes] = []
+        self.cuTensorMapEncodeTiled, self.cuGetErrorName = self.encode, self.error_name
+        self.cuModuleLoadData, self.cuModuleGetFunction = self.load, self.function
+        self.cuFuncSetAttribute, self.cuLaunchKernel = self.attribute, self.launch
+
+    def encode(self, at: ctypes.c_void_p, *arguments: Any) -> int:
+        assert at.value is not None
+        assert at.value % 64 == 0
+        ctypes.memmove(at.value, bytes(range(128)), 128)
+        self.calls.append(("encode", arguments))
+        return self.status
+
+    def load(self, module: Any, image: Any) -> int:
+        self.calls.append(("load", (image.value,)))
+        return 0
+
+    def function(self, function: Any, module: Any, name: Any) -> int:
+        self.calls.append(("function", (name.value,)))
+        return 0
+
+    def attribute(self, function: Any, attribute: Any, value: Any) -> int:
+        self.calls.append(("attribute", (attribute.value, value.value)))
+        return 0
+
+    def launch(self, function: Any, *rest: Any) -> int:
+        *extents, shared, _, pointers, _ = rest
+        self.calls.append(("launch", (*(x.value for x in extents), shared.value)))
+        sizes = [128, 8, 4]
+        self.parameters = [ctypes.string_at(p, n) for p, n in zip(pointers, sizes, strict=True)]
+        return self.status
+
+    def error_name(self, status: Any, name: Any) -> int:
+        name.contents.value = b"CUDA_ERROR_INVALID_VALUE"
+        return 0
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    library = FakeDriver()
+    monkeypatch.setattr(driver, "_library", lambda: library)
+    return library
+
+
+def test_the_driver_is_asked_from_the_innermost_axis_on(fake: FakeDriver) -> None:
+    made = encoded(tiling(swizzle=128), 4096)
+    assert made.content == bytes(range(128))
+    ((_, (kind, axes, address, sizes, pitches, box, steps, interleave, swizzle, l2, fill)),) = (
+        fake.calls
+    )
+    assert (kind.value, axes.value, address.value) == (7, 2, 4096)  # FLOAT32 is 7
+    assert (list(sizes), list(pitches)) == ([64, 100], [256])
+    assert (list(box), list(steps)) == ([32, 16], [1, 1])
+    assert (interleave.value, swizzle.value, l2.value, fill.value) == (0, 3, 2, 0)
+
+
+def test_a_refusal_of_the_driver_has_its_name(fake: FakeDriver) -> None:
+    fake.status = 1
+    with pytest.raises(LaunchError, match=r"^cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE$"):
+        encoded(tiling(), 4096)
+
+
+def test_an_old_driver_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_library", object)
+    with pytest.raises(
+        UnavailableError, match="has no cuTensorMapEncodeTiled: install one of CUDA 12"
+    ):
+        encoded(tiling(), 4096)
+
+
+def test_a_launch_hands_over_each_parameter_by_its_address(fake: FakeDriver) -> None:
+    geometry = Geometry(grid=(3, 2, 1), block=(64, 1, 1), dynamic_shared_bytes=65_536)
+    contents = [bytes(range(128)), (2**40).to_bytes(8, "little"), np.int32(7).tobytes()]
+    launch = prepared_launch(b"image", "gemm", geometry, contents)
+    assert fake.calls == [
+        ("load", (b"image",)),
+        ("function", (b"gemm",)),
+        ("attribute", (8, 65_536)),
+    ]
+    launch()
+    assert fake.calls[-1] == ("launch", (3, 2, 1, 64, 1, 1, 65_536))
+    assert fake.parameters == contents
+
+
+def test_a_kernel_with_a_map_is_launched_by_the_driver(cuda: Any, fake: FakeDriver) -> None:
+    from toolkit.gpu import Gpu
+
+    geometry = Geometry(grid=(1, 1, 1), block=(32, 1, 1))
+    with Gpu() as gpu:
+        kernel = gpu.load("source", "gemm", name="gemm.cu")
+        arguments = [EncodedMap(content=bytes(range(128))), gpu.allocate(16), np.int32(7)]
+        address = int(arguments[1])
+        kernel.prepared(geometry, arguments)()
+    assert fake.parameters == [bytes(range(128)), address.to_bytes(8, "little"), b"\7\0\0\0"]

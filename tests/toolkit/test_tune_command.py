@@ -1,0 +1,116 @@
+"""`tune` as a user meets it: whole files, one line per mistake, nothing measured without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+
+ROOT = Path(__file__).parents[2]
+MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder and an empty data folder, on a machine without a GPU."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(sys.modules, "pycuda", None)  # type: ignore[arg-type]
+    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["tune", *arguments], prog_name="python -m toolkit")
+
+
+def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder: Path) -> None:
+    done = invoke("tiled", "--shape", "64,33x65x31", "--device", "t4", "--seed", "1")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("should be fastest") == 2
+    assert "ranked by prediction: no GPU is used" in done.stderr
+    record = json.loads((folder / "tuning.json").read_text())
+    assert record["schema_version"] == 1
+    assert [str(one["shape"]["k"]) for one in record["shapes"]] == ["64", "31"]
+    assert "tiled tuned on NVIDIA T4" in (folder / "tuning.html").read_text()
+    assert not (folder / "data").exists()
+
+
+def test_json_is_the_record_that_is_stored(folder: Path) -> None:
+    done = invoke("tiled:tile=16", "--shape", "64", "--json", "--seed", "1")
+    assert done.stdout == (folder / "tuning.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tilde"], "error: unknown variant 'tilde': did you mean 'tiled'?"),
+        (["cublas"], "error: cublas is a reference, which has no parameters to tune"),
+        (["coarsened-1d:bk=4,tm=4"], "error: coarsened-1d has no legal configuration: the last"),
+        (["tiled:tile=5"], "error: tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
+        (["tiled", "--shape", "64,4x"], "error: shape '4x' is not understood"),
+        (["tiled", "--device", "h2000"], "error: unknown device 'h2000'"),
+        (["tiled", "--html", "no/where.html"], "error: cannot write no/where.html"),
+        (["tiled", "--workers", "2", "--strategy", "mls"], "error: --workers 2 with strategy mls"),
+    ],
+)
+def test_a_mistake_is_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    done = invoke(*arguments)
+    assert done.exit_code == 1
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -> None:
+    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
+    cache = folder / "cache"
+    command = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d", "--shape", "48"]
+    command += ["--seed", "1", "--seconds", "0.05", "--cache", str(cache)]
+    environment = os.environ | {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}"}
+    slow = environment | {"MADE_UP_GPU": '{"slow_to_compile_s": 0.3}'}
+    with subprocess.Popen(command, env=slow, stderr=subprocess.PIPE, text=True) as running:
+        file = cache / "coarsened-1d-48x48x48-h100-sxm.json"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (file.exists() and "times" in file.read_text()):
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 1
+    assert f"of 6 configurations of 48x48x48 are kept in {file}: repeat the command" in said
+    assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
+    assert not (folder / "tuning.json").exists()
+    again = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert (
+        f"of 6 configurations of 48x48x48 were measured before: taken from {file}" in again.stderr
+    )
+    assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
+
+
+def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
+    document = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
+    command = re.search(r"^python -m toolkit tune (.*)$", document, re.MULTILINE)
+    assert command is not None
+    done = invoke(*command[1].replace("4096", "64").split())  # the same space, sooner
+    assert done.exit_code == 0
+    pattern = r"^ +(\d+) +(\d+) +[\d.]+ .s "  # bk, tm and a time
+    assert sorted(re.findall(pattern, document, re.MULTILINE)) == sorted(
+        re.findall(pattern, done.stdout, re.MULTILINE)
+    )
+    assert len(re.findall(pattern, document, re.MULTILINE)) == 6
+    for sentence in re.findall(r"^  - (.*)$", document, re.MULTILINE):
+        assert sentence in done.stdout

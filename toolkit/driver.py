@@ -1,0 +1,89 @@
+"""What PyCUDA has no words for, straight from the driver: tensor maps, and launches with them.
+
+PyCUDA hands the driver one buffer with all parameters of a kernel, and where each of them stands
+in it is for the caller to know. The 64 bytes of alignment of a tensor map count from the beginning
+of the constant bank, not of the parameters: on sm_90 those begin at 0x210, so that a map that is
+the first one stands 48 bytes behind that. Here the driver, which knows, gets a pointer to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import (
+    addressof,
+    byref,
+    c_char_p,
+    c_int,
+    c_uint32,
+    c_void_p,
+    create_string_buffer,
+    pointer,
+)
+from functools import cache
+from typing import Any
+
+from analysis.errors import LaunchError, UnavailableError
+from analysis.geometry import Geometry
+from toolkit.environment import driver_library
+
+_MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+def prepared_launch(
+    image: bytes,
+    kernel: str,
+    geometry: Geometry,
+    parameters: Sequence[bytes],
+    stream: int = 0,
+) -> Callable[[], None]:
+    """A function that launches a kernel of a cubin in the current context.
+
+    `parameters` are the bytes of each, in order; `stream` is the driver's handle of one, 0 for the
+    default one. The module stays loaded as long as the context
+    lives. Raises LaunchError with the driver's name for what went wrong.
+    """
+    module, function = c_void_p(), c_void_p()
+    call_driver("cuModuleLoadData", byref(module), c_char_p(image))
+    call_driver("cuModuleGetFunction", byref(function), module, c_char_p(kernel.encode()))
+    dynamic = geometry.dynamic_shared_bytes
+    if dynamic:
+        call_driver(
+            "cuFuncSetAttribute", function, c_int(_MAX_DYNAMIC_SHARED_BYTES), c_int(dynamic)
+        )
+    kept = [create_string_buffer(content, len(content)) for content in parameters]
+    pointers = (c_void_p * len(kept))(*map(addressof, kept))
+    extents = [c_uint32(extent) for extent in (*geometry.grid, *geometry.block)]
+
+    def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
+        shared, extra = c_uint32(dynamic), c_void_p()
+        call_driver("cuLaunchKernel", function, *extents, shared, c_void_p(stream), pointers, extra)
+
+    return launch
+
+
+def call_driver(name: str, *arguments: Any) -> None:
+    """Call a function of the driver; `arguments` are of ctypes.
+
+    Raises UnavailableError where there is none of that name, LaunchError where it fails.
+    """
+    library = _library()
+    function = getattr(library, name, None)
+    if function is None:
+        raise UnavailableError(f"the NVIDIA driver has no {name}: install one of CUDA 12 or later")
+    status = function(*arguments)
+    if status:
+        raise LaunchError(f"{name}: {_name(library, status)}")
+
+
+def _name(library: Any, status: int) -> str:
+    name = c_char_p()
+    library.cuGetErrorName(c_int(status), pointer(name))
+    return (name.value or b"error %d" % status).decode()
+
+
+@cache
+def _library() -> Any:
+    library = driver_library()
+    if library is None:
+        raise UnavailableError("this machine has no NVIDIA driver: install it")
+    return library

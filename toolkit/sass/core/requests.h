@@ -1,0 +1,48 @@
+/* The first memory requests of each instruction, with the address of every lane: what a report draws
+ * of a warp's access. Later ones of an instruction are mostly the same, further on. */
+#ifndef REQUESTS_H
+#define REQUESTS_H
+
+#include "core.h"
+
+struct Requests {
+    Request *noted;
+    u64 count, room;
+    u64 each;   /* of one instruction, at most */
+    u32 *of;    /* [length]: how many of each are noted */
+    u32 lost;
+};
+
+static void free_requests(Requests *r) {
+    if (!r) return;
+    free(r->noted); free(r->of); free(r);
+}
+
+static Requests *new_requests(u64 each, u32 length) {
+    Requests *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->each = each;
+    r->of = calloc(length, sizeof *r->of);
+    if (r->of) return r;
+    free_requests(r);
+    return NULL;
+}
+
+/* The lanes in m access a[] of `space`. */
+static void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 space) {
+    Requests *r = c->requests;
+    if (r->lost || r->of[c->pc] >= r->each) return;
+    if (r->count == r->room) {
+        const u64 room = r->room ? 2 * r->room : 64;
+        Request *larger = realloc(r->noted, room * sizeof *larger);
+        if (!larger) { r->lost = 1; return; }
+        r->noted = larger;
+        r->room = room;
+    }
+    Request *one = &r->noted[r->count++];
+    r->of[c->pc]++;
+    *one = (Request){.block = c->block->index, .pc = c->pc, .warp = w->index, .mask = m, .space = space};
+    for (int l = 0; l < LANES; l++) one->address[l] = m >> l & 1 ? a[l] : 0;
+}
+
+#endif

@@ -1,0 +1,126 @@
+"""The requests that the core noted, told by buffer and offset instead of address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from analysis.counters import InstructionCounts
+from analysis.result import FirstRequest, LineAccess
+from toolkit.sass.core import LANES
+from toolkit.sass.machine import Bound
+
+GLOBAL, SHARED = 0, 1  # as core.h numbers spaces
+SHARED_MEMORY = "shared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noted:
+    """A request of a warp; `lanes` are byte offsets from the start of `buffer`."""
+
+    place: int
+    block: int
+    warp: int
+    buffer: str
+    lanes: tuple[int | None, ...]
+
+
+def noted(requests: NDArray[Any] | None, bound: Bound) -> tuple[Noted, ...]:
+    """The requests to the launch's buffers and to shared memory, in the order of execution."""
+    found = (_noted(row, bound) for row in (requests if requests is not None else ()))
+    return tuple(one for one in found if one)
+
+
+def _noted(row: Any, bound: Bound) -> Noted | None:
+    mask, addresses = int(row["mask"]), row["address"].tolist()
+    lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+    place = _buffer(int(row["space"]), addresses[lanes[0]], bound)
+    if place is None:
+        return None
+    name, start = place
+    return Noted(
+        place=int(row["pc"]),
+        block=int(row["block"]),
+        warp=int(row["warp"]),
+        buffer=name,
+        lanes=tuple(addresses[lane] - start if mask >> lane & 1 else None for lane in range(LANES)),
+    )
+
+
+def _buffer(space: int, address: int, bound: Bound) -> tuple[str, int] | None:
+    """The name and the first address of what an address is in."""
+    if space == SHARED:
+        return SHARED_MEMORY, bound.shared_base
+    if space == GLOBAL:
+        for buffer in bound.buffers:
+            if buffer.address <= address < buffer.address + buffer.bytes:
+                return buffer.name, buffer.address
+    return None
+
+
+def line_accesses(
+    instructions: Sequence[InstructionCounts],
+    requests: Sequence[Noted],
+    *,
+    k: int,
+    row_floats: Mapping[str, int],
+) -> tuple[LineAccess, ...]:
+    """What accessed memory, each with its first request at K = `k`; unrolled copies are one."""
+    first = {one.place: one for one in reversed(requests)}
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(instructions):
+        if one.space and one.requests:
+            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(place)))
+            alike.setdefault(kind, []).append(place)
+    return tuple(
+        _access(
+            places[0],
+            [instructions[place] for place in places],
+            _first(first.get(places[0]), k, row_floats),
+        )
+        for places in alike.values()
+    )
+
+
+def _access(
+    place: int, copies: Sequence[InstructionCounts], first: FirstRequest | None
+) -> LineAccess:
+    one = copies[0]
+    assert one.space is not None
+    assert one.action is not None
+    return LineAccess(
+        place=place,
+        space=one.space,
+        action=one.action,
+        bytes_per_lane=one.bytes_per_lane,
+        requests=sum(copy.requests for copy in copies),
+        sectors=sum(copy.sectors for copy in copies),
+        wavefronts=sum(copy.wavefronts for copy in copies),
+        conflict_free=sum(copy.conflict_free for copy in copies),
+        ideal=sum(copy.ideal for copy in copies),
+        first=first,
+    )
+
+
+def _first(request: Noted | None, k: int, row_floats: Mapping[str, int]) -> FirstRequest | None:
+    if request is None:
+        return None
+    return FirstRequest(
+        block=request.block,
+        warp=request.warp,
+        k=k,
+        buffer=request.buffer,
+        row_floats=row_floats.get(request.buffer),
+        lanes=request.lanes,
+    )
+
+
+def _shape(request: Noted | None) -> tuple[object, ...]:
+    """The buffer, and how far lanes are from the first one that takes part."""
+    if request is None:
+        return ()
+    start = next(lane for lane in request.lanes if lane is not None)
+    return (request.buffer, *(None if one is None else one - start for one in request.lanes))

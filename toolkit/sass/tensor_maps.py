@@ -1,0 +1,58 @@
+"""Tensor maps as the native core reads them: a description of ours in the driver's 128 bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.executor import Argument, buffer_of
+from toolkit.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, TensorMap, Tiling
+
+MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
+
+# As bulk.h has it; axes from the innermost on.
+DESCRIPTION = np.dtype(
+    [
+        ("mark", "u8"),
+        ("address", "u8"),
+        ("size", "u8", MOST_AXES),
+        ("pitch", "u8", MOST_AXES),
+        ("box", "u2", MOST_AXES),
+        ("axes", "u1"),
+        ("element_bytes", "u1"),
+        ("data_type", "u1"),
+        ("swizzle", "u1"),
+        ("reserved", "u1", 18),
+    ]
+)
+assert DESCRIPTION.itemsize == MAP_BYTES
+
+
+def described(
+    arguments: Sequence[Argument],
+    arrays: Mapping[int, NDArray[np.generic]],
+    addresses: Mapping[int, int],
+) -> list[NDArray[np.generic] | np.generic]:
+    """The arguments, with 128 bytes for each tensor map; `arrays` have buffers at `addresses`."""
+    return [
+        description(argument.tiling, addresses[buffer_of(argument, arrays)])
+        if isinstance(argument, TensorMap)
+        else argument
+        for argument in arguments
+    ]
+
+
+def description(tiling: Tiling, address: int) -> np.void:
+    """The tensor map of an array at an address of the simulated device."""
+    made = np.zeros((), dtype=DESCRIPTION)
+    axes = len(tiling.shape)
+    made["mark"], made["address"] = MARK, address
+    made["size"][:axes] = tiling.shape[::-1]
+    made["pitch"][:axes] = tiling.pitches_bytes[::-1]
+    made["box"][:axes] = tiling.box[::-1]
+    made["axes"], made["element_bytes"] = axes, tiling.dtype.itemsize
+    made["data_type"] = DATA_TYPES[tiling.dtype.name]
+    made["swizzle"] = tiling.swizzle
+    return np.void(made.tobytes())

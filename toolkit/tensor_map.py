@@ -1,0 +1,184 @@
+"""Tensor maps: what a bulk copy of tiles (`cp.async.bulk.tensor`) knows of an array.
+
+A kernel takes one as `const __grid_constant__ CUtensorMap`, 128 bytes that the driver encodes.
+Sizes are in the order of NumPy's shapes, the innermost last; coordinates in a kernel are the other
+way round: `{column, row}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import addressof, c_uint8, c_uint32, c_uint64, c_void_p, string_at
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from toolkit.driver import call_driver
+
+MAP_BYTES = 128
+MAP_ALIGNMENT = 64  # CUDA Driver API, cuTensorMapEncodeTiled
+
+# The same; places in SWIZZLES and L2_PROMOTIONS, and numbers of DATA_TYPES, are those of cuda.h.
+MOST_AXES = 5
+MOST_OF_BOX = 256  # elements along an axis
+MOST_SIZE = 1 << 32
+MOST_PITCH_BYTES = 1 << 40
+UNIT_BYTES = 16  # of which rows of the array and of the box are multiples
+SWIZZLES = (0, 32, 64, 128)
+L2_PROMOTIONS = (0, 64, 128, 256)
+DATA_TYPES = {
+    "uint8": 0,
+    "uint16": 1,
+    "uint32": 2,
+    "int32": 3,
+    "uint64": 4,
+    "int64": 5,
+    "float16": 6,
+    "float32": 7,
+    "float64": 8,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """Everything of a tensor map but the address of its array.
+
+    `box` is the tile that one copy moves, in elements. `swizzle` is the length in bytes of the rows
+    in shared memory within which pieces of 16 bytes change places, 0 for none. Of what L2 lacks it
+    fetches `l2_promotion` bytes. Raises InputError for what the driver would not encode.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    box: tuple[int, ...]
+    swizzle: int = 0
+    l2_promotion: int = 128
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("swizzle", SWIZZLES), ("l2_promotion", L2_PROMOTIONS)):
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"tensor map: {name} = {getattr(self, name)}: give one of "
+                    f"{', '.join(map(str, allowed))} bytes"
+                )
+        _check_axes(self)
+        _check_rows(self)
+
+    @property
+    def box_bytes(self) -> int:
+        """What one copy writes to shared memory, and its barrier counts; also beyond the edges."""
+        return prod(self.box) * self.dtype.itemsize
+
+    @property
+    def pitches_bytes(self) -> tuple[int, ...]:
+        """From element to element along each axis, the outermost first."""
+        return tuple(
+            self.dtype.itemsize * prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """An argument of a launch: the tensor map of `array`, cut into tiles of `box`.
+
+    An array that is an argument itself (the same object) shares its buffer with the map; any other
+    becomes a buffer, and an output, of its own.
+    """
+
+    array: NDArray[Any]
+    box: tuple[int, ...]
+    swizzle: int = 0
+    l2_promotion: int = 128
+    tiling: Tiling = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tiling = Tiling(
+            shape=self.array.shape,
+            dtype=self.array.dtype,
+            box=tuple(self.box),
+            swizzle=self.swizzle,
+            l2_promotion=self.l2_promotion,
+        )
+        object.__setattr__(self, "tiling", tiling)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedMap:
+    """The 128 bytes that a kernel takes for a tensor map."""
+
+    content: bytes
+
+
+def encoded(tiling: Tiling, address: int) -> EncodedMap:
+    """The tensor map of an array in a GPU's memory, as the driver encodes it.
+
+    Raises UnavailableError without a driver of CUDA 12, LaunchError where it refuses.
+    """
+    inwards = range(len(tiling.shape) - 1, -1, -1)
+    pitches = [tiling.pitches_bytes[axis] for axis in inwards[1:]]
+    room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
+    at = addressof(room) + -addressof(room) % MAP_ALIGNMENT
+    call_driver(
+        "cuTensorMapEncodeTiled",
+        c_void_p(at),
+        c_uint32(DATA_TYPES[tiling.dtype.name]),
+        c_uint32(len(tiling.shape)),
+        c_void_p(address),
+        _array(c_uint64, [tiling.shape[axis] for axis in inwards]),
+        _array(c_uint64, pitches or [0]),  # none of them is read then
+        _array(c_uint32, [tiling.box[axis] for axis in inwards]),
+        _array(c_uint32, [1 for _ in inwards]),  # no element is left out
+        c_uint32(0),  # CU_TENSOR_MAP_INTERLEAVE_NONE
+        c_uint32(SWIZZLES.index(tiling.swizzle)),
+        c_uint32(L2_PROMOTIONS.index(tiling.l2_promotion)),
+        c_uint32(0),  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
+    )
+    return EncodedMap(content=string_at(at, MAP_BYTES))
+
+
+def _array(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*values)
+
+
+def _check_axes(tiling: Tiling) -> None:
+    axes = len(tiling.shape)
+    if tiling.dtype.name not in DATA_TYPES:
+        raise InputError(
+            f"tensor map: an array of {tiling.dtype}: a bulk copy knows {', '.join(DATA_TYPES)}: "
+            "take a view of one of them"
+        )
+    if not 1 <= axes <= MOST_AXES or len(tiling.box) != axes:
+        raise InputError(
+            f"tensor map: a box {tiling.box} of an array of shape {tiling.shape}: give as many "
+            f"sizes as the array has axes, 1 to {MOST_AXES}"
+        )
+    for size, of_box in zip(tiling.shape, tiling.box, strict=True):
+        if not (1 <= size <= MOST_SIZE and 1 <= of_box <= MOST_OF_BOX):
+            raise InputError(
+                f"tensor map: a box {tiling.box} of an array of shape {tiling.shape}: a box has 1 "
+                f"to {MOST_OF_BOX} elements along an axis, an array 1 to {MOST_SIZE:,}"
+            )
+
+
+def _check_rows(tiling: Tiling) -> None:
+    row_bytes = tiling.box[-1] * tiling.dtype.itemsize
+    if row_bytes % UNIT_BYTES:
+        raise InputError(
+            f"tensor map: rows of {row_bytes} bytes in a box {tiling.box}: give a multiple of "
+            f"{UNIT_BYTES}"
+        )
+    if tiling.swizzle and row_bytes > tiling.swizzle:
+        raise InputError(
+            f"tensor map: rows of {row_bytes} bytes in a box {tiling.box}: swizzle = "
+            f"{tiling.swizzle} takes at most as many: make the box narrower"
+        )
+    for pitch in tiling.pitches_bytes[:-1]:
+        if pitch % UNIT_BYTES or pitch >= MOST_PITCH_BYTES:
+            raise InputError(
+                f"tensor map: rows {pitch:,} bytes apart in an array of shape {tiling.shape}: give "
+                f"a multiple of {UNIT_BYTES} below 2^40: pad the rows"
+            )

@@ -1,0 +1,215 @@
+"""Tuned configurations: which parameters won on which device and shape, for a dispatcher.
+
+They stand in two places of the same format: `tuned/KEY.json` in the package, one file per device
+(KEY is the device's), and `tuned.json` in the user's data folder, which `tune` adds to and which
+goes first. A file holds
+
+    {"schema_version": 1, "entries": [{"device": "NVIDIA H200", "architecture": "sm_90", ...}]}
+
+with one entry per device, shape and variant. To ship the user's entries of a device:
+
+    python -m toolkit.tuned h200
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from math import log2
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from analysis.devices import Device, find_device
+from analysis.errors import InputError, RecordError, ToolkitError
+from analysis.problem import Gemm, parse_shape
+from analysis.result import Interval
+from kernels.registry import Selection, Variant, find
+from toolkit.store import first_problem, write_atomically
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+FOLDER = Path(str(files("toolkit").joinpath("tuned")))
+
+# Octaves in M, N or K, whichever is furthest, beyond which a shape is no neighbour. Grids of a
+# quarter of the blocks still choose alike where they fill the device; further off, what wins is
+# another tile, and a guess by rule serves better.
+FARTHEST_OCTAVES = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """One configuration that won: where, against what, and when.
+
+    `ratio_to_cublas` is its speed over cuBLAS's (above 1, faster) and `interval` the 95% interval
+    of that, both None where there was no cuBLAS; `time_s` is the median of a launch. `tied_with`
+    are the parameters of the others that the samples could not tell from it.
+    """
+
+    device: str
+    architecture: str
+    shape: str
+    variant: str
+    parameters: dict[str, int]
+    time_s: float
+    ratio_to_cublas: float | None
+    interval: Interval | None
+    tied_with: tuple[dict[str, int], ...]
+    date: str
+    toolkit_version: str
+    commit: str | None
+
+    @property
+    def problem(self) -> Gemm:
+        return parse_shape(self.shape)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What a newer entry replaces an older one of."""
+        return self.device, self.shape, self.variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedFile:
+    """What a file of tuned configurations holds."""
+
+    schema_version: Literal[1]
+    entries: tuple[Tuned, ...]
+
+
+def tuned_for(device: Device, shape: Gemm) -> Selection | None:
+    """The configuration to launch at a shape, None where nothing near it was tuned.
+
+    Entries of the same device go before those of another one of its architecture; among these the
+    nearest shape (`octaves`), among those of one shape the fastest against cuBLAS, and the user's
+    own before the package's. Raises RecordError for a file that is damaged, or an entry that
+    names what the ladder no longer has.
+    """
+    user, shipped = read(user_file()), _shipped()
+    for entries in (
+        [one for one in (*user, *shipped) if one.device == device.name],
+        [one for one in (*user, *shipped) if one.architecture == device.sm_arch],
+    ):
+        near = [one for one in entries if octaves(one.problem, shape) <= FARTHEST_OCTAVES]
+        if near:
+            return selection_of(min(near, key=lambda one: _order(one, shape)))
+    return None
+
+
+def octaves(one: Gemm, other: Gemm) -> float:
+    """How far two shapes are apart: doublings of M, N or K, of whichever it takes most."""
+    pairs = ((one.m, other.m), (one.n, other.n), (one.k, other.k))
+    return max(abs(log2(a / b)) for a, b in pairs)
+
+
+def selection_of(entry: Tuned) -> Selection:
+    """The rung with the parameters of an entry; raises RecordError where they are not legal."""
+    try:
+        variant = find(entry.variant)
+        if not isinstance(variant, Variant):
+            raise InputError(f"{entry.variant} is no rung")
+        return Selection(variant=variant, parameters=variant.resolve(entry.parameters))
+    except InputError as error:
+        raise RecordError(
+            f"tuned configuration of {entry.variant} at {entry.shape} on {entry.device}: {error}: "
+            f"tune it again: python -m toolkit tune {entry.variant} --shape {entry.shape}"
+        ) from None
+
+
+def keep(entries: Iterable[Tuned]) -> Path:
+    """Add entries to the user's file, in place of older ones of their places; its path.
+
+    Raises RecordError for a damaged file, InputError where it cannot be written.
+    """
+    path = user_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    return _write(path, [*read(path), *entries])
+
+
+def read(path: Path) -> tuple[Tuned, ...]:
+    """The entries of a file, none where there is no such file; raises RecordError."""
+    from pydantic import ValidationError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: it cannot be read: {error}") from error
+    try:
+        entries = _adapter().validate_json(text, strict=True).entries
+        for entry in entries:
+            entry.problem  # noqa: B018  (raises for a shape that is none)
+    except ValidationError as error:
+        raise RecordError(f"{path}: {first_problem(error)}: tune again, or remove it") from error
+    except ToolkitError as error:
+        raise RecordError(f"{path}: {error}") from error
+    return entries
+
+
+def user_file() -> Path:
+    """Where `tune` keeps what it found: in $GEMM_LADDER_DATA, or the user's data folder."""
+    if chosen := os.environ.get("GEMM_LADDER_DATA"):
+        return Path(chosen) / "tuned.json"
+    base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
+    return Path(base) / "gemm-ladder" / "tuned.json"
+
+
+def ship(device_key: str) -> Path:
+    """Put the user's entries of a device among the shipped ones; the path of their file.
+
+    Raises InputError where there are none.
+    """
+    device = find_device(device_key)
+    entries = [one for one in read(user_file()) if one.device == device.name]
+    if not entries:
+        raise InputError(
+            f"{user_file()} has no entry of {device.name}: run python -m toolkit tune there first"
+        )
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"{device.key}.json"
+    return _write(path, [*read(path), *entries])
+
+
+def _order(entry: Tuned, shape: Gemm) -> tuple[float, float]:
+    return octaves(entry.problem, shape), -(entry.ratio_to_cublas or 0.0)
+
+
+def _shipped() -> tuple[Tuned, ...]:
+    return tuple(entry for path in sorted(FOLDER.glob("*.json")) for entry in read(path))
+
+
+def _write(path: Path, entries: Sequence[Tuned]) -> Path:
+    newest = {entry.place: entry for entry in entries}
+    document = asdict(TunedFile(schema_version=1, entries=tuple(newest.values())))
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+@cache
+def _adapter() -> TypeAdapter[TunedFile]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(TunedFile)
+
+
+def main() -> None:
+    """Ship the entries of the device that is named on the command line."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m toolkit.tuned DEVICE")
+    try:
+        print(f"wrote {ship(sys.argv[1])}")
+    except ToolkitError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

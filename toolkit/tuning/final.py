@@ -1,0 +1,130 @@
+"""The final: the leaders of a sweep, checked in full and raced against cuBLAS in the same rounds.
+
+A sweep times one configuration after the other, with few samples; a GPU that warms up meanwhile
+favours those that came first. Here everything is sampled in rounds, so that what drifts hits all
+alike, until every median is known well enough to say who is tied with the fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from analysis.problem import Gemm
+from analysis.result import Record
+from analysis.tuning import Candidate, tied
+from kernels.registry import CUBLAS, Selection
+from toolkit.gpu_bench import GpuBench
+from toolkit.plan import Plan
+from toolkit.progress import Progress
+from toolkit.records import Records
+from toolkit.sampling import Sampling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Final:
+    """The finalists with their outcomes, and cuBLAS's record from the same rounds.
+
+    `lost` says why some could not be timed for the fault of another.
+    """
+
+    candidates: tuple[Candidate, ...]
+    cublas: Record
+    also_checked: tuple[Gemm, ...]
+    lost: str | None
+
+
+def race(
+    bench: GpuBench,
+    finalists: Sequence[tuple[Candidate, Selection]],
+    problem: Gemm,
+    *,
+    sampling: Sampling,
+    seed: int,
+    progress: Progress,
+) -> Final:
+    """Check and time the finalists; those that are wrong, here or beside, have failed.
+
+    Raises KeyboardInterrupt where Ctrl-C ends the rounds.
+    """
+    selections = tuple(selection for _, selection in finalists)
+    shapes = neighbours(problem)
+    progress.stage(f"{problem}: final", (1 + len(shapes)) * (1 + len(finalists)) + 2)
+    beside = _beside(bench, selections, shapes, seed, progress)
+    right = tuple(one for one in selections if one.label not in beside)
+    records: Records = {}
+    plan = plan_of((problem,), (*right, Selection(variant=CUBLAS)), sampling, seed)
+    bench.profile_shape(problem, plan, records, progress)
+    found = {record.label: record for record in records.values()} | beside
+    outcomes = [_outcome(candidate, found[candidate.label]) for candidate, _ in finalists]
+    untimed = [one.reason for one in outcomes if one.status == "left out"]
+    return Final(
+        candidates=tuple(_with_ties(outcomes)),
+        cublas=found[CUBLAS.name],
+        also_checked=shapes,
+        lost=untimed[0] if untimed else None,
+    )
+
+
+def neighbours(problem: Gemm) -> tuple[Gemm, ...]:
+    """Shapes beside one that leave ragged tiles at every edge, whatever the tile."""
+    more = Gemm(m=problem.m + 1, n=problem.n + 1, k=problem.k + 1)
+    if min(problem.m, problem.n, problem.k) == 1:
+        return (more,)
+    return Gemm(m=problem.m - 1, n=problem.n - 1, k=problem.k - 1), more
+
+
+def _beside(
+    bench: GpuBench,
+    selections: tuple[Selection, ...],
+    shapes: Sequence[Gemm],
+    seed: int,
+    progress: Progress,
+) -> dict[str, Record]:
+    """The records that are not right at one of the shapes, by their labels."""
+    records: Records = {}
+    for shape in shapes:
+        bench.check_shape(shape, plan_of((shape,), selections, Sampling(), seed), records, progress)
+    return {
+        record.label: replace(record, reason=f"at {record.shape}: {record.reason}")
+        for record in records.values()
+        if record.status != "ok"
+    }
+
+
+def plan_of(
+    shapes: tuple[Gemm, ...], selections: tuple[Selection, ...], sampling: Sampling, seed: int
+) -> Plan:
+    """The plan of rungs that are named, with L2 flushed as in every sweep."""
+    return Plan(
+        shapes=shapes,
+        selections=selections,
+        explicit=True,
+        sampling=sampling,
+        warm_l2=False,
+        seed=seed,
+    )
+
+
+def _outcome(candidate: Candidate, record: Record) -> Candidate:
+    """The candidate with its times, or why it has none: its own fault, or another's."""
+    if record.status == "ok":
+        return replace(
+            candidate,
+            check=record.check,
+            measured=record.measured,
+            resources=record.resources,
+            occupancy=record.occupancy,
+        )
+    is_own = record.status == "failed"
+    return replace(
+        candidate,
+        status="failed" if is_own else "left out",
+        reason=record.reason,
+        check=record.check,
+    )
+
+
+def _with_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
+    winners = tied({one.label: one.measured for one in candidates if one.measured})
+    return [replace(one, is_tied=one.label in winners) for one in candidates]

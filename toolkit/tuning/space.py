@@ -1,0 +1,81 @@
+"""The configurations of a rung: all values of its parameters that its constraints allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from analysis.errors import InputError
+from analysis.tuning import Exclusion
+from kernels.registry import LADDER, Reference, Selection, Variant, parse_settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """The legal configurations of a rung, and what each constraint took away.
+
+    `combinations` counts all values of all parameters that were not fixed.
+    """
+
+    variant: Variant
+    combinations: int
+    exclusions: tuple[Exclusion, ...]
+    selections: tuple[Selection, ...]
+
+
+def parse_space(text: str) -> Space:
+    """The space that `text` names: "coarsened-1d", or "coarsened-1d:tm=8" for a part of it.
+
+    Raises UnknownNameError or InputError, also where no configuration is legal.
+    """
+    variant, fixed = parse_settings(text)
+    if isinstance(variant, Reference):
+        raise InputError(
+            f"{variant.name} is a reference, which has no parameters to tune: choose one of "
+            f"{', '.join(_tunable())}"
+        )
+    if not variant.parameters:
+        raise InputError(
+            f"{variant.name} has no parameters to tune: choose one of {', '.join(_tunable())}"
+        )
+    return space(variant, fixed)
+
+
+def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
+    """The legal configurations that have the values of `fixed`.
+
+    Raises InputError where there are none, with the constraint that removed the last.
+    """
+    left = list(_combinations(variant, fixed))
+    combinations, exclusions = len(left), []
+    for constraint in variant.constraints:
+        kept = [one for one in left if constraint.holds(one)]
+        if not kept:
+            shown = ", ".join(f"{name} = {value}" for name, value in left[-1].items())
+            raise InputError(
+                f"{variant.name} has no legal configuration: the last of {combinations} ({shown}) "
+                f"fell to its constraint: {constraint.text}: fix other values, or fewer"
+            )
+        exclusions.append(
+            Exclusion(constraint=constraint.text, configurations=len(left) - len(kept))
+        )
+        left = kept
+    return Space(
+        variant=variant,
+        combinations=combinations,
+        exclusions=tuple(exclusions),
+        selections=tuple(Selection(variant=variant, parameters=one) for one in left),
+    )
+
+
+def _combinations(variant: Variant, fixed: Mapping[str, int]) -> list[dict[str, int]]:
+    values = [
+        (fixed[name],) if name in fixed else parameter.legal
+        for name, parameter in variant.parameters.items()
+    ]
+    return [dict(zip(variant.parameters, one, strict=True)) for one in product(*values)]
+
+
+def _tunable() -> list[str]:
+    return [variant.name for variant in LADDER if variant.parameters]
