@@ -111,7 +111,7 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin = _machine_code(source, kernel)
+    cubin = compiled_elsewhere(source, kernel)
     if cubin is not None:
         return simulator.run(cubin, geometry, arguments)
     assert isinstance(source, str | Path)
@@ -419,7 +419,7 @@ def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
     ).blocks_per_sm
 
 
-def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
         if kernel not in (None, source.kernel, source.symbol):

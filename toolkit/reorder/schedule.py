@@ -1,0 +1,264 @@
+"""The order of a block's multiply-adds in which their operands are read with the fewest conflicts.
+
+A beam search fills the places one after the other: of the partial orders with the fewest clocks
+lost so far, `WIDTH` go on. An order that leaves no place for something before its last one is
+never begun.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from toolkit.reorder.banks import IDLE, Banks, Operands, dispatched
+from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
+from toolkit.reorder.freedom import Freedom
+from toolkit.sass.instruction import RZ
+
+WIDTH = 24  # ten times as many find 1% more in ten times the time
+CHOICES = 3  # of each kind of successor that a partial order tries
+SEED = 1
+AHEAD = 6  # places before the last possible one: results that are due need their own in time
+
+# Beside clocks that the model sees lost. An operand that is left before all who wait for it were
+# served has to be read again. Two reads of one bank cost nothing where neighbours read the other
+# one, by the model; a pattern of such (docs/timing.md) was measured to take longer.
+LEFT_BEHIND = 0.2
+BOTH_OF_ONE_BANK = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """What lies between two places of multiply-adds: whether what was kept is lost, and the
+    register reads of other instructions, with the clocks from each to the next."""
+
+    is_break: bool
+    first_clocks: int
+    reads: Sequence[tuple[tuple[int, int], int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Multiply-adds by number, where each may go, and what lies before each place."""
+
+    operands: Sequence[Operands]
+    freedom: Freedom
+    gaps: Sequence[Gap]
+
+    @cached_property
+    def deadlines(self) -> list[tuple[int, int]]:
+        """(place, multiply-adds that must not come after it), in order."""
+        latest = self.latest
+        return [
+            (place, sum(1 << n for n, last in enumerate(latest) if last <= place))
+            for place in sorted(set(latest))
+        ]
+
+    @cached_property
+    def latest(self) -> list[int]:
+        """The last places, each before those of all that come after it, results in time."""
+        free = self.freedom
+        latest = list(free.latest)
+        for n in reversed(range(len(latest))):
+            for other in free.after[n]:
+                latest[other] = min(latest[other], latest[n] - 1)
+            in_time = bisect_right(free.clocks, free.clocks[latest[n]] - MULTIPLY_ADD_CLOCKS) - 1
+            for other in free.results[n]:
+                latest[other] = min(latest[other], in_time)
+        return latest
+
+    @cached_property
+    def released(self) -> list[int]:
+        """By place: those that may be there or later."""
+        masks = [0] * len(self.freedom.places)
+        for n, place in enumerate(self.freedom.earliest):
+            masks[place] |= 1 << n
+        for place in range(1, len(masks)):
+            masks[place] |= masks[place - 1]
+        return masks
+
+    @cached_property
+    def users(self) -> Mapping[int, int]:
+        """By register: those that multiply it."""
+        users: dict[int, int] = {}
+        for n, (a, b, _, _) in enumerate(self.operands):
+            for register in (a, b):
+                users[register] = users.get(register, 0) | 1 << n
+        return users
+
+    @cached_property
+    def clean(self) -> Mapping[int, int]:
+        """By register: those that read one register of each bank when it is kept."""
+        clean: dict[int, int] = {}
+        for n, (a, b, c, _) in enumerate(self.operands):
+            for kept, other in ((a, b), (b, a)):
+                if (other ^ c) & 1:
+                    clean[kept] = clean.get(kept, 0) | 1 << n
+        return clean
+
+    @cached_property
+    def before(self) -> list[int]:
+        return [sum(1 << k for k in after) for after in self.freedom.after]
+
+    @cached_property
+    def consumers(self) -> list[int]:
+        """Of each: those that read its result."""
+        found = [0] * len(self.operands)
+        for n, results in enumerate(self.freedom.results):
+            for other in results:
+                found[other] |= 1 << n
+        return found
+
+    @cached_property
+    def successors(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.operands]
+        for n, after in enumerate(self.freedom.after):
+            for other in after:
+                found[other].append(n)
+        return found
+
+
+class _Partial(NamedTuple):
+    """An order of the first places: what it lost, who is done and who can go on."""
+
+    cost: float
+    done: int
+    ready: int
+    last: tuple[int, int, int] | None  # the registers of each slot that can be kept
+    banks: Banks
+    recent: tuple[tuple[int, int], ...]  # (number, clock) of those whose results are under way
+    chosen: tuple[object, int, bool] | None  # the order before, the number, whether swapped
+
+
+Choice = tuple[int, bool]  # number, whether its first two sources change places
+
+
+def ordered(problem: Problem) -> tuple[float, list[Choice]] | None:
+    """The best order found and its cost, or None where none was found."""
+    chance = random.Random(SEED)
+    count = len(problem.operands)
+    ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
+    beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
+    for place in range(count):
+        following: dict[tuple[int, object], _Partial] = {}
+        for partial in beam:
+            for extended in _extensions(problem, partial, place, chance):
+                key = extended.done, extended.last
+                if key not in following or extended.cost < following[key].cost:
+                    following[key] = extended
+        beam = sorted(following.values(), key=lambda p: p.cost)[:WIDTH]
+        if not beam:
+            return None
+    return beam[0].cost, _choices(beam[0])
+
+
+def _choices(partial: _Partial) -> list[Choice]:
+    found: list[Choice] = []
+    chosen = partial.chosen
+    while chosen is not None:
+        earlier, number, swapped = chosen
+        found.append((number, swapped))
+        chosen = earlier  # type: ignore[assignment]
+    return found[::-1]
+
+
+def _extensions(
+    problem: Problem, partial: _Partial, place: int, chance: random.Random
+) -> Iterator[_Partial]:
+    gap, clock = problem.gaps[place], problem.freedom.clocks[place]
+    banks = partial.banks
+    if place:
+        banks = banks.later(gap.first_clocks)
+        for reads, clocks in gap.reads:
+            late, banks = dispatched(banks, reads)
+            banks = banks.later(max(clocks, 1 + late))
+    last = None if gap.is_break else partial.last
+    recent = tuple((n, c) for n, c in partial.recent if clock - c < MULTIPLY_ADD_CLOCKS)
+    allowed = _allowed(problem, partial, place, recent)
+    for number in _tried(problem, allowed, last, chance):
+        yield _extended(problem, partial, number, last, banks, (*recent, (number, clock)))
+
+
+def _allowed(
+    problem: Problem, partial: _Partial, place: int, recent: Sequence[tuple[int, int]]
+) -> int:
+    """Those that can take a place: what is due before the others, some places ahead."""
+    allowed = partial.ready & problem.released[place]
+    for number, _ in recent:
+        allowed &= ~problem.consumers[number]
+    for last_place, due in problem.deadlines:
+        left = (due & ~partial.done).bit_count()
+        is_urgent, is_soon = (left > last_place - place - ahead for ahead in (0, AHEAD))
+        if left and (is_urgent or (is_soon and allowed & due)):
+            return allowed & due
+    return allowed
+
+
+def _tried(
+    problem: Problem, allowed: int, last: tuple[int, int, int] | None, chance: random.Random
+) -> Iterator[int]:
+    tried = 0
+    if last is not None:
+        for register in last[:2]:
+            sharing = allowed & problem.users.get(register, 0)
+            clean = sharing & problem.clean.get(register, 0)
+            for mask in (clean, sharing & ~clean):
+                for number in _some(mask & ~tried, chance):
+                    tried |= 1 << number
+                    yield number
+                if clean:
+                    break
+    yield from _some(allowed & ~tried, chance)
+
+
+def _some(mask: int, chance: random.Random) -> Iterator[int]:
+    """The first of a set, the last, and any others."""
+    for k in range(CHOICES):
+        if not mask:
+            return
+        if k == 0:
+            number = (mask & -mask).bit_length() - 1
+        elif k == 1:
+            number = mask.bit_length() - 1
+        else:
+            above = mask >> chance.randrange(mask.bit_length())
+            number = mask.bit_length() - above.bit_length() + (above & -above).bit_length() - 1
+        mask &= ~(1 << number)
+        yield number
+
+
+def _extended(
+    problem: Problem,
+    partial: _Partial,
+    number: int,
+    last: tuple[int, int, int] | None,
+    banks: Banks,
+    recent: tuple[tuple[int, int], ...],
+) -> _Partial:
+    a, b, c, d = problem.operands[number]
+    swapped = False
+    if last is not None:
+        swapped = (a == last[1]) + (b == last[0]) > (a == last[0]) + (b == last[1])
+    slots = (b, a, c) if swapped else (a, b, c)
+    fresh = slots if last is None else tuple(r for r, k in zip(slots, last, strict=True) if r != k)
+    distinct = set(fresh) - {RZ}
+    odd = sum(r & 1 for r in distinct)
+    reads = len(distinct) - odd, odd
+    late, after = dispatched(banks, reads)
+    done = partial.done | 1 << number
+    cost = partial.cost + late + BOTH_OF_ONE_BANK * (max(reads) > 1)
+    if last is not None:
+        for k in (0, 1):
+            if slots[k] != last[k] and problem.users.get(last[k], 0) & partial.ready & ~done:
+                cost += LEFT_BEHIND / 2
+    ready = partial.ready & ~(1 << number)
+    for successor in problem.successors[number]:
+        if not problem.before[successor] & ~done:
+            ready |= 1 << successor
+    kept = tuple(-1 if r == d else r for r in slots)
+    chosen = (partial.chosen, number, swapped)
+    return _Partial(cost, done, ready, kept, after.later(1 + late), recent, chosen)  # type: ignore[arg-type]
