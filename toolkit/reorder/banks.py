@@ -7,7 +7,10 @@ with the most of them needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from toolkit.sass.instruction import RZ
 
 Operands = tuple[int, int, int, int]  # the registers of an FFMA's three sources, and its result
 Reads = tuple[int, int]  # registers of the even bank, and of the odd one
@@ -23,7 +26,23 @@ class Banks(NamedTuple):
         return Banks(max(0, self.even - clocks), max(0, self.odd - clocks))
 
 
+FIRST_VALUE = 256  # of numbers that stand for values whose register is not chosen yet
+
 IDLE = Banks(0, 0)
+
+
+def reads_of(numbers: Iterable[int]) -> Reads:
+    """How many registers of each bank are read; a value whose register is not chosen yet counts
+    for the bank that has fewer."""
+    distinct = set(numbers) - {RZ}
+    even = odd = 0
+    for number in distinct:
+        if number < FIRST_VALUE:
+            even += not number & 1
+            odd += number & 1
+    for _ in range(len(distinct) - even - odd):
+        even, odd = (even + 1, odd) if even < odd else (even, odd + 1)
+    return even, odd
 
 
 def dispatched(banks: Banks, reads: Reads) -> tuple[int, Banks]:

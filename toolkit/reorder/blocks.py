@@ -80,7 +80,7 @@ def _starts(code: Sequence[Instruction]) -> set[int]:
 
 def _block(code: Sequence[Instruction], start: int, end: int) -> Block:
     last = code[end - 1]
-    following, is_open = [], last.opcode in ("CALL", "RET", "BREAK", "BSYNC")
+    following, is_open = [], last.opcode in ("CALL", "RET")
     if last.opcode in JUMPS:
         following.append(_target(last))
     is_final = last.opcode in {*JUMPS, "EXIT", "RET", "CALL", "KILL"} and last.guard is None

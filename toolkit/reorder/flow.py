@@ -9,16 +9,15 @@ it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from analysis.cycles import Unit
 from toolkit.patching import Word
-from toolkit.reorder.banks import Reads
+from toolkit.reorder.banks import Operands, Reads
 from toolkit.reorder.blocks import Block
-from toolkit.reorder.operands import read, written
-from toolkit.reorder.words import is_movable, stall_clocks
-from toolkit.sass.instruction import Instruction
+from toolkit.reorder.words import operands_of, stall_clocks
+from toolkit.sass.instruction import RZ, Instruction
 
 MULTIPLY_ADD_CLOCKS = 4  # from an FFMA to one that reads its result, measured (docs/timing.md)
 # From or to any other instruction: the most that a compiler was seen to wait for an integer
@@ -32,20 +31,40 @@ Clocks = Mapping[int, int]  # by register
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """A kernel's instructions, as text and as words; of each the unit that executes it, and how
-    many registers of each bank it reads."""
+    """A kernel's instructions, as text and as words; of each the unit that executes it, the
+    registers that it reads and writes, and how many it reads of each bank.
+
+    `operands` are those of the multiply-adds that may move, by place.
+    """
 
     instructions: Sequence[Instruction]
     words: Sequence[Word]
     units: Sequence[Unit]
+    read: Sequence[frozenset[int]]
+    written: Sequence[frozenset[int]]
     reads: Sequence[Reads]
+    operands: Mapping[int, Operands]
+
+    def moves(self, place: int) -> bool:
+        return place in self.operands
+
+    def with_words(self, start: int, words: Sequence[Word]) -> Code:
+        """The code with other multiply-adds where there are some, from a place on."""
+        changed, operands = list(self.words), dict(self.operands)
+        read, written = list(self.read), list(self.written)
+        for place, word in enumerate(words, start=start):
+            changed[place] = word
+            if self.moves(place):
+                operands[place] = (*sources, result) = operands_of(word)
+                read[place], written[place] = frozenset(sources) - {RZ}, frozenset([result]) - {RZ}
+        return replace(self, words=changed, operands=operands, read=read, written=written)
 
     def has_fixed_latency(self, place: int) -> bool:
         return self.units[place] in _FIXED
 
     def latency(self, producer: int, consumer: int) -> int:
         """Clocks from an instruction of fixed latency to one that needs its result."""
-        both = is_movable(self.words[producer]) and is_movable(self.words[consumer])
+        both = self.moves(producer) and self.moves(consumer)
         return MULTIPLY_ADD_CLOCKS if both else OTHER_CLOCKS
 
 
@@ -109,8 +128,8 @@ def _still_pending(code: Code, block: Block, entry: Clocks) -> dict[int, int]:
     left = {r: clocks - end for r, clocks in entry.items()}
     for place in range(block.start, block.end):
         is_fixed = code.has_fixed_latency(place)
-        latency = MULTIPLY_ADD_CLOCKS if is_movable(code.words[place]) else OTHER_CLOCKS
-        for register in written(code.instructions[place]):
+        latency = MULTIPLY_ADD_CLOCKS if code.moves(place) else OTHER_CLOCKS
+        for register in code.written[place]:
             left[register] = at[place - block.start] + latency - end if is_fixed else 0
     return {r: clocks for r, clocks in left.items() if clocks > 0}
 
@@ -135,10 +154,9 @@ def _wanted_at_start(code: Code, block: Block, after: Clocks) -> dict[int, int]:
     at = clocks_at(code, block)
     wanted = {r: clocks + at[-1] for r, clocks in after.items()}
     for place in reversed(range(block.start, block.end)):
-        instruction, begun = code.instructions[place], at[place - block.start]
-        latency = MULTIPLY_ADD_CLOCKS if is_movable(code.words[place]) else OTHER_CLOCKS
-        for register in (*written(instruction), *read(instruction)):
-            wanted[register] = begun - latency
+        latency = MULTIPLY_ADD_CLOCKS if code.moves(place) else OTHER_CLOCKS
+        for register in code.written[place] | code.read[place]:
+            wanted[register] = at[place - block.start] - latency
     return {r: clocks for r, clocks in wanted.items() if clocks < 0}
 
 

@@ -8,13 +8,12 @@ waited for. So other instructions keep their distances, and loads come as early 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Boundary, Code, clocks_at
-from toolkit.reorder.operands import read, written
-from toolkit.reorder.words import is_movable, waits
+from toolkit.reorder.words import waits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +78,7 @@ class _Search:
         self.code, self.block, self.boundary = code, block, boundary
         self.at = clocks_at(code, block)
         self.found = {
-            place: _Bounds()
-            for place in range(block.start, block.end)
-            if is_movable(code.words[place])
+            place: _Bounds() for place in range(block.start, block.end) if code.moves(place)
         }
         # by register: who wrote it last, and who has read it since
         self.writer: dict[int, int] = {}
@@ -90,8 +87,7 @@ class _Search:
 
     def bounds(self) -> dict[int, _Bounds]:
         for place in range(self.block.start, self.block.end):
-            instruction = self.code.instructions[place]
-            sources, results = set(read(instruction)), set(written(instruction))
+            sources, results = self.code.read[place], self.code.written[place]
             for register in sources:
                 self._reads(place, register)
             for register in results:
@@ -166,9 +162,8 @@ class _Search:
         bounds.first_place = max(bounds.first_place, place)
 
     def _clashes(self, fixed: int, later: int, register: int) -> bool:
-        instructions = self.code.instructions
-        is_result = register in written(instructions[fixed])
-        return later > fixed and (is_result or register in written(instructions[later]))
+        is_written = any(register in self.code.written[place] for place in (fixed, later))
+        return later > fixed and is_written
 
     def _last_wait(self, after: int, place: int) -> int:
         """The last place up to `place` that waits for a scoreboard, else the next or `place`."""
@@ -185,11 +180,6 @@ def _touching(code: Code, block: Block) -> dict[int, list[int]]:
     """By register: the places that read or write it, in order."""
     found: dict[int, list[int]] = defaultdict(list)
     for place in range(block.start, block.end):
-        for register in _named(code, place):
+        for register in code.read[place] | code.written[place]:
             found[register].append(place)
     return found
-
-
-def _named(code: Code, place: int) -> Iterator[int]:
-    instruction = code.instructions[place]
-    yield from sorted({*read(instruction), *written(instruction)})

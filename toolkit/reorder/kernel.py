@@ -12,14 +12,19 @@ from numpy.typing import NDArray
 from analysis.cycles import Unit
 from toolkit.compile import Cubin
 from toolkit.patching import Word, changed, rewritten, words
+from toolkit.reorder.allocation import allocated
 from toolkit.reorder.banks import Reads
 from toolkit.reorder.blocks import Block, Loop, blocks, innermost_loops
 from toolkit.reorder.flow import Boundary, Code, boundaries
 from toolkit.reorder.freedom import freedom
+from toolkit.reorder.homes import homes
+from toolkit.reorder.liveness import live_after
 from toolkit.reorder.modelled import LoopClocks, loop_clocks
+from toolkit.reorder.operands import read, written
 from toolkit.reorder.place import problem, reordered
-from toolkit.reorder.schedule import ordered
-from toolkit.reorder.words import is_movable
+from toolkit.reorder.schedule import late_clocks, ordered, wishes
+from toolkit.reorder.values import with_registers, with_values
+from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.program import load_program
 
@@ -69,10 +74,13 @@ def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> 
     code = code_of(cubin)
     of_kernel = blocks(code.instructions)
     limits = boundaries(code, of_kernel)
+    live = live_after(code, of_kernel)
     new = list(code.words)
     for block in of_kernel:
         if multiply_adds(code, block) >= FEWEST:
-            new[block.start : block.end] = _better(code, block, limits[block.start])
+            new[block.start : block.end] = _better(
+                code, block, limits[block.start], live[block.start]
+            )
     after = replace(cubin, image=rewritten(cubin.image, {cubin.symbol: lambda _: new}))
     return Reordered(
         before=cubin,
@@ -87,16 +95,20 @@ def code_of(cubin: Cubin) -> Code:
     """The instructions of a kernel with what the model of an SM knows of them."""
     program = load_program(cubin)
     table = machine_code(program)
+    code = words(cubin.image, cubin.symbol)
     return Code(
         instructions=program.instructions,
-        words=words(cubin.image, cubin.symbol),
+        words=code,
         units=[Unit(unit) for unit in table["unit"]],
+        read=[frozenset(read(i)) for i in program.instructions],
+        written=[frozenset(written(i)) for i in program.instructions],
         reads=[_reads(row) for row in table["source"]],
+        operands={k: operands_of(word) for k, word in enumerate(code) if is_movable(word)},
     )
 
 
 def multiply_adds(code: Code, part: Block | Loop) -> int:
-    return sum(map(is_movable, code.words[part.start : part.end]))
+    return sum(map(code.moves, range(part.start, part.end)))
 
 
 def _reads(sources: NDArray[Any]) -> Reads:
@@ -105,12 +117,59 @@ def _reads(sources: NDArray[Any]) -> Reads:
     return len(registers) - odd, odd
 
 
-def _better(code: Code, block: Block, boundary: Boundary) -> Sequence[Word]:
-    free = freedom(code, block, boundary)
-    found = ordered(problem(code, free))
-    if found is None:
+def _better(code: Code, block: Block, boundary: Boundary, live: frozenset[int]) -> Sequence[Word]:
+    """The block in the best one of the orders that are found, or as it is."""
+    renamed = _renamed(code, block, boundary, live)
+    found = [_kept(code, block, boundary), renamed]
+    if renamed:  # now that all registers are known
+        found.append(_kept(code.with_words(block.start, renamed.words), block, boundary))
+    orders = [candidate for candidate in found if candidate]
+    if not orders:
         return code.words[block.start : block.end]
-    return reordered(code, block, free, found[1])
+    return min(orders, key=lambda candidate: candidate.late_clocks).words
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    late_clocks: int
+    words: Sequence[Word]
+
+
+def _kept(code: Code, block: Block, boundary: Boundary) -> _Candidate | None:
+    """The best order with all values in the compiler's registers."""
+    asked = problem(code, freedom(code, block, boundary))
+    choices = ordered(asked)
+    if choices is None:
+        return None
+    return _Candidate(
+        late_clocks=late_clocks(asked, choices),
+        words=reordered(code, block, asked, choices, {}),
+    )
+
+
+def _renamed(
+    code: Code, block: Block, boundary: Boundary, live: frozenset[int]
+) -> _Candidate | None:
+    """The best order with values in registers that suit it."""
+    free = with_values(code, block, live)
+    asked = problem(free, freedom(free, block, boundary))
+    choices = ordered(asked)
+    if choices is None:
+        return None
+    placed = {
+        place: asked.operands[number]
+        for place, (number, _) in zip(asked.freedom.places, choices, strict=True)
+    }
+    registers = allocated(
+        placed, homes(code, block, boundary, placed, live), wishes(asked, choices)
+    )
+    if registers is None:
+        return None
+    named = replace(asked, operands=[with_registers(x, registers) for x in asked.operands])
+    return _Candidate(
+        late_clocks=late_clocks(named, choices),
+        words=reordered(code, block, asked, choices, registers),
+    )
 
 
 def _loop_changes(before: Cubin, after: Cubin, warps: int) -> list[LoopChange]:

@@ -3,13 +3,13 @@ as words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from toolkit.patching import Word
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Code
 from toolkit.reorder.freedom import Freedom
-from toolkit.reorder.schedule import Choice, Gap, Problem
+from toolkit.reorder.schedule import Choice, Gap, Problem, in_slots
 from toolkit.reorder.words import (
     RESULT,
     SOURCES,
@@ -26,12 +26,8 @@ from toolkit.sass.instruction import RZ
 
 def problem(code: Code, free: Freedom) -> Problem:
     """What is known of a block's multiply-adds, for the search."""
-    names = [code.words[place] for place in free.places]
     return Problem(
-        operands=[
-            (*(register(word, at) for at in SOURCES), register(word, RESULT))  # type: ignore[misc]
-            for word in names
-        ],
+        operands=[code.operands[place] for place in free.places],
         freedom=free,
         gaps=[
             _gap(code, earlier, place)
@@ -54,21 +50,25 @@ def _gap(code: Code, earlier: int | None, place: int) -> Gap:
     )
 
 
-def reordered(code: Code, block: Block, free: Freedom, choices: Sequence[Choice]) -> list[Word]:
-    """The words of a block with its multiply-adds in the order of the choices."""
+def reordered(
+    code: Code,
+    block: Block,
+    found: Problem,
+    choices: Sequence[Choice],
+    registers: Mapping[int, int],
+) -> list[Word]:
+    """The words of a block with its multiply-adds in the order of the choices, values in the
+    registers that they were given."""
     words = list(code.words[block.start : block.end])
-    for place, (number, is_swapped) in zip(free.places, choices, strict=True):
-        word = code.words[free.places[number]]
-        if is_swapped:
-            word = with_sources_swapped(word)
+    places = found.freedom.places
+    for place, (number, is_swapped) in zip(places, choices, strict=True):
+        operands = found.operands[number]
+        numbers = (*in_slots(operands, is_swapped=is_swapped), operands[3])
+        word = code.words[places[number]]
+        for at, n in zip((*SOURCES, RESULT), numbers, strict=True):
+            word = with_register(word, at, registers.get(n, n))
         words[place - block.start] = moved(word, code.words[place])
     return with_reuse_set(words, code.words[block.start : block.end])
-
-
-def with_sources_swapped(word: Word) -> Word:
-    """The FFMA with its factors in each other's place."""
-    first, second = (register(word, at) for at in SOURCES[:2])
-    return with_register(with_register(word, SOURCES[0], second), SOURCES[1], first)
 
 
 def with_reuse_set(words: Sequence[Word], before: Sequence[Word]) -> list[Word]:

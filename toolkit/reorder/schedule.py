@@ -11,18 +11,19 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
-from toolkit.reorder.banks import IDLE, Banks, Operands, dispatched
+from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, Operands, dispatched, reads_of
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import Freedom
-from toolkit.sass.instruction import RZ
 
-WIDTH = 24  # ten times as many find 1% more in ten times the time
+WIDTH = 16  # ten times as many find 1% more in ten times the time
 CHOICES = 3  # of each kind of successor that a partial order tries
 SEED = 1
-AHEAD = 6  # places before the last possible one: results that are due need their own in time
+# Places before the last possible one at which what is due comes first: some have to wait for
+# results, and then there is none that can go on. Which number serves best depends on the code.
+AHEAD = (0, 6, 20)
 
 # Beside clocks that the model sees lost. An operand that is left before all who wait for it were
 # served has to be read again. Two reads of one bank cost nothing where neighbours read the other
@@ -62,7 +63,7 @@ class Problem:
     def latest(self) -> list[int]:
         """The last places, each before those of all that come after it, results in time."""
         free = self.freedom
-        latest = list(free.latest)
+        latest = list(map(min, free.latest, self._needed))
         for n in reversed(range(len(latest))):
             for other in free.after[n]:
                 latest[other] = min(latest[other], latest[n] - 1)
@@ -70,6 +71,17 @@ class Problem:
             for other in free.results[n]:
                 latest[other] = min(latest[other], in_time)
         return latest
+
+    @cached_property
+    def _needed(self) -> list[int]:
+        """The places up to which each is needed: where no more can come than there are places, all
+        of them have to."""
+        needed = [len(self.operands)] * len(self.operands)
+        for place, may_come in reversed(list(enumerate(self.released, start=1))):
+            if may_come.bit_count() == place:
+                for n, earliest in enumerate(self.freedom.earliest):
+                    needed[n] = place - 1 if earliest < place else needed[n]
+        return needed
 
     @cached_property
     def released(self) -> list[int]:
@@ -96,7 +108,7 @@ class Problem:
         clean: dict[int, int] = {}
         for n, (a, b, c, _) in enumerate(self.operands):
             for kept, other in ((a, b), (b, a)):
-                if (other ^ c) & 1:
+                if (other ^ c) & 1 or max(other, c) >= FIRST_VALUE:
                     clean[kept] = clean.get(kept, 0) | 1 << n
         return clean
 
@@ -122,43 +134,104 @@ class Problem:
         return found
 
 
+Choice = tuple[int, bool]  # number, whether its first two sources change places
+Slots = tuple[int, int, int]
+
+
 class _Partial(NamedTuple):
     """An order of the first places: what it lost, who is done and who can go on."""
 
     cost: float
     done: int
     ready: int
-    last: tuple[int, int, int] | None  # the registers of each slot that can be kept
+    last: Slots | None  # the registers of each slot that can be kept
     banks: Banks
     recent: tuple[tuple[int, int], ...]  # (number, clock) of those whose results are under way
     chosen: tuple[object, int, bool] | None  # the order before, the number, whether swapped
 
 
-Choice = tuple[int, bool]  # number, whether its first two sources change places
+def in_slots(operands: Operands, *, is_swapped: bool) -> Slots:
+    a, b, c, _ = operands
+    return (b, a, c) if is_swapped else (a, b, c)
 
 
-def ordered(problem: Problem) -> tuple[float, list[Choice]] | None:
-    """The best order found and its cost, or None where none was found."""
+def fresh(slots: Slots, kept: Slots | None) -> list[int]:
+    """What has to be read of the register file, beside what each slot has kept."""
+    return [n for n, k in zip(slots, kept or (-1, -1, -1), strict=True) if n != k]
+
+
+def kept_after(slots: Slots, result: int) -> Slots:
+    """What each slot can keep for the next instruction: nothing that the result replaces."""
+    a, b, c = (-1 if n == result else n for n in slots)
+    return a, b, c
+
+
+def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
+    """The bank in which each value that is read should be, given what else is read with it."""
+    wanted: dict[int, int] = {}
+    kept: Slots | None = None
+    for gap, (number, is_swapped) in zip(problem.gaps, choices, strict=True):
+        operands = problem.operands[number]
+        slots = in_slots(operands, is_swapped=is_swapped)
+        read = fresh(slots, None if gap.is_break else kept)
+        even, odd = reads_of(n for n in read if n < FIRST_VALUE)
+        if even != odd:
+            wanted.update({n: int(even > odd) for n in read if n >= FIRST_VALUE})
+        kept = kept_after(slots, operands[3])
+    return wanted
+
+
+def late_clocks(problem: Problem, choices: Sequence[Choice]) -> int:
+    """The clocks that an order loses by conflicts of banks."""
+    total, banks = 0, IDLE
+    kept: Slots | None = None
+    for gap, (number, is_swapped) in zip(problem.gaps, choices, strict=True):
+        banks = _behind_gap(gap, banks)
+        operands = problem.operands[number]
+        slots = in_slots(operands, is_swapped=is_swapped)
+        late, banks = dispatched(banks, reads_of(fresh(slots, None if gap.is_break else kept)))
+        banks = banks.later(1 + late)
+        total += late
+        kept = kept_after(slots, operands[3])
+    return total
+
+
+def _behind_gap(gap: Gap, banks: Banks) -> Banks:
+    banks = banks.later(gap.first_clocks)
+    for reads, clocks in gap.reads:
+        late, banks = dispatched(banks, reads)
+        banks = banks.later(max(clocks, 1 + late))
+    return banks
+
+
+def ordered(problem: Problem) -> list[Choice] | None:
+    """The best order found, or None where none was found."""
+    found = [order for ahead in AHEAD if (order := _ordered(problem, ahead)) is not None]
+    return min(found, key=partial(late_clocks, problem), default=None)
+
+
+def _ordered(problem: Problem, ahead: int) -> list[Choice] | None:
+    """The best order in which what is due is begun so many places ahead."""
     chance = random.Random(SEED)
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
     beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
     for place in range(count):
         following: dict[tuple[int, object], _Partial] = {}
-        for partial in beam:
-            for extended in _extensions(problem, partial, place, chance):
+        for order in beam:
+            for extended in _extensions(problem, order, place, ahead, chance):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
         beam = sorted(following.values(), key=lambda p: p.cost)[:WIDTH]
         if not beam:
             return None
-    return beam[0].cost, _choices(beam[0])
+    return _choices(beam[0])
 
 
-def _choices(partial: _Partial) -> list[Choice]:
+def _choices(order: _Partial) -> list[Choice]:
     found: list[Choice] = []
-    chosen = partial.chosen
+    chosen = order.chosen
     while chosen is not None:
         earlier, number, swapped = chosen
         found.append((number, swapped))
@@ -167,39 +240,38 @@ def _choices(partial: _Partial) -> list[Choice]:
 
 
 def _extensions(
-    problem: Problem, partial: _Partial, place: int, chance: random.Random
+    problem: Problem, order: _Partial, place: int, ahead: int, chance: random.Random
 ) -> Iterator[_Partial]:
     gap, clock = problem.gaps[place], problem.freedom.clocks[place]
-    banks = partial.banks
-    if place:
-        banks = banks.later(gap.first_clocks)
-        for reads, clocks in gap.reads:
-            late, banks = dispatched(banks, reads)
-            banks = banks.later(max(clocks, 1 + late))
-    last = None if gap.is_break else partial.last
-    recent = tuple((n, c) for n, c in partial.recent if clock - c < MULTIPLY_ADD_CLOCKS)
-    allowed = _allowed(problem, partial, place, recent)
+    banks = _behind_gap(gap, order.banks)
+    last = None if gap.is_break else order.last
+    recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
+    allowed = _allowed(problem, order, place, ahead, recent)
     for number in _tried(problem, allowed, last, chance):
-        yield _extended(problem, partial, number, last, banks, (*recent, (number, clock)))
+        yield _extended(problem, order, number, last, banks, (*recent, (number, clock)))
 
 
 def _allowed(
-    problem: Problem, partial: _Partial, place: int, recent: Sequence[tuple[int, int]]
+    problem: Problem,
+    order: _Partial,
+    place: int,
+    ahead: int,
+    recent: Sequence[tuple[int, int]],
 ) -> int:
     """Those that can take a place: what is due before the others, some places ahead."""
-    allowed = partial.ready & problem.released[place]
+    allowed = order.ready & problem.released[place]
     for number, _ in recent:
         allowed &= ~problem.consumers[number]
     for last_place, due in problem.deadlines:
-        left = (due & ~partial.done).bit_count()
-        is_urgent, is_soon = (left > last_place - place - ahead for ahead in (0, AHEAD))
+        left = (due & ~order.done).bit_count()
+        is_urgent, is_soon = (left > last_place - place - early for early in (0, ahead))
         if left and (is_urgent or (is_soon and allowed & due)):
             return allowed & due
     return allowed
 
 
 def _tried(
-    problem: Problem, allowed: int, last: tuple[int, int, int] | None, chance: random.Random
+    problem: Problem, allowed: int, last: Slots | None, chance: random.Random
 ) -> Iterator[int]:
     tried = 0
     if last is not None:
@@ -233,32 +305,29 @@ def _some(mask: int, chance: random.Random) -> Iterator[int]:
 
 def _extended(
     problem: Problem,
-    partial: _Partial,
+    order: _Partial,
     number: int,
-    last: tuple[int, int, int] | None,
+    last: Slots | None,
     banks: Banks,
     recent: tuple[tuple[int, int], ...],
 ) -> _Partial:
-    a, b, c, d = problem.operands[number]
+    a, b, _, d = problem.operands[number]
     swapped = False
     if last is not None:
         swapped = (a == last[1]) + (b == last[0]) > (a == last[0]) + (b == last[1])
-    slots = (b, a, c) if swapped else (a, b, c)
-    fresh = slots if last is None else tuple(r for r, k in zip(slots, last, strict=True) if r != k)
-    distinct = set(fresh) - {RZ}
-    odd = sum(r & 1 for r in distinct)
-    reads = len(distinct) - odd, odd
+    slots = in_slots(problem.operands[number], is_swapped=swapped)
+    reads = reads_of(fresh(slots, last))
     late, after = dispatched(banks, reads)
-    done = partial.done | 1 << number
-    cost = partial.cost + late + BOTH_OF_ONE_BANK * (max(reads) > 1)
+    done = order.done | 1 << number
+    cost = order.cost + late + BOTH_OF_ONE_BANK * (max(reads) > 1)
     if last is not None:
         for k in (0, 1):
-            if slots[k] != last[k] and problem.users.get(last[k], 0) & partial.ready & ~done:
+            if slots[k] != last[k] and problem.users.get(last[k], 0) & order.ready & ~done:
                 cost += LEFT_BEHIND / 2
-    ready = partial.ready & ~(1 << number)
+    ready = order.ready & ~(1 << number)
     for successor in problem.successors[number]:
         if not problem.before[successor] & ~done:
             ready |= 1 << successor
-    kept = tuple(-1 if r == d else r for r in slots)
-    chosen = (partial.chosen, number, swapped)
-    return _Partial(cost, done, ready, kept, after.later(1 + late), recent, chosen)  # type: ignore[arg-type]
+    kept = kept_after(slots, d)
+    chosen = (order.chosen, number, swapped)
+    return _Partial(cost, done, ready, kept, after.later(1 + late), recent, chosen)

@@ -24,6 +24,7 @@ from toolkit.patching import (
     opcode,
     with_field,
 )
+from toolkit.reorder.banks import Operands
 
 REGISTER_BITS = 8
 RESULT = 16
@@ -49,6 +50,12 @@ def register(word: Word, at: int) -> int:
 
 def with_register(word: Word, at: int, number: int) -> Word:
     return with_field(word, at, REGISTER_BITS, number)
+
+
+def operands_of(word: Word) -> Operands:
+    """The registers of a multiply-add: its three sources, and its result."""
+    a, b, c = (register(word, at) for at in SOURCES)
+    return a, b, c, register(word, RESULT)
 
 
 def stall_clocks(word: Word) -> int:
