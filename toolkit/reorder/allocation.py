@@ -7,27 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.reorder.banks import FIRST_VALUE, Operands
 from toolkit.reorder.homes import Home, Span, Taken
 
-MOST_TRIES = 12
-MOST_MOVED = 3  # values that make room for one another, in a row
+MOST_MOVED = 2  # values that make room for one another, in a row
 
 
 def allocated(
     operands: Mapping[int, Operands], homes: Mapping[int, Home], wanted: Mapping[int, int]
-) -> dict[int, int] | None:
-    """A register for each value, None where one finds none.
+) -> tuple[dict[int, int], list[int]]:
+    """A register for each value, and the values that found none.
 
     `operands` are those of the multiply-adds by their new places. `wanted` says the bank that a
     value should be in; it gets a register of the other one where there is none.
     """
+    search = _Search(homes, wanted)
     waiting = sorted(spans(operands).items(), key=lambda item: item[1])
-    for _ in range(MOST_TRIES):
-        search = _Search(homes, wanted)
-        without = next((item for item in waiting if not search.place(*item)), None)
-        if without is None:
-            return search.found
-        waiting.remove(without)  # it comes first the next time
-        waiting.insert(0, without)
-    return None
+    without = [value for value, span in waiting if not search.place(value, span)]
+    return search.found, without
 
 
 def spans(operands: Mapping[int, Operands]) -> dict[int, Span]:

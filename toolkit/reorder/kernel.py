@@ -3,7 +3,7 @@ proved before anything is returned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,12 +22,13 @@ from toolkit.reorder.liveness import live_after
 from toolkit.reorder.modelled import LoopClocks, loop_clocks
 from toolkit.reorder.operands import read, written
 from toolkit.reorder.place import problem, reordered
-from toolkit.reorder.schedule import late_clocks, ordered, wishes
+from toolkit.reorder.schedule import Choice, Problem, in_places, late_clocks, ordered, wishes
 from toolkit.reorder.values import with_registers, with_values
 from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.program import load_program
 
+MOST_TRIES = 4
 FEWEST = 16  # multiply-adds of a block that is worth a search
 WARPS_PER_SCHEDULER = 2  # as products of matrices have that fill the register file
 
@@ -141,34 +142,42 @@ def _kept(code: Code, block: Block, boundary: Boundary) -> _Candidate | None:
     choices = ordered(asked)
     if choices is None:
         return None
-    return _Candidate(
-        late_clocks=late_clocks(asked, choices),
-        words=reordered(code, block, asked, choices, {}),
-    )
+    return _candidate(code, block, asked, choices, {})
 
 
 def _renamed(
     code: Code, block: Block, boundary: Boundary, live: frozenset[int]
 ) -> _Candidate | None:
-    """The best order with values in registers that suit it."""
-    free = with_values(code, block, live)
-    asked = problem(free, freedom(free, block, boundary))
-    choices = ordered(asked)
-    if choices is None:
-        return None
-    placed = {
-        place: asked.operands[number]
-        for place, (number, _) in zip(asked.freedom.places, choices, strict=True)
-    }
-    registers = allocated(
-        placed, homes(code, block, boundary, placed, live), wishes(asked, choices)
-    )
-    if registers is None:
-        return None
+    """The best order with values in registers that suit it.
+
+    Values for which there is no register keep the compiler's, and an order is looked for again.
+    """
+    bound: frozenset[int] = frozenset()
+    for _ in range(MOST_TRIES):
+        free = with_values(code, block, live, bound)
+        asked = problem(free, freedom(free, block, boundary))
+        choices = ordered(asked)
+        if choices is None:
+            return None
+        placed = in_places(asked, choices)
+        staying = homes(code, block, boundary, placed, live)
+        registers, without = allocated(placed, staying, wishes(asked, choices))
+        if not without:
+            return _candidate(code, block, asked, choices, registers)
+        bound |= {place for place, names in free.operands.items() if names[3] in without}
+    return None
+
+
+def _candidate(
+    code: Code,
+    block: Block,
+    asked: Problem,
+    choices: Sequence[Choice],
+    registers: Mapping[int, int],
+) -> _Candidate:
     named = replace(asked, operands=[with_registers(x, registers) for x in asked.operands])
     return _Candidate(
-        late_clocks=late_clocks(named, choices),
-        words=reordered(code, block, asked, choices, registers),
+        late_clocks=late_clocks(named, choices), words=reordered(code, block, named, choices)
     )
 
 

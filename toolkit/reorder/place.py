@@ -3,7 +3,7 @@ as words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from toolkit.patching import Word
 from toolkit.reorder.blocks import Block
@@ -55,10 +55,8 @@ def reordered(
     block: Block,
     found: Problem,
     choices: Sequence[Choice],
-    registers: Mapping[int, int],
 ) -> list[Word]:
-    """The words of a block with its multiply-adds in the order of the choices, values in the
-    registers that they were given."""
+    """The words of a block with its multiply-adds in the order of the choices."""
     words = list(code.words[block.start : block.end])
     places = found.freedom.places
     for place, (number, is_swapped) in zip(places, choices, strict=True):
@@ -66,7 +64,7 @@ def reordered(
         numbers = (*in_slots(operands, is_swapped=is_swapped), operands[3])
         word = code.words[places[number]]
         for at, n in zip((*SOURCES, RESULT), numbers, strict=True):
-            word = with_register(word, at, registers.get(n, n))
+            word = with_register(word, at, n)
         words[place - block.start] = moved(word, code.words[place])
     return with_reuse_set(words, code.words[block.start : block.end])
 

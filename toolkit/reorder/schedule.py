@@ -166,6 +166,14 @@ def kept_after(slots: Slots, result: int) -> Slots:
     return a, b, c
 
 
+def in_places(problem: Problem, choices: Sequence[Choice]) -> dict[int, Operands]:
+    """The operands of the multiply-adds by their new places in the code."""
+    places = problem.freedom.places
+    return {
+        place: problem.operands[number] for place, (number, _) in zip(places, choices, strict=True)
+    }
+
+
 def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
     """The bank in which each value that is read should be, given what else is read with it."""
     wanted: dict[int, int] = {}
