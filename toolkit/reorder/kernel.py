@@ -24,6 +24,7 @@ from toolkit.reorder.operands import read, written
 from toolkit.reorder.place import problem, reordered
 from toolkit.reorder.schedule import Choice, Problem, in_places, late_clocks, ordered, wishes
 from toolkit.reorder.values import with_registers, with_values
+from toolkit.reorder.verify import check, check_understood
 from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.program import load_program
@@ -73,6 +74,7 @@ def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> 
     UnsupportedError for code of which something is not known.
     """
     code = code_of(cubin)
+    check_understood(code)
     of_kernel = blocks(code.instructions)
     limits = boundaries(code, of_kernel)
     live = live_after(code, of_kernel)
@@ -83,6 +85,7 @@ def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> 
                 code, block, limits[block.start], live[block.start]
             )
     after = replace(cubin, image=rewritten(cubin.image, {cubin.symbol: lambda _: new}))
+    check(code, code_of(after))
     return Reordered(
         before=cubin,
         after=after,
