@@ -47,16 +47,19 @@ def blocks(code: Sequence[Instruction]) -> list[Block]:
     return [_block(code, start, end) for start, end in pairwise([*starts, len(code)])]
 
 
-def innermost_loops(code: Sequence[Instruction]) -> list[Loop]:
-    """The loops that hold no other one."""
+def loops(code: Sequence[Instruction]) -> list[Loop]:
+    """The places between jumps back and where they lead, those in others included."""
     found = {
         Loop(start=target, end=place + 1)
         for place, instruction in enumerate(code)
-        if instruction.opcode in JUMPS and (target := _target(instruction)) <= place
+        if instruction.opcode in JUMPS and (target := _target(instruction)) < place
     }
-    return sorted(
-        (x for x in found if not any(_holds(x, y) for y in found - {x})), key=lambda x: x.start
-    )
+    return sorted(found, key=lambda loop: (loop.start, loop.end))
+
+
+def innermost(found: Sequence[Loop]) -> list[Loop]:
+    """Those of some loops that hold no other one of them."""
+    return [x for x in found if not any(_holds(x, y) for y in found if y != x)]
 
 
 def _holds(outer: Loop, inner: Loop) -> bool:

@@ -14,7 +14,7 @@ from toolkit.compile import Cubin
 from toolkit.patching import Word, changed, rewritten, words
 from toolkit.reorder.allocation import allocated
 from toolkit.reorder.banks import Reads
-from toolkit.reorder.blocks import Block, Loop, blocks, innermost_loops
+from toolkit.reorder.blocks import Block, Loop, blocks, innermost, loops
 from toolkit.reorder.flow import Boundary, Code, boundaries
 from toolkit.reorder.freedom import freedom
 from toolkit.reorder.homes import homes
@@ -187,8 +187,8 @@ def _candidate(
 def _loop_changes(before: Cubin, after: Cubin, warps: int) -> list[LoopChange]:
     code = code_of(before)
     tables = [machine_code(load_program(cubin)) for cubin in (before, after)]
-    loops = [x for x in innermost_loops(code.instructions) if multiply_adds(code, x) >= FEWEST]
-    return [_loop_change(code, loop, tables, before.architecture, warps) for loop in loops]
+    hot = innermost([x for x in loops(code.instructions) if multiply_adds(code, x) >= FEWEST])
+    return [_loop_change(code, loop, tables, before.architecture, warps) for loop in hot]
 
 
 def _loop_change(

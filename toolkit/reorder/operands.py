@@ -21,15 +21,16 @@ def _names(text: str) -> frozenset[str]:
 # Opcodes whose first general register is their result, unless it is part of an address.
 RESULT = _names(
     "FFMA FADD FMUL FSEL FSET FMNMX FSWZADD MUFU DFMA DADD DMUL HFMA2 HADD2 HMUL2 HSET2 HMNMX2 "
-    "IMAD IADD3 IADD VIADD LEA LOP3 SHF SEL MOV PRMT IABS IMNMX VIMNMX VIADDMNMX IDP POPC FLO BREV "
-    "I2F I2FP I2I F2I F2F F2FP FRND SGXT BMSK P2R S2R CS2R B2R VOTE MATCH SHFL LDG LDS LDL LD LDC "
-    "ATOMG ATOM ATOMS BMOV SYNCS"
+    "IMAD IADD3 IADD VIADD LEA LOP3 SHF SEL MOV PRMT IABS IMNMX VIMNMX VIADDMNMX IDP POPC FLO "
+    "BREV FMNMX3 VIMNMX3 VABSDIFF VABSDIFF4 I2F I2FP I2I I2IP F2I F2IP F2F F2FP FRND SGXT BMSK "
+    "P2R S2R CS2R B2R VOTE MATCH SHFL LDG LDS LDL LD LDC ATOMG ATOM ATOMS BMOV SYNCS"
 )
 # Opcodes that only read.
 NO_RESULT = _names(
     "ISETP FSETP DSETP HSETP2 PLOP3 FCHK R2P R2UR STG STS STL ST RED REDG LDGSTS LDGDEPBAR DEPBAR "
     "BAR BRA JMP EXIT BSSY BSYNC BREAK WARPSYNC YIELD NANOSLEEP NOP MEMBAR ERRBAR CCTL CGAERRBAR "
-    "FENCE ELECT CALL RET S2UR VOTEU ACQBULK PREEXIT ENDCOLLECTIVE KILL BPT"
+    "FENCE ELECT CALL RET S2UR CS2UR LDCU REDUX CREDUX PMTRIG VOTEU ACQBULK PREEXIT ENDCOLLECTIVE "
+    "KILL BPT"
 )
 # Uniform opcodes name no general register at all.
 _UNIFORM = "U"
@@ -37,8 +38,10 @@ _MEMORY = _names("LDG LDS LDL LD LDC STG STS STL ST RED REDG ATOMG ATOM ATOMS")
 _DOUBLES = _names("DFMA DADD DMUL DSETP")
 _MEMORY_WORDS = {"64": 2, "128": 4, "U64": 2, "S64": 2, "F64": 2}
 _WIDE = {"64", "128", "U64", "S64", "F64", "96", "32x2"}
+# Opcodes of which such a modifier makes pairs of all operands.
+_PAIRS = _names("DFMA DADD DMUL DSETP MOV SEL IADD3 IADD ISETP IMNMX VIMNMX")
 # Opcodes with such modifiers whose operands are single registers all the same.
-_SINGLE = frozenset({"SHF", "SYNCS", "LDGSTS", "MUFU", "CCTL"})
+_SINGLE = _names("SHF SYNCS LDGSTS MUFU CCTL LDCU")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +82,7 @@ def _check(instruction: Instruction) -> None:
     opcode = instruction.opcode
     if opcode not in RESULT | NO_RESULT and not opcode.startswith(_UNIFORM):
         _refuse(instruction, f"which registers {opcode} reads and writes")
-    known = _MEMORY | _DOUBLES | _SINGLE | {"CS2R", "I2F", "F2I", "F2F", "FRND"}
+    known = _MEMORY | _PAIRS | _SINGLE | {"CS2R", "I2F", "F2I", "F2F", "FRND"}
     wide = _WIDE.intersection(instruction.modifiers)
     if wide and opcode not in known and not opcode.startswith(_UNIFORM):
         _refuse(instruction, f"how many registers {opcode}.{min(wide)} reads and writes")
@@ -123,7 +126,9 @@ def _words(instruction: Instruction, position: int, operand: Register, *, is_res
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in _MEMORY:
         return max((_MEMORY_WORDS.get(name, 1) for name in modifiers), default=1)
-    if opcode in _DOUBLES or "64" in operand.suffix or opcode == "CS2R":
+    if opcode in _PAIRS and (opcode in _DOUBLES or _WIDE.intersection(modifiers)):
+        return 2
+    if "64" in operand.suffix or opcode == "CS2R":
         return 1 if "32" in modifiers else 2
     if opcode == "IMAD" and {"WIDE", "HI"}.intersection(modifiers):
         return 2 if position == 3 or (is_result and "WIDE" in modifiers) else 1

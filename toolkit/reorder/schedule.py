@@ -157,7 +157,8 @@ def in_slots(operands: Operands, *, is_swapped: bool) -> Slots:
 
 def fresh(slots: Slots, kept: Slots | None) -> list[int]:
     """What has to be read of the register file, beside what each slot has kept."""
-    return [n for n, k in zip(slots, kept or (-1, -1, -1), strict=True) if n != k]
+    known = kept or (-1, -1, -1)
+    return [n for k, n in enumerate(slots) if n != known[k] and n not in slots[:k]]
 
 
 def kept_after(slots: Slots, result: int) -> Slots:
