@@ -62,6 +62,11 @@ class Code:
     def has_fixed_latency(self, place: int) -> bool:
         return self.units[place] in _FIXED
 
+    def keeps(self, place: int) -> bool:
+        """Whether operands that were kept before an instruction are there behind it: compilers
+        keep them across loads and stores, which collect their own elsewhere."""
+        return self.units[place] == Unit.LSU
+
     def latency(self, producer: int, consumer: int) -> int:
         """Clocks from an instruction of fixed latency to one that needs its result."""
         both = self.moves(producer) and self.moves(consumer)

@@ -24,7 +24,7 @@ from toolkit.patching import field as bits
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Code
 from toolkit.reorder.words import reuse, scoreboards, stall_clocks
-from toolkit.sass.instruction import RZ, Instruction
+from toolkit.sass.instruction import Instruction
 
 NONE = 7
 LONGEST = 16  # clocks after which a result of fixed latency is there, whatever made it
@@ -199,12 +199,21 @@ def too_soon(
 
 
 def kept_wrongly(code: Code) -> list[str]:
-    """Multiply-adds that replace a value which they keep for the next instruction, as text."""
+    """Multiply-adds that keep a value for the next one which is replaced before that, as text."""
     return [
-        _said(code.instructions[place], "it keeps a register that it writes")
-        for place, (*sources, result) in code.operands.items()
-        if any(
-            reuse(code.words[place]) >> slot & 1 and register == result != RZ
-            for slot, register in enumerate(sources)
-        )
+        _said(code.instructions[place], f"R{register} is kept, and replaced before it is used")
+        for place, (*sources, _) in code.operands.items()
+        for slot, register in enumerate(sources)
+        if reuse(code.words[place]) >> slot & 1 and _is_replaced(code, place, slot, register)
     ]
+
+
+def _is_replaced(code: Code, place: int, slot: int, register: int) -> bool:
+    """Whether a register is written before the next multiply-add that has it in the same slot."""
+    is_written = False
+    while place < len(code.words) and (code.moves(place) or code.keeps(place)):
+        is_written |= register in code.written[place]
+        place += 1
+        if code.moves(place):
+            return is_written and code.operands[place][slot] == register
+    return False

@@ -77,10 +77,11 @@ def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> 
     check_understood(code)
     of_kernel = blocks(code.instructions)
     limits = boundaries(code, of_kernel)
-    live = live_after(code, of_kernel)
+    live, of_loops = live_after(code, of_kernel), loops(code.instructions)
     new = list(code.words)
     for block in of_kernel:
-        if multiply_adds(code, block) >= FEWEST:
+        is_repeated = any(x.start <= block.start and block.end <= x.end for x in of_loops)
+        if is_repeated and multiply_adds(code, block) >= FEWEST:
             new[block.start : block.end] = _better(
                 code, block, limits[block.start], live[block.start]
             )

@@ -13,7 +13,6 @@ from toolkit.reorder.schedule import Choice, Gap, Problem, in_slots
 from toolkit.reorder.words import (
     RESULT,
     SOURCES,
-    is_movable,
     moved,
     register,
     reuse,
@@ -37,15 +36,13 @@ def problem(code: Code, free: Freedom) -> Problem:
 
 
 def _gap(code: Code, earlier: int | None, place: int) -> Gap:
-    """What lies before a place. Where a warp cannot go on at once another one does, and takes what
-    was kept; so does an instruction that is no multiply-add."""
+    """What lies before a place."""
     if earlier is None:
         return Gap(is_break=True, first_clocks=1, reads=())
-    clocks = stall_clocks(code.words[earlier])
     between = range(earlier + 1, place)
     return Gap(
-        is_break=clocks > 1 or bool(between),
-        first_clocks=clocks - 1,
+        is_break=not all(code.keeps(k) for k in between) or stall_clocks(code.words[earlier]) > 1,
+        first_clocks=stall_clocks(code.words[earlier]) - 1,
         reads=[(code.reads[k], stall_clocks(code.words[k])) for k in between],
     )
 
@@ -66,37 +63,35 @@ def reordered(
         for at, n in zip((*SOURCES, RESULT), numbers, strict=True):
             word = with_register(word, at, n)
         words[place - block.start] = moved(word, code.words[place])
-    return with_reuse_set(words, code.words[block.start : block.end])
+    return with_reuse_set(code.with_words(block.start, words), block)
 
 
-def with_reuse_set(words: Sequence[Word], before: Sequence[Word]) -> list[Word]:
-    """The words with each operand kept that the next one reads in the same slot.
-
-    What is not a multiply-add keeps only what it kept `before`, and only where the next
-    instruction still has it.
-    """
-    found = []
-    for k, word in enumerate(words):
-        following = words[k + 1] if k + 1 < len(words) else None
-        if following is None or (following == before[k + 1] and word == before[k]):
-            found.append(word)
-        elif is_movable(word) and is_movable(following):
-            found.append(with_reuse(word, shared_slots(word, following)))
-        else:
-            is_same = is_movable(following) and not is_movable(word)
-            found.append(with_reuse(word, reuse(word) & shared_slots(word, following) * is_same))
-    return found
+def with_reuse_set(code: Code, block: Block) -> list[Word]:
+    """The words of a block, in which operands are kept for multiply-adds, and by them, where the
+    next one reads them in the same slot."""
+    words = list(code.words[block.start : block.end])
+    for place in range(block.start, block.end):
+        following = next((k for k in range(place + 1, block.end) if not code.keeps(k)), block.end)
+        if following < block.end and (code.moves(place) or code.moves(following)):
+            kept = _shared_slots(code, place, following) if code.moves(following) else 0
+            if not code.moves(place):
+                kept &= reuse(words[place - block.start])
+            words[place - block.start] = with_reuse(words[place - block.start], kept)
+    return words
 
 
-def shared_slots(word: Word, following: Word) -> int:
-    """The slots of an instruction whose registers the next one reads in the same ones, unchanged.
+def _shared_slots(code: Code, place: int, following: int) -> int:
+    """The slots whose registers a later instruction reads in the same ones, unchanged.
 
     Where the warp has to wait another one goes on, and nothing is kept.
     """
-    if stall_clocks(word) > 1:
+    if any(stall_clocks(code.words[k]) > 1 for k in range(place, following)):
         return 0
+    changed = frozenset[int]().union(*code.written[place:following])
+    words = code.words[place], code.words[following]
+    named = ((register(word, at) for word in words) for at in SOURCES)
     return sum(
         1 << slot
-        for slot, at in enumerate(SOURCES)
-        if register(word, at) == register(following, at) not in (RZ, register(word, RESULT))
+        for slot, (first, second) in enumerate(named)
+        if first == second != RZ and first not in changed
     )
