@@ -105,7 +105,7 @@ def _walk(code: Code, block: Block, pending: _Pending) -> Iterator[str]:
             if not is_load:
                 yield _said(instruction, f"R{register} is written before it was loaded")
         for register in code.written[place] & pending.reads.keys():
-            if not is_load or any(is_own for is_own, _ in pending.reads[register]):
+            if not is_load:
                 yield _said(instruction, f"R{register} is written before it was stored")
         _note(code, place, pending)
 

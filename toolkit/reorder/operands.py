@@ -28,7 +28,7 @@ RESULT = _names(
 # Opcodes that only read.
 NO_RESULT = _names(
     "ISETP FSETP DSETP HSETP2 PLOP3 FCHK R2P R2UR STG STS STL ST RED REDG LDGSTS LDGDEPBAR DEPBAR "
-    "BAR BRA JMP EXIT BSSY BSYNC BREAK WARPSYNC YIELD NANOSLEEP NOP MEMBAR ERRBAR CCTL CGAERRBAR "
+    "BAR BRA JMP BRX JMX EXIT BSSY BSYNC BREAK WARPSYNC YIELD NANOSLEEP NOP MEMBAR ERRBAR CCTL CGAERRBAR "
     "FENCE ELECT CALL RET S2UR CS2UR LDCU REDUX CREDUX PMTRIG VOTEU ACQBULK PREEXIT ENDCOLLECTIVE "
     "KILL BPT"
 )
@@ -136,7 +136,7 @@ def _words(instruction: Instruction, position: int, operand: Register, *, is_res
         return _converted(instruction, is_result=is_result)
     # of a barrier in shared memory: a phase is one word, the token of an arrival two
     is_token = opcode == "SYNCS" and operand.index % 2 == 0
-    return 2 if opcode == "RET" or is_token else 1
+    return 2 if opcode in ("RET", "BRX", "JMX") or is_token else 1
 
 
 def _converted(instruction: Instruction, *, is_result: bool) -> int:
