@@ -1,8 +1,5 @@
-"""Multiply-adds of compiled kernels in an order, and with operands in an order, that the register
-banks can deliver.
-
->>> from toolkit.reorder import reorder  # doctest: +SKIP
->>> reorder(cubin).image  # doctest: +SKIP
+"""Multiply-adds of compiled kernels in an order, and with results in registers, that the banks of
+the register file deliver with fewer conflicts: the same bits (docs/reorder.md).
 """
 
 from toolkit.reorder.kernel import LoopChange, Reordered, reorder

@@ -102,5 +102,5 @@ def test_a_kernel_without_products_stays_as_it_is() -> None:
 
 def test_a_jump_to_a_computed_place_is_refused() -> None:
     cases = "".join(f"case {n}: x[{n}] = x[n + {7 * n}] * {n}; break; " for n in range(9))
-    with pytest.raises(UnsupportedError, match="BRX .* jumps to a computed place"):
+    with pytest.raises(UnsupportedError, match=r"BRX .* jumps to a computed place"):
         reorder(_of(f"switch (n) {{ {cases} }}"))
