@@ -134,8 +134,8 @@ def _words(instruction: Instruction, position: int, operand: Register, *, is_res
         return 2 if position == 3 or (is_result and "WIDE" in modifiers) else 1
     if opcode in ("I2F", "F2I", "F2F", "FRND"):
         return _converted(instruction, is_result=is_result)
-    # of a barrier in shared memory: a phase is one word, the token of an arrival two
-    is_token = opcode == "SYNCS" and operand.index % 2 == 0
+    # of a barrier in shared memory: the token that an arrival returns; its upper half is the phase
+    is_token = opcode == "SYNCS" and is_result
     return 2 if opcode in ("RET", "BRX", "JMX") or is_token else 1
 
 
