@@ -18,18 +18,33 @@ from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, Operands, dispatched
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import Freedom
 
-WIDTH = 16  # ten times as many find 1% more in ten times the time
+WIDTH = 16  # four times as many save a few percent of the clocks lost, in twice the time
 CHOICES = 3  # of each kind of successor that a partial order tries
 SEED = 1
-# Places before the last possible one at which what is due comes first: some have to wait for
-# results, and then there is none that can go on. Which number serves best depends on the code.
-AHEAD = (0, 6, 20)
-
-# Beside clocks that the model sees lost. An operand that is left before all who wait for it were
-# served has to be read again. Two reads of one bank cost nothing where neighbours read the other
-# one, by the model; a pattern of such (docs/timing.md) was measured to take longer.
+# Clocks that count beside those that the model sees lost: an operand that is left before all who
+# wait for it were served has to be read again.
 LEFT_BEHIND = 0.2
-BOTH_OF_ONE_BANK = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How a search weighs what it cannot know.
+
+    `ahead` are places before the last possible one at which what is due comes first: some have to
+    wait for results, and then there is none that can go on. `of_one_bank` counts for two reads of
+    one bank, which cost nothing where neighbours read the other one. That is so by the model; of
+    36 patterns that were measured one takes longer (docs/timing.md).
+    """
+
+    ahead: int
+    of_one_bank: float
+
+
+# Which serves best depends on the code.
+MANNERS = (
+    *(Manner(ahead=ahead, of_one_bank=0.3) for ahead in (0, 6, 20)),
+    *(Manner(ahead=ahead, of_one_bank=0.0) for ahead in (0, 6)),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,12 +230,12 @@ def _behind_gap(gap: Gap, banks: Banks) -> Banks:
 
 def ordered(problem: Problem) -> list[Choice] | None:
     """The best order found, or None where none was found."""
-    found = [order for ahead in AHEAD if (order := _ordered(problem, ahead)) is not None]
+    found = [order for manner in MANNERS if (order := _ordered(problem, manner)) is not None]
     return min(found, key=partial(late_clocks, problem), default=None)
 
 
-def _ordered(problem: Problem, ahead: int) -> list[Choice] | None:
-    """The best order in which what is due is begun so many places ahead."""
+def _ordered(problem: Problem, manner: Manner) -> list[Choice] | None:
+    """The best order that is found in one manner."""
     chance = random.Random(SEED)
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
@@ -228,7 +243,7 @@ def _ordered(problem: Problem, ahead: int) -> list[Choice] | None:
     for place in range(count):
         following: dict[tuple[int, object], _Partial] = {}
         for order in beam:
-            for extended in _extensions(problem, order, place, ahead, chance):
+            for extended in _extensions(problem, order, place, manner, chance):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
@@ -249,15 +264,16 @@ def _choices(order: _Partial) -> list[Choice]:
 
 
 def _extensions(
-    problem: Problem, order: _Partial, place: int, ahead: int, chance: random.Random
+    problem: Problem, order: _Partial, place: int, manner: Manner, chance: random.Random
 ) -> Iterator[_Partial]:
     gap, clock = problem.gaps[place], problem.freedom.clocks[place]
     banks = _behind_gap(gap, order.banks)
     last = None if gap.is_break else order.last
     recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
-    allowed = _allowed(problem, order, place, ahead, recent)
+    allowed = _allowed(problem, order, place, manner.ahead, recent)
     for number in _tried(problem, allowed, last, chance):
-        yield _extended(problem, order, number, last, banks, (*recent, (number, clock)))
+        under_way = (*recent, (number, clock))
+        yield _extended(problem, order, number, last, banks, under_way, manner.of_one_bank)
 
 
 def _allowed(
@@ -319,6 +335,7 @@ def _extended(
     last: Slots | None,
     banks: Banks,
     recent: tuple[tuple[int, int], ...],
+    of_one_bank: float,
 ) -> _Partial:
     a, b, _, d = problem.operands[number]
     swapped = False
@@ -328,7 +345,7 @@ def _extended(
     reads = reads_of(fresh(slots, last))
     late, after = dispatched(banks, reads)
     done = order.done | 1 << number
-    cost = order.cost + late + BOTH_OF_ONE_BANK * (max(reads) > 1)
+    cost = order.cost + late + of_one_bank * (max(reads) > 1)
     if last is not None:
         for k in (0, 1):
             if slots[k] != last[k] and problem.users.get(last[k], 0) & order.ready & ~done:
