@@ -29,7 +29,7 @@ from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.program import load_program
 
-MOST_TRIES = 4
+MOST_TRIES = 3
 # Of the multiply-adds: where no more lose a clock, other registers could save little, and take most
 # of the time to find.
 FEW_LATE = 1 / 16

@@ -40,11 +40,13 @@ class Manner:
     of_one_bank: float
 
 
-# Which serves best depends on the code.
+# Which serves best depends on the code. The last one finds orders where others find none.
 MANNERS = (
-    *(Manner(ahead=ahead, of_one_bank=0.3) for ahead in (0, 6, 20)),
-    *(Manner(ahead=ahead, of_one_bank=0.0) for ahead in (0, 6)),
+    Manner(ahead=0, of_one_bank=0.3),
+    Manner(ahead=6, of_one_bank=0.3),
+    Manner(ahead=0, of_one_bank=0.0),
 )
+LAST_RESORT = Manner(ahead=20, of_one_bank=0.3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +233,9 @@ def _behind_gap(gap: Gap, banks: Banks) -> Banks:
 def ordered(problem: Problem) -> list[Choice] | None:
     """The best order found, or None where none was found."""
     found = [order for manner in MANNERS if (order := _ordered(problem, manner)) is not None]
-    return min(found, key=partial(late_clocks, problem), default=None)
+    if not found:
+        return _ordered(problem, LAST_RESORT)
+    return min(found, key=partial(late_clocks, problem))
 
 
 def _ordered(problem: Problem, manner: Manner) -> list[Choice] | None:
