@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from toolkit.reorder.banks import FIRST_VALUE, Operands
 from toolkit.reorder.homes import Home, Span, Taken
 
+MOST_WITHOUT = 8  # values without a register: where there are more, too many are wanted at a time
 MOST_MOVED = 2  # values that make room for one another, in a row
 
 
@@ -20,8 +22,8 @@ def allocated(
     """
     search = _Search(homes, wanted)
     waiting = sorted(spans(operands).items(), key=lambda item: item[1])
-    without = [value for value, span in waiting if not search.place(value, span)]
-    return search.found, without
+    without = (value for value, span in waiting if not search.place(value, span))
+    return search.found, list(islice(without, MOST_WITHOUT))
 
 
 def spans(operands: Mapping[int, Operands]) -> dict[int, Span]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.cycles import Unit
 from toolkit.compile import Cubin
 from toolkit.patching import Word, changed, rewritten, words
-from toolkit.reorder.allocation import allocated
+from toolkit.reorder.allocation import MOST_WITHOUT, allocated
 from toolkit.reorder.banks import Reads
 from toolkit.reorder.blocks import Block, Loop, blocks, innermost, loops
 from toolkit.reorder.flow import Boundary, Code, boundaries
@@ -186,6 +186,8 @@ def _renamed(
         registers, without = allocated(placed, staying, wishes(asked, choices))
         if not without:
             return _candidate(code, block, asked, choices, registers)
+        if len(without) == MOST_WITHOUT:
+            return None
         bound |= {place for place, names in free.operands.items() if names[3] in without}
     return None
 
