@@ -112,7 +112,7 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin = _machine_code(source, kernel)
+    cubin = compiled_elsewhere(source, kernel)
     if cubin is not None:
         return simulator.run(cubin, geometry, arguments)
     assert isinstance(source, str | Path)
@@ -442,7 +442,7 @@ def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, boun
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 
-def _machine_code(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
         if kernel not in (None, source.kernel, source.symbol):
