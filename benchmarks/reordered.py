@@ -26,7 +26,6 @@ from toolkit.cublas import Cublas
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import GpuOperands, Operands
 from toolkit.reorder import Reordered, reorder
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 RUNGS = ("coarsened-2d", "vectorized")
@@ -42,11 +41,17 @@ def compared(gpu: Gpu, cublas: Cublas, rung: str, shape: str, samples: int) -> d
     selection = parse_selection(rung)
     assert isinstance(selection.variant, Variant)
     problem = selection.variant.executed(parse_shape(shape))
-    operands = GpuOperands(gpu, Workload(parse_shape(shape), SEED)).at(problem)
-    found = reorder(compile_for(gpu.device, selection))
-    geometry = selection.variant.geometry(selection.parameters, problem)
+    held = GpuOperands(gpu, Workload(parse_shape(shape), SEED))
+    operands = held.at(problem)
+    variant, parameters = selection.variant, selection.parameters
+    plain = gpu.load(
+        variant.source, variant.entry, name=variant.file, defines=variant.macros(parameters)
+    )
+    found = reorder(plain.cubin)
+    geometry = variant.geometry(parameters, problem)
+    arguments = held.arguments(variant, parameters, problem)
     launches: Launches = {
-        name: gpu.load_image(cubin.image, cubin.symbol).prepared(geometry, operands.arguments)
+        name: gpu.load_image(cubin.image, cubin.symbol).prepared(geometry, arguments)
         for name, cubin in (("plain", found.before), ("reordered", found.after))
     }
     is_equal = _equal(gpu, launches, operands)
