@@ -178,7 +178,7 @@ class _Prediction:
         self.busy_sms = min(work.blocks, device.sm_count)
         self.blocks_of_sm = most_blocks(work.blocks, device.sm_count, work.blocks_per_sm)
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
-        self.code = _timed(work.code, constants)
+        self.code = with_clocks(work.code, constants)
         self.machine = self._machine()
 
     def predicted(self) -> Predicted:
@@ -544,7 +544,7 @@ class _Prediction:
         )
 
 
-def _timed(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
+def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
     """The machine code with the clocks that an architecture takes for it."""
     timed = code.copy()
     for unit, clocks in constants.units.items():

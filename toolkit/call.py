@@ -159,7 +159,7 @@ def parse_call(
         arch=chosen_arch,
         device=chosen_device,
         models_traffic=device is not None,
-        defines=dict(map(_define, defines)),
+        defines=dict(map(parse_define, defines)),
         options=("-lineinfo", *options),
         blocks=_blocks(blocks),
         max_instructions=max_instructions or MAX_INSTRUCTIONS,
@@ -194,7 +194,7 @@ def _target(arch: str | None, name: str | None) -> tuple[str, Device | None]:
     return arch, device_of(arch)
 
 
-def _define(text: str) -> tuple[str, str]:
+def parse_define(text: str) -> tuple[str, str]:
     """NAME=VALUE, or NAME alone, which defines 1 as compilers do."""
     name, given, value = text.partition("=")
     return name, value if given else "1"

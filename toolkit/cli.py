@@ -529,6 +529,78 @@ def tune(
         _finish_tuning(result, html, record, keep=keep, as_json=as_json)
 
 
+@app.command(epilog="Example: python -m toolkit reorder my.cu --kernel gemm -o faster.cubin")
+def reorder(
+    source: Annotated[
+        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
+    ],
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="NAME",
+            help="Such as 'scale' or 'gemm<128, 64>'.",
+            show_default="the only one in the file",
+        ),
+    ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
+        ),
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where the new machine code goes."),
+    ] = None,
+    warps: Annotated[
+        int,
+        typer.Option(min=1, max=16, metavar="N", help="Warps per scheduler on the model."),
+    ] = 2,
+    as_json: Json = False,
+) -> None:
+    """Reorder the multiply-adds of compiled code by the register banks: same bits, fewer clocks.
+
+    What the code computes stays the same, and is proved to before anything is written. A driver
+    loads the result as it loads any cubin: PyCUDA by module_from_file.
+    """
+    with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
+        from toolkit.call import DEFAULT_ARCHITECTURE, parse_define
+        from toolkit.console_reorder import document, print_reordered
+        from toolkit.reorder import reorder as reorder_kernel
+        from toolkit.reorder.source import compiled_elsewhere
+        from toolkit.store import check_writable
+
+        if output:
+            check_writable(output)
+            if output.resolve() == source.resolve():
+                raise InputError(f"cannot write {output}: the kernel is read from it")
+        cubin = compiled_elsewhere(
+            source,
+            kernel,
+            arch=arch,
+            defines=dict(map(parse_define, define or [])),
+            options=("-lineinfo", *(option or [])),
+            default_arch=DEFAULT_ARCHITECTURE,
+        )
+        found = reorder_kernel(cubin, warps_per_scheduler=warps)
+        if output:
+            _write({output: found.image})
+        if as_json:
+            _print_json(document(found))
+        else:
+            print_reordered(found)
+
+
 @app.command(epilog="Example: python -m toolkit report profile.json --html report.html")
 def report(
     records: Annotated[

@@ -40,7 +40,7 @@ from toolkit.simulator import (
     Blocks,
     compiled,
     limited,
-    machine_code_of,
+    compiled_elsewhere,
     prepared,
 )
 
@@ -183,7 +183,7 @@ def check(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin, declared = machine_code_of(source, kernel), None
+    cubin, declared = compiled_elsewhere(source, kernel), None
     if cubin is None:
         assert isinstance(source, str | Path)
         text, name = read_source(source)
@@ -233,7 +233,7 @@ def check_bound(
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings)
     if not follows:
-        findings = [x for x in findings if (x.tool, x.memory) != ("racecheck", "shared")]
+        findings = [x for x in findings if x.tool == "synccheck" or x.memory != "shared"]
     if raw.fault is not None:
         findings.append(words.of_fault(raw.fault))
     return Checked(
@@ -279,8 +279,8 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
         yield "there are more kinds of findings than are listed: mend these first"
     if not follows:
         yield (
-            "racecheck did not look at shared memory: it does not follow barriers in memory "
-            "(mbarrier)"
+            "racecheck and initcheck did not look at shared memory: bulk copies, barriers in memory "
+            "(mbarrier) and clusters are not followed"
         )
 
 

@@ -112,7 +112,7 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin = machine_code_of(source, kernel)
+    cubin = compiled_elsewhere(source, kernel)
     if cubin is not None:
         return simulator.run(cubin, geometry, arguments)
     assert isinstance(source, str | Path)
@@ -197,9 +197,13 @@ class Simulator:
         that it shall fit, where that is not the one it was compiled for.
         """
         translated, bound, outputs = prepared(
-            cubin, geometry, arguments, declared=declared, limits_of=limits_of
+            cubin,
+            geometry,
+            arguments,
+            declared=declared,
+            limits_of=limits_of,
+            device=self.device,
         )
-        bound = replace(bound, most_resident=most_resident(self.device, cubin, geometry, bound))
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -392,6 +396,7 @@ def prepared(
     *,
     declared: Sequence[Declared] | None = None,
     limits_of: str | None = None,
+    device: Device | None = None,
 ) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
     """A launch that was checked before it runs, and the copies of the arrays that it will write.
 
@@ -418,7 +423,9 @@ def prepared(
         arch=limits_of or cubin.architecture,
     )
     bound, outputs = bind(translated, geometry, arguments)
-    return translated, _with_names(bound, translated, arguments, declared), outputs
+    bound = _with_names(bound, translated, arguments, declared)
+    bound = replace(bound, most_resident=_most_resident(device, cubin, geometry, bound))
+    return translated, bound, outputs
 
 
 def known_architecture(arch: str) -> tuple[str, str | None]:
@@ -463,7 +470,7 @@ def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
     ).blocks_per_sm
 
 
-def most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound: Bound) -> int:
+def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound: Bound) -> int:
     """How many clusters a device of the architecture, or this one, runs at a time."""
     device = device or device_of(cubin.architecture)
     if device is None:
@@ -475,7 +482,7 @@ def most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 
-def machine_code_of(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
         if kernel not in (None, source.kernel, source.symbol):

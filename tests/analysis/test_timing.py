@@ -255,7 +255,7 @@ def test_a_prediction_says_what_it_rests_on(usual: Predicted) -> None:
 
 
 def test_units_take_the_clocks_of_their_architecture() -> None:
-    table = timing._timed(CODE, constants_for("sm_90"))
+    table = timing.with_clocks(CODE, constants_for("sm_90"))
     assert table["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
     assert table["latency"][BARRIER] == 4
     assert CODE["pipe_clocks"].tolist() == [1] * 6  # the work's own table is left alone

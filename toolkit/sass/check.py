@@ -7,6 +7,7 @@ ones, so that a plain simulation pays nothing.
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from toolkit.sass.machine import (
     Fault,
     faults_of,
     launched,
-    new_worker,
+    worker_handles,
 )
 from toolkit.sass.translate import Translated
 
@@ -51,7 +52,7 @@ SHADOW_BYTES = 36  # of a cell of global memory: Owner, Reader and Detail of che
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
 # Barriers in memory and what waits at them: not followed, so that nothing can be said of what they
 # order.
-UNFOLLOWED = {"SYNCS", "ARRIVES", "UBLKCP", "UTMALDG", "UTMASTG"}
+UNFOLLOWED = {"SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "STAS"}
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
 LOOP_LENGTH = 32
 
@@ -88,28 +89,33 @@ def run_watched(
     max_instructions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Raw:
-    """Execute blocks one after another on one worker, which sees the accesses of all of them."""
-    counts = np.zeros(len(bound.lowered.program), dtype=core.COUNT)
+    """Execute blocks one after another on one worker, which sees the accesses of all of them.
+
+    The other blocks of their clusters are executed too; where all blocks are, they may wait for
+    each other.
+    """
     budget = UNLIMITED if max_instructions is None else max_instructions
-    with launched(bound) as launch:
-        handle = new_worker(launch, counts, budget)
-        try:
-            with ThreadPoolExecutor(1) as pool:  # so that Ctrl-C is heard
-                try:
-                    pool.submit(_execute, handle, blocks, advance).result()
-                except BaseException:
-                    launch.cancel = 1
-                    raise
-            return _raw(handle)
-        finally:
-            core.library().core_free_worker(handle)
+    of_cluster = Counter(map(bound.cluster_of, blocks))
+    pieces = [(range(cluster, cluster + 1), of_cluster[cluster]) for cluster in sorted(of_cluster)]
+    if bound.blocks_meet and len(blocks) == bound.geometry.blocks:
+        pieces = [(range(bound.clusters), len(blocks))]
+    with launched(bound) as launch, worker_handles(launch, 1, budget) as ((handle,), _):
+        with ThreadPoolExecutor(1) as pool:  # so that Ctrl-C is heard
+            try:
+                pool.submit(_execute, handle, pieces, advance).result()
+            except BaseException:
+                launch.cancel = 1
+                raise
+        return _raw(handle)
 
 
-def _execute(handle: int, blocks: Sequence[int], advance: Callable[[int], None]) -> None:
-    for block in blocks:
-        if core.library().core_run(handle, block, block + 1, 1):
+def _execute(
+    handle: int, pieces: Sequence[tuple[range, int]], advance: Callable[[int], None]
+) -> None:
+    for clusters, blocks in pieces:
+        if core.library().core_run(handle, clusters.start, clusters.stop, 1, None, 0):
             return
-        advance(1)
+        advance(blocks)
 
 
 def _raw(handle: int) -> Raw:
@@ -130,8 +136,14 @@ def shadow_bytes(bound: Bound) -> int:
 
 
 def follows_shared_memory(translated: Translated) -> bool:
-    """Whether all that orders accesses of shared memory in this code is understood."""
-    return not any(i.opcode in UNFOLLOWED for i in translated.program.instructions)
+    """Whether all that orders accesses of shared memory in this code is understood.
+
+    Blocks of a cluster write each other's, which is not followed.
+    """
+    program = translated.program
+    return program.cluster == (1, 1, 1) and not any(
+        i.opcode in UNFOLLOWED for i in program.instructions
+    )
 
 
 def _cell_bytes(lowered: Lowered) -> int:

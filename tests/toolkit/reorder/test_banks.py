@@ -1,0 +1,101 @@
+import random
+
+import numpy as np
+import pytest
+
+from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
+from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, dispatched, reads_of
+from toolkit.reorder.freedom import Freedom
+from toolkit.reorder.schedule import Gap, Problem, late_clocks, wishes
+from toolkit.sass.instruction import RZ
+
+
+def test_reads_count_registers_once_and_rz_never() -> None:
+    assert reads_of([4, 6, 9]) == (2, 1)
+    assert reads_of([4, 4, RZ]) == (1, 0)
+
+
+def test_a_value_counts_for_the_bank_that_has_fewer() -> None:
+    assert reads_of([4, FIRST_VALUE]) == (1, 1)
+    assert reads_of([4, 6, FIRST_VALUE]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("reads", "late"),
+    [
+        ([(1, 1)] * 4, 0),
+        ([(2, 0)] * 4, 3),  # 2 clocks each, but nothing follows the last one
+        ([(2, 0), (0, 2)] * 3, 0),  # the other bank catches up
+        ([(3, 0)] * 3, 4),
+        ([(2, 1), (1, 1), (0, 0), (1, 1)], 1),
+    ],
+)
+def test_late_clocks_of_reads(reads: list[tuple[int, int]], late: int) -> None:
+    banks, total = IDLE, 0
+    for one in reads:
+        clocks, banks = dispatched(banks, one)
+        banks = banks.later(1 + clocks)
+        total += clocks
+    assert total == late
+
+
+def test_banks_are_idle_again_after_a_while() -> None:
+    assert Banks(2, 1).later(2) == IDLE
+
+
+def _problem(operands: list[tuple[int, int, int, int]]) -> Problem:
+    count = len(operands)
+    return Problem(
+        operands=operands,
+        freedom=Freedom(
+            places=range(count),
+            clocks=range(count),
+            earliest=[0] * count,
+            latest=[count - 1] * count,
+            after=[frozenset()] * count,
+            results=[frozenset()] * count,
+        ),
+        gaps=[Gap(is_break=n % 5 == 0, first_clocks=0, reads=()) for n in range(count)],
+    )
+
+
+def test_clocks_lost_are_those_of_the_model_of_an_sm() -> None:
+    random_ = random.Random(3)
+    operands = [
+        (random_.randrange(4), random_.randrange(4), random_.randrange(20, 28), 40 + n % 16)
+        for n in range(200)
+    ]
+    problem = _problem(operands)
+    late = late_clocks(problem, [(n, False) for n in range(200)])
+    assert late == _modelled_clocks(problem) - _modelled_clocks(problem, banks=0)
+    assert late > 50
+
+
+def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
+    """Of one warp, which keeps what the next FFMA of a row without a break reads again."""
+    count = len(problem.operands)
+    code = np.zeros(count, dtype=INSTRUCTION)
+    code["stall"] = code["pipe_clocks"] = 1
+    code["unit"] = Unit.FMA
+    code["write_barrier"] = code["read_barrier"] = NO_SCOREBOARD
+    for row, (a, b, c, _) in zip(code, problem.operands, strict=True):
+        row["source"] = a, b, c
+    for k in range(count - 1):
+        code["reuse"][k] = 0 if problem.gaps[k + 1].is_break else 7
+    steps = np.zeros(count, dtype=STEP)
+    steps["pc"] = np.arange(count)
+    streams = Streams(
+        steps=steps,
+        lines=np.zeros(0, dtype=np.uint64),
+        first_step=np.zeros(1, dtype=np.uint64),
+        first_line=np.zeros(1, dtype=np.uint64),
+        first_warp=np.array([0, 1]),
+    )
+    machine = Machine(slots=1, bank_count=banks, fetch_clocks=0, fma_halves=2)
+    return run(code, streams, [0], machine).clocks
+
+
+def test_a_value_is_wanted_in_the_bank_that_its_neighbours_leave_free() -> None:
+    problem = _problem([(2, 5, FIRST_VALUE, 40), (2, 7, FIRST_VALUE + 1, 41)])
+    # the first reads one register of each bank: any will do; the second has R2 kept and reads R7
+    assert wishes(problem, [(0, False), (1, False)]) == {FIRST_VALUE + 1: 0}

@@ -1,0 +1,71 @@
+"""The command `reorder`: a cubin out, a table or a document, one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+from toolkit.compile import Cubin
+
+SOURCE = Path(__file__).parent / "reorder" / "product.cu"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["reorder", *arguments], prog_name="python -m toolkit")
+
+
+def test_a_source_becomes_a_cubin_that_is_reordered_already() -> None:
+    result = invoke(str(SOURCE), "--arch", "sm_90", "-o", "out.cubin")
+    assert result.exit_code == 0
+    assert "wrote out.cubin" in result.output
+    assert "64 multiply-adds" in result.output
+    made = Cubin.from_image(Path("out.cubin").read_bytes())
+    assert (made.kernel, made.architecture) == ("product", "sm_90")
+    again = json.loads(invoke("out.cubin", "--json").stdout)
+    (loop,) = again["loops"]
+    first = json.loads(invoke(str(SOURCE), "--json").stdout)
+    assert loop["before"] == first["loops"][0]["after"]
+
+
+def test_the_document_has_clocks_of_every_reason() -> None:
+    document = json.loads(invoke(str(SOURCE), "--arch", "sm_86", "--json").stdout)
+    assert document["architecture"] == "sm_86"
+    (loop,) = document["loops"]
+    assert loop["multiply_adds"] == 64
+    assert loop["after"]["clocks"] <= loop["before"]["clocks"]
+    assert "register banks" in loop["before"]["lost"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.cu"], "nothing.cu"),
+        ([str(SOURCE), "--kernel", "prodct"], "did you mean 'product'"),
+        ([str(SOURCE), "--arch", "sm_91"], "unknown architecture 'sm_91'"),
+        ([str(SOURCE), "-o", str(SOURCE)], "the kernel is read from it"),
+        ([str(SOURCE), "-o", "no/where.cubin"], "no/where.cubin"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_cubin_of_another_architecture_is_not_compiled_again() -> None:
+    assert invoke(str(SOURCE), "--arch", "sm_90", "-o", "out.cubin").exit_code == 0
+    result = invoke("out.cubin", "--arch", "sm_86")
+    assert result.exit_code == 1
+    assert "out.cubin is of sm_90, not of sm_86" in result.stderr

@@ -1,0 +1,185 @@
+"""Where each multiply-add of a block may go without a change of what any instruction reads.
+
+A multiply-add moves among the places that multiply-adds have in its block; all other instructions
+stay. What decides of timing stays with the place: the stall count, and the scoreboards that are
+waited for. So other instructions keep their distances, and loads come as early as before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolkit.reorder.blocks import Block
+from toolkit.reorder.flow import Boundary, Code, clocks_at
+from toolkit.reorder.words import waits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freedom:
+    """The places of a block's multiply-adds, and of each one (by its number) where it may go.
+
+    `places` are places in the code, `clocks` when they are issued. Multiply-add n may take the
+    places from `earliest[n]` to `latest[n]` (numbers of places), after all of `after[n]`, and
+    `results[n]` of them as many clocks earlier as a multiply-add takes.
+    """
+
+    places: Sequence[int]
+    clocks: Sequence[int]
+    earliest: Sequence[int]
+    latest: Sequence[int]
+    after: Sequence[frozenset[int]]
+    results: Sequence[frozenset[int]]
+
+
+@dataclass
+class _Bounds:
+    """Of one multiply-add, as they are found: places in the code, and clocks of the block."""
+
+    first_place: int = 0
+    first_clock: int = 0
+    last_place: int = 1 << 60
+    last_clock: int = 1 << 60
+    after: set[int] = field(default_factory=set)
+    results: set[int] = field(default_factory=set)
+
+
+def freedom(code: Code, block: Block, boundary: Boundary) -> Freedom:
+    """What may move where in one block."""
+    found = _Search(code, block, boundary).bounds()
+    places = sorted(found)
+    number = {place: n for n, place in enumerate(places)}
+    at = clocks_at(code, block)
+    clocks = [at[place - block.start] for place in places]
+    bounds = [found[place] for place in places]
+    earliest = [
+        next(n for n, p in enumerate(places) if p >= b.first_place and clocks[n] >= b.first_clock)
+        for b in bounds
+    ]
+    latest = [
+        max(n for n, p in enumerate(places) if p <= b.last_place and clocks[n] <= b.last_clock)
+        for b in bounds
+    ]
+    return Freedom(
+        places=places,
+        clocks=clocks,
+        earliest=earliest,
+        latest=latest,
+        after=[frozenset(number[p] for p in b.after) for b in bounds],
+        results=[frozenset(number[p] for p in b.results) for b in bounds],
+    )
+
+
+class _Search:
+    """Walks a block once, register by register."""
+
+    def __init__(self, code: Code, block: Block, boundary: Boundary) -> None:
+        self.code, self.block, self.boundary = code, block, boundary
+        self.at = clocks_at(code, block)
+        self.found = {
+            place: _Bounds() for place in range(block.start, block.end) if code.moves(place)
+        }
+        # by register: who wrote it last, and who has read it since
+        self.writer: dict[int, int] = {}
+        self.readers: dict[int, list[int]] = defaultdict(list)
+        self.touching = _touching(code, block)
+
+    def bounds(self) -> dict[int, _Bounds]:
+        for place in range(self.block.start, self.block.end):
+            sources, results = self.code.read[place], self.code.written[place]
+            for register in sources:
+                self._reads(place, register)
+            for register in results:
+                self._writes(place, register)
+            for register in sources:
+                self.readers[register].append(place)
+            for register in results:
+                self.writer[register], self.readers[register] = place, []
+        for register, place in self.writer.items():
+            self._leaves(place, register)
+        return self.found
+
+    def _reads(self, place: int, register: int) -> None:
+        writer = self.writer.get(register)
+        if writer is None:
+            self._enters(place, register)
+        elif writer in self.found and place in self.found:
+            self.found[place].results.add(writer)
+            self.found[place].after.add(writer)
+        elif writer in self.found:
+            self._before(writer, place, latency=self.code.latency(writer, place))
+        elif place in self.found:
+            self._behind(writer, place, register)
+
+    def _writes(self, place: int, register: int) -> None:
+        writer = self.writer.get(register)
+        earlier = [p for p in self.readers[register] if p != place]
+        if writer is None and not earlier:
+            self._enters(place, register)
+        elif writer is not None:
+            earlier.append(writer)
+        for other in earlier:
+            if other in self.found and place in self.found:
+                self.found[place].after.add(other)
+            elif other in self.found:
+                is_result = other == writer
+                latency = self.code.latency(other, place) if is_result else 1
+                self._before(other, place, latency=latency)
+            elif place in self.found:
+                self._behind(other, place, register)
+
+    def _enters(self, place: int, register: int) -> None:
+        """The register's value is one of before the block."""
+        if place not in self.found:
+            return
+        first = self.touching[register][0]
+        bounds = self.found[place]
+        pending = min(self.boundary.pending.get(register, 0), self._clock(first))
+        bounds.first_clock = max(bounds.first_clock, pending)
+        bounds.first_place = max(bounds.first_place, self._last_wait(self.block.start - 1, first))
+
+    def _leaves(self, place: int, register: int) -> None:
+        """The register's value may be wanted behind the block."""
+        if place not in self.found:
+            return
+        wanted = self.at[-1] + self.boundary.latest.get(register, 0)
+        bounds = self.found[place]
+        bounds.last_clock = min(bounds.last_clock, max(wanted, self._clock(place)))
+
+    def _before(self, mover: int, fixed: int, *, latency: int) -> None:
+        bounds = self.found[mover]
+        bounds.last_place = min(bounds.last_place, fixed)
+        last = max(self._clock(fixed) - latency, self._clock(mover))
+        bounds.last_clock = min(bounds.last_clock, last)
+
+    def _behind(self, fixed: int, mover: int, register: int) -> None:
+        """What an instruction that stays did to a register is over only where it was waited for:
+        at the last such place before anything else touched the register."""
+        first = next(p for p in self.touching[register] if self._clashes(fixed, p, register))
+        place = first if self.code.has_fixed_latency(fixed) else self._last_wait(fixed, first)
+        bounds = self.found[mover]
+        bounds.first_place = max(bounds.first_place, place)
+
+    def _clashes(self, fixed: int, later: int, register: int) -> bool:
+        is_written = any(register in self.code.written[place] for place in (fixed, later))
+        return later > fixed and is_written
+
+    def _last_wait(self, after: int, place: int) -> int:
+        """The last place up to `place` that waits for a scoreboard, else the next or `place`."""
+        for k in range(place, after, -1):
+            if waits(self.code.words[k]):
+                return k
+        return self.block.start if after < self.block.start else place
+
+    def _clock(self, place: int) -> int:
+        return self.at[place - self.block.start]
+
+
+def _touching(code: Code, block: Block) -> dict[int, list[int]]:
+    """By register: the places that read or write it, in order."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for place in range(block.start, block.end):
+        for register in code.read[place] | code.written[place]:
+            found[register].append(place)
+    return found
