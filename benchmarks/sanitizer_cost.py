@@ -19,6 +19,7 @@ from toolkit.compile import compile_cubin
 from toolkit.sass.check import run_watched, watched
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.translate import bind, translate
+from toolkit.tiles import rung_arguments
 
 MOST = 3.0
 ROUNDS = 9
@@ -32,7 +33,7 @@ def main() -> int:
     """Compare the two for every rung and architecture."""
     worst = 0.0
     for arch in ARCHITECTURES:
-        for variant in LADDER:
+        for variant in (v for v in LADDER if v.runs_on(int(arch.removeprefix("sm_")))):
             plain_s, checked_s = seconds(variant, arch)
             ratio = checked_s / plain_s
             worst = max(worst, ratio)
@@ -54,13 +55,12 @@ def seconds(variant: Variant, arch: str) -> tuple[float, float]:
         defines=variant.macros(parameters),
     )
     translated, geometry = translate(cubin), variant.geometry(parameters, shape)
-    blocks = range(min(BLOCKS, geometry.blocks))
-    arguments = [
-        *(np.ones(extent, np.float32) for extent in ((shape.m, shape.k), (shape.k, shape.n))),
-        np.zeros((shape.m, shape.n), np.float32),
-        *map(np.int32, (shape.m, shape.n, shape.k)),
-        *map(np.float32, (1, 0)),
-    ]
+    together = variant.cooperates(parameters, shape)
+    blocks = range(geometry.blocks if together else min(BLOCKS, geometry.blocks))
+    a = np.ones((shape.m, shape.k), np.float32)
+    b = np.ones((shape.k, shape.n), np.float32)
+    c = np.zeros((shape.m, shape.n), np.float32)
+    arguments = rung_arguments(variant, parameters, shape, (a, b, c))
     bound, _ = bind(translated, geometry, arguments)
     checked = watched(translated, bound)
     best = [np.inf, np.inf]

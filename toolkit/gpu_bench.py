@@ -42,6 +42,7 @@ from toolkit.records import (
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
+from toolkit.tiles import tilings
 from toolkit.trial import Trial, survives
 from toolkit.workload import Matrix, Reference, Workload
 
@@ -197,6 +198,10 @@ class GpuBench:
                     problem=problem,
                     executed=record.executed_shape,
                     seed=plan.seed,
+                    maps=tilings(variant, selection.parameters, record.executed_shape),
+                    workspace_bytes=variant.workspace(
+                        selection.parameters, record.executed_shape
+                    ),
                 )
             )
             if reason is not None:

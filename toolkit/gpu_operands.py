@@ -10,7 +10,7 @@ import numpy as np
 from analysis.problem import FLOAT_BYTES, Gemm
 from kernels.registry import Parameters, Variant
 from toolkit.gpu import Gpu
-from toolkit.tensor_map import encoded
+from toolkit.tensor_map import Tiling, encoded
 from toolkit.tiles import tilings
 from toolkit.workload import Workload
 
@@ -23,6 +23,18 @@ class Operands:
     a: Any
     b: Any
     c: Any
+
+
+def launch_arguments(
+    operands: Operands, maps: tuple[Tiling, Tiling] | None, workspace: Any | None
+) -> list[Any]:
+    """What a rung is launched with for C = 1·A·B + 0·C; `maps` tile A and B where it takes maps."""
+    shape, a, b = operands.shape, operands.a, operands.b
+    if maps is not None:
+        a, b = (encoded(tiling, int(p)) for tiling, p in zip(maps, (a, b), strict=True))
+    sizes = map(np.int32, (shape.m, shape.n, shape.k))
+    plain = [a, b, operands.c, *sizes, np.float32(1.0), np.float32(0.0)]
+    return plain if workspace is None else [*plain, workspace]
 
 
 class GpuOperands:
@@ -48,14 +60,9 @@ class GpuOperands:
 
     def arguments(self, variant: Variant, parameters: Parameters, shape: Gemm) -> list[Any]:
         """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
-        on_gpu = self.at(shape)
-        a, b = on_gpu.a, on_gpu.b
-        if (of_tiles := tilings(variant, parameters, shape)) is not None:
-            a, b = (encoded(tiling, int(p)) for tiling, p in zip(of_tiles, (a, b), strict=True))
-        sizes = map(np.int32, (shape.m, shape.n, shape.k))
-        plain = [a, b, on_gpu.c, *sizes, np.float32(1.0), np.float32(0.0)]
-        workspace = variant.workspace(parameters, shape)
-        return plain if workspace is None else [*plain, self._workspace(workspace)]
+        size_bytes = variant.workspace(parameters, shape)
+        workspace = None if size_bytes is None else self._workspace(size_bytes)
+        return launch_arguments(self.at(shape), tilings(variant, parameters, shape), workspace)
 
     def _workspace(self, size_bytes: int) -> Any:
         """Zeros, which every launch leaves behind again."""

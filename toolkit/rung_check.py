@@ -10,7 +10,7 @@ from kernels.registry import Parameters, Variant
 from toolkit.compile import Cubin
 from toolkit.sanitizer import Checked, check_bound, chosen_blocks
 from toolkit.sass.translate import translate
-from toolkit.simulated_ladder import bind_in_place
+from toolkit.simulated_ladder import RungLaunch, bind_in_place
 from toolkit.workload import Workload
 
 # Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
@@ -31,15 +31,20 @@ def check_rung(cubin: Cubin, variant: Variant, parameters: Parameters, seed: int
     a, b = Workload(problem, seed).padded(executed)
     c = np.full((executed.m, executed.n), np.nan, dtype=np.float32)
     translated = translate(cubin)
-    bound = bind_in_place(translated, geometry, a, b, c, executed)
-    blocks = chosen_blocks(geometry.grid, BLOCKS)
+    launch = RungLaunch(variant=variant, parameters=parameters, shape=executed, geometry=geometry)
+    bound = bind_in_place(translated, launch, a, b, c)
+    alone = not variant.cooperates(parameters, executed)
+    blocks = chosen_blocks(geometry.grid, BLOCKS if alone else "all")
     return check_bound(translated, bound, blocks, unwritten=["C"])
 
 
 def sentence(checked: Checked, variant: Variant) -> str:
     """What a record says of it."""
-    looked = (
-        f"{', '.join(checked.tools)} on {checked.executed_blocks} blocks of {_shape_of(variant)}"
+    looked = "; ".join(
+        (
+            f"{', '.join(checked.tools)} on {checked.executed_blocks} blocks of {_shape_of(variant)}",
+            *checked.notes,
+        )
     )
     if not checked.findings:
         return f"sanitizer: no errors: {looked}"

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
-from toolkit.executor import Argument, read_source, three
+from toolkit.executor import Argument, buffers_of, read_source, three
 from toolkit.host import available_bytes
 from toolkit.sass import check as watch
 from toolkit.sass import machine
@@ -297,7 +297,7 @@ def chosen_blocks(grid: tuple[int, int, int], blocks: Blocks) -> Sequence[int]:
 
 def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:
     """The names of the buffers of these arguments, which are the last ones, in order."""
-    arrays = [k for k, argument in enumerate(arguments) if argument.shape or argument.ndim]
+    arrays = list(buffers_of(arguments))
     buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))
     wrong = [k for k in unwritten if k not in buffers]
     if wrong:

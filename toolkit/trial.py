@@ -26,7 +26,8 @@ from analysis.errors import ToolkitError, first_line
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
 from toolkit.gpu import Gpu
-from toolkit.gpu_operands import Operands
+from toolkit.gpu_operands import Operands, launch_arguments
+from toolkit.tensor_map import Tiling
 from toolkit.workload import Workload
 
 LAUNCHES = 3  # a fault may take what an earlier launch left
@@ -41,7 +42,11 @@ GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """All that a child process needs to launch one variant."""
+    """All that a child process needs to launch one variant.
+
+    `maps` are those of A and B for a rung that takes tensor maps; `workspace_bytes` of zeros are its
+    last argument where that is not None.
+    """
 
     source: str
     entry: str
@@ -51,6 +56,8 @@ class Trial:
     problem: Gemm
     executed: Gemm
     seed: int
+    maps: tuple[Tiling, Tiling] | None = None
+    workspace_bytes: int | None = None
 
     @property
     def limit_s(self) -> float:
@@ -149,7 +156,12 @@ def launched_on(gpu: Gpu, trial: Trial) -> str | None:
         b=guarded.buffer("B", b.nbytes, b),
         c=guarded.buffer("C", FLOAT_BYTES * trial.executed.c_elements),
     )
-    launch = kernel.prepared(trial.geometry, operands.arguments)
+    workspace = None
+    if trial.workspace_bytes is not None:
+        workspace = guarded.scratch("the workspace", trial.workspace_bytes)
+    launch = kernel.prepared(
+        trial.geometry, launch_arguments(operands, trial.maps, workspace)
+    )
     for _ in range(LAUNCHES):
         with gpu.launch_errors("launch"):
             launch()
@@ -175,6 +187,12 @@ class Guarded:
             self._gpu.write(address, content)
         self._held.append(whole)
         self._buffers.append((name, address, size_bytes, content))
+        return address
+
+    def scratch(self, name: str, size_bytes: int) -> int:
+        """The address of zeros that may be written."""
+        address = self.buffer(name, size_bytes)
+        self._gpu.write(address, np.zeros(size_bytes, np.uint8))
         return address
 
     def damage(self) -> str | None:

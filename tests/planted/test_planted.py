@@ -12,6 +12,7 @@ import pytest
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant
 from toolkit.sanitizer import Checked, check
+from toolkit.tiles import rung_arguments
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
 from bugs import Bug, bugs, without_barriers
@@ -54,26 +55,30 @@ def check_rung(variant: Variant, source: str, arch: str = "sm_90") -> Checked:
     shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
     geometry = variant.geometry(variant.defaults, shape)
     rng = np.random.default_rng(1)
+    a = rng.random((shape.m, shape.k), dtype=np.float32)
+    b = rng.random((shape.k, shape.n), dtype=np.float32)
+    c = np.full((shape.m, shape.n), np.nan, np.float32)
     return check(
         source,
         variant.entry,
         grid=geometry.grid,
         block=geometry.block,
-        arguments=[
-            rng.random((shape.m, shape.k), dtype=np.float32),
-            rng.random((shape.k, shape.n), dtype=np.float32),
-            np.full((shape.m, shape.n), np.nan, np.float32),
-            *map(np.int32, (shape.m, shape.n, shape.k)),
-            *map(np.float32, (1, 0)),
-        ],
+        arguments=rung_arguments(variant, variant.defaults, shape, (a, b, c)),
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         unwritten=[2],
         arch=arch,
         defines=variant.macros(variant.defaults),
     )
 
 
-@pytest.mark.parametrize("arch", ["sm_86", "sm_90"])
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+RUNGS = [(variant, arch) for variant in LADDER for arch in (86, 90) if variant.runs_on(arch)]
+
+
+@pytest.mark.parametrize(
+    ("variant", "arch"),
+    [(variant, f"sm_{arch}") for variant, arch in RUNGS],
+    ids=[f"{variant.name}-sm_{arch}" for variant, arch in RUNGS],
+)
 def test_a_rung_is_not_blamed(variant: Variant, arch: str) -> None:
     checked = check_rung(variant, variant.source, arch)
     assert checked.findings == ()
