@@ -89,9 +89,12 @@ def _read(path: Path) -> Bug:
 
 
 def without_barriers() -> list[tuple[str, Variant, str]]:
-    """(name, rung, source) of every rung with one of its barriers deleted."""
+    """(name, rung, source) of every rung with one of its barriers deleted.
+
+    Rungs of bulk copies are left out, whose shared memory racecheck does not look at.
+    """
     found = []
-    for variant in LADDER:
+    for variant in (rung for rung in LADDER if rung.bulk_tiles is None):
         for barrier in BARRIER.finditer(variant.source):
             line = 1 + variant.source.count("\n", 0, barrier.start())
             source = variant.source[: barrier.start()] + ";" + variant.source[barrier.end() :]

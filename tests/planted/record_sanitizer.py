@@ -90,6 +90,7 @@ def _prepared(folder: Path):
             options=("-lineinfo",),
         )
         geometry = variant.geometry(parameters, shape)
+        shared = geometry.dynamic_shared_bytes
         arguments = [
             np.ones((shape.m, shape.k), np.float32),
             np.ones((shape.k, shape.n), np.float32),
@@ -100,7 +101,7 @@ def _prepared(folder: Path):
         unwritten = [position == 2 for position in range(len(arguments))]
         yield (
             name,
-            _kept(folder, name, cubin, geometry.grid, geometry.block, 0, arguments, unwritten),
+            _kept(folder, name, cubin, geometry.grid, geometry.block, shared, arguments, unwritten),
         )
 
 

@@ -580,6 +580,8 @@ static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, 
     else if (is_foreign(c, detail->other, other->fences))
         report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other, other->pc,
                       other->thread);
+    /* who stores again what its own block has written changes nothing */
+    if (alike && owner->writer == (u32)c->block->index + 1) return;
     owner->writer = (u32)c->block->index + 1;
     detail->write_pc = c->pc;
     detail->write_thread = (u16)thread_of(w, lane);
