@@ -577,14 +577,14 @@ def reorder(
         from toolkit.call import DEFAULT_ARCHITECTURE, parse_define
         from toolkit.console_reorder import document, print_reordered
         from toolkit.reorder import reorder as reorder_kernel
-        from toolkit.reorder.source import compiled_elsewhere
+        from toolkit.reorder.source import machine_code_of
         from toolkit.store import check_writable
 
         if output:
             check_writable(output)
             if output.resolve() == source.resolve():
                 raise InputError(f"cannot write {output}: the kernel is read from it")
-        cubin = compiled_elsewhere(
+        cubin = machine_code_of(
             source,
             kernel,
             arch=arch,

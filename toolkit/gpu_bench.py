@@ -199,9 +199,7 @@ class GpuBench:
                     executed=record.executed_shape,
                     seed=plan.seed,
                     maps=tilings(variant, selection.parameters, record.executed_shape),
-                    workspace_bytes=variant.workspace(
-                        selection.parameters, record.executed_shape
-                    ),
+                    workspace_bytes=variant.workspace(selection.parameters, record.executed_shape),
                 )
             )
             if reason is not None:

@@ -40,12 +40,8 @@ def check_rung(cubin: Cubin, variant: Variant, parameters: Parameters, seed: int
 
 def sentence(checked: Checked, variant: Variant) -> str:
     """What a record says of it."""
-    looked = "; ".join(
-        (
-            f"{', '.join(checked.tools)} on {checked.executed_blocks} blocks of {_shape_of(variant)}",
-            *checked.notes,
-        )
-    )
+    blocks = f"{checked.executed_blocks} blocks of {_shape_of(variant)}"
+    looked = "; ".join((f"{', '.join(checked.tools)} on {blocks}", *checked.notes))
     if not checked.findings:
         return f"sanitizer: no errors: {looked}"
     first = checked.findings[0]

@@ -39,8 +39,8 @@ from toolkit.simulator import (
     PERIOD,
     Blocks,
     compiled,
-    limited,
     compiled_elsewhere,
+    limited,
     prepared,
 )
 
@@ -279,8 +279,8 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
         yield "there are more kinds of findings than are listed: mend these first"
     if not follows:
         yield (
-            "racecheck and initcheck did not look at shared memory: bulk copies, barriers in memory "
-            "(mbarrier) and clusters are not followed"
+            "racecheck and initcheck did not look at shared memory: barriers in memory (mbarrier), "
+            "bulk copies and clusters are not followed"
         )
 
 

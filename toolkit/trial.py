@@ -44,8 +44,8 @@ GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 
 class Trial:
     """All that a child process needs to launch one variant.
 
-    `maps` are those of A and B for a rung that takes tensor maps; `workspace_bytes` of zeros are its
-    last argument where that is not None.
+    `maps` are those of A and B for a rung that takes tensor maps; `workspace_bytes` of zeros are
+    its last argument where that is not None.
     """
 
     source: str
@@ -159,9 +159,7 @@ def launched_on(gpu: Gpu, trial: Trial) -> str | None:
     workspace = None
     if trial.workspace_bytes is not None:
         workspace = guarded.scratch("the workspace", trial.workspace_bytes)
-    launch = kernel.prepared(
-        trial.geometry, launch_arguments(operands, trial.maps, workspace)
-    )
+    launch = kernel.prepared(trial.geometry, launch_arguments(operands, trial.maps, workspace))
     for _ in range(LAUNCHES):
         with gpu.launch_errors("launch"):
             launch()

@@ -71,8 +71,8 @@ def test_an_access_out_of_bounds_is_a_finding_not_an_error(source: Path) -> None
 
 def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "hangs.cu"
-    path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) {} }')
-    options = ["-g", "1", "-b", "32", "-a", "i32[1]=zeros", "--max-instructions", "100000"]
+    path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) ++x[1]; }')
+    options = ["-g", "1", "-b", "32", "-a", "i32[2]=zeros", "--max-instructions", "100000"]
     result = CliRunner().invoke(app, ["check", str(path), *options])
     assert result.exit_code == 1
     assert "endless loop" in result.stderr

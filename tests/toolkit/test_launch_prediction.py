@@ -187,7 +187,7 @@ def test_machine_code_compiled_elsewhere_has_a_time() -> None:
     assert time_of(launched(cubin.image))  # type: ignore[arg-type]
 
 
-def test_compiled_elsewhere_another_architecture_is_told() -> None:
+def test_machine_code_of_another_architecture_is_told() -> None:
     found = launched(COPY, device="rtx-3090", arch="sm_90")
     assert time_of(found).constants == "sm_86, mostly taken over from sm_90"
     assert "; the machine code is of sm_90, the device is an sm_86" in found.prediction_basis

@@ -11,7 +11,7 @@ from toolkit.executor import read_source
 from toolkit.simulator import compiled_elsewhere
 
 
-def compiled_elsewhere(
+def machine_code_of(
     source: Path,
     kernel: str | None,
     *,

@@ -45,8 +45,15 @@ typedef struct {
     u64 times;
 } Finding;
 
-/* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. */
-typedef struct { u32 epoch, stamp, pc, step, read_epoch; u16 thread; u8 kind, unused; } Written;
+/* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. Of an atomic
+ * operation `plain_stamp` and `plain_thread` tell the last plain write before it in this epoch, which
+ * it hides; 0: there was none. */
+typedef struct {
+    u32 epoch, stamp, pc, step, read_epoch;
+    u16 thread;
+    u8 kind, unused;
+    u32 plain_stamp, plain_thread;
+} Written;
 typedef struct { u32 stamp, mask, pc; } ReadBy;
 
 /* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
@@ -395,8 +402,11 @@ static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, 
 static int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
     if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
     if (last->epoch == UNSETTLED) return 1;
-    if (last->epoch != k->epoch || last->thread == thread) return 0;
-    if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC) return 0;
+    if (last->epoch != k->epoch) return 0;
+    if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC)
+        return last->plain_stamp && last->plain_thread != thread &&
+               !is_after(k, thread, last->plain_thread, last->plain_stamp);
+    if (last->thread == thread) return 0;
     return !is_after(k, thread, last->thread, last->stamp);
 }
 
@@ -521,10 +531,14 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
                             written->pc, written->epoch == UNSETTLED);
         }
         check_against_reads(c, w, lane, cell, i->width);
+        const int hides = kind == WRITE_ATOMIC && written->epoch == k->epoch;
+        const int is_plain = written->kind == WRITE_PLAIN;
         *written = (Written){.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
                              .stamp = k->phase[w->index], .pc = c->pc, .step = w->steps,
                              .read_epoch = written->read_epoch, .thread = (u16)thread,
-                             .kind = (u8)kind};
+                             .kind = (u8)kind,
+                             .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,
+                             .plain_thread = is_plain ? written->thread : written->plain_thread};
     }
 }
 
