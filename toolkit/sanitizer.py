@@ -215,10 +215,14 @@ def check_bound(
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
 ) -> Checked:
-    """Watch some blocks of a bound launch; `unwritten` names buffers.
+    """Watch some blocks of a bound launch, all where they may wait for each other.
+
+    `unwritten` names buffers.
 
     Raises LaunchError where it cannot go on and that is no finding, such as an endless loop.
     """
+    if bound.blocks_meet:
+        blocks = range(bound.geometry.blocks)
     done = 0
 
     def count(finished: int) -> None:

@@ -11,6 +11,9 @@ import pytest
 
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant
+from toolkit.compile import compile_cubin
+from toolkit.rung_check import check_rung as checked_rung
+from toolkit.rung_check import sentence
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
 
@@ -83,6 +86,22 @@ def test_a_rung_is_not_blamed(variant: Variant, arch: str) -> None:
     checked = check_rung(variant, variant.source, arch)
     assert checked.findings == ()
     assert checked.executed_blocks == checked.blocks
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_the_line_of_a_profile_blames_no_rung(variant: Variant) -> None:
+    cubin = compile_cubin(
+        variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        arch="sm_90",
+        defines=variant.macros(variant.defaults),
+    )
+    said = sentence(checked_rung(cubin, variant, variant.defaults, seed=1), variant)
+    assert said.startswith("sanitizer: no errors: memcheck, ")
+    follows = variant.bulk_tiles is None
+    assert ("racecheck, " in said) is follows
+    assert ("did not look at shared memory" in said) is not follows
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ import pytest
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from kernels.registry import LADDER, Variant
 from toolkit import trial as trials
 from toolkit.experiment import profile
 from toolkit.gpu import Gpu
 from toolkit.sampling import Sampling
+from toolkit.tiles import tilings
 from toolkit.trial import Trial, launched_on, survives
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
@@ -141,6 +145,33 @@ def test_a_write_beyond_its_output_is_named(
     cuda: Any, position: int, offset_bytes: int, words: str
 ) -> None:
     assert words in (on_fake(cuda, writes(position, offset_bytes)) or "")
+
+
+def test_a_workspace_is_zeros_between_guard_bands(cuda: Any) -> None:
+    held = []
+
+    def kernel(launch: Any) -> None:
+        launch.cuda.product(launch)
+        workspace = launch.cuda.memory(int(launch.arguments[8]))
+        held.append(workspace[:12].tolist())
+        workspace[12:16] = 1
+
+    cuda.kernels["product"] = kernel
+    with Gpu() as gpu:
+        reason = launched_on(gpu, replace(TRIAL, workspace_bytes=12))
+    assert held[0] == [0] * 12
+    assert "1 words behind the workspace were overwritten" in (reason or "")
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
+    shape = variant.executed(Gemm(m=256, n=256, k=64))
+    trial = replace(
+        TRIAL,
+        maps=tilings(variant, variant.defaults, shape),
+        workspace_bytes=variant.workspace(variant.defaults, shape),
+    )
+    assert pickle.loads(pickle.dumps(trial)) == trial
 
 
 def test_a_fault_is_an_error(cuda: Any) -> None:
