@@ -211,7 +211,8 @@ def _closed(record: Record, bench: Bench) -> Record:
 
 def _environment(plan: Plan, bench: Bench) -> Environment:
     found = environment(bench.monitor)
-    sources = {SOURCES: digest(plan.selections)}
+    chosen = [x for shape in plan.shapes for x in plan.at(shape, bench.device).selections]
+    sources = {SOURCES: digest(chosen)}
     return replace(found, software=found.software | bench.software() | sources)
 
 

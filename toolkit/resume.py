@@ -31,8 +31,12 @@ class Journal(dict[tuple[Gemm, str], Record]):
 
 
 def digest(selections: Iterable[Selection]) -> str:
-    """What tells the sources of these rungs from others."""
-    sources = [x.variant.source for x in selections if isinstance(x.variant, Variant)]
+    """What tells the sources of these rungs, and their parameters, from others."""
+    sources = [
+        f"{x.variant.source}{sorted(x.parameters.items())}"
+        for x in selections
+        if isinstance(x.variant, Variant)
+    ]
     return sha256("\0".join(sources).encode()).hexdigest()[:DIGITS]
 
 
