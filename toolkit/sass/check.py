@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from toolkit.cubin import warp_operations
 from toolkit.sass import core
 from toolkit.sass.instruction import Instruction
-from toolkit.sass.isa.memory import LOCAL, SPACE_SHIFT
+from toolkit.sass.isa.memory import LOCAL, SHARED, SPACE_SHIFT
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.machine import (
     CANCELLED,
@@ -157,9 +157,10 @@ def _watched_program(translated: Translated) -> Lowered:
     lowered, instructions = translated.lowered, translated.program.instructions
     program = lowered.program.copy()
     together = warp_operations(translated.cubin.image, translated.cubin.symbol)
+    unwatched = {LOCAL} if follows_shared_memory(translated) else {LOCAL, SHARED}
     for index, instruction in enumerate(instructions):
         row = program[index]
-        _watch_access(row, index, instructions)
+        _watch_access(row, index, instructions, unwatched)
         _watch_synchronisation(row, instruction)
         if instruction.address in together:
             mask = together[instruction.address]
@@ -168,10 +169,12 @@ def _watched_program(translated: Translated) -> Lowered:
     return replace(lowered, program=program)
 
 
-def _watch_access(row: Any, index: int, instructions: Sequence[Instruction]) -> None:
+def _watch_access(
+    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int]
+) -> None:
     operations, instruction = core.operations(), instructions[index]
     name = next((x for x in Access if operations[x] == row["op"]), None)
-    if name is not None and row["flags"] >> SPACE_SHIFT & 7 != LOCAL:
+    if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unwatched:
         row["op"] = operations[Access[name]]
         row["reserved"] = RELAXED if _is_relaxed(index, instructions) else 0
     elif instruction.opcode == "LDGSTS":
