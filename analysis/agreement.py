@@ -109,6 +109,8 @@ def known_reason(theory: Theory, counter: str, count: int) -> str | None:
         extra, of_c = count - counts.multiply_adds, counts.problem.c_elements
         return f"beta · C is {_per_element(extra, of_c)}" if _is_scaling(extra, of_c) else None
     causes = []
+    if counts.tiling is not None and counts.tiling.leaves_sums:
+        causes.append(LEFT_SUMS)
     if counts.has_edges is not False:
         causes.append("tiles reach beyond the matrices, where guards leave warps partly idle")
     for space, operation in _ACCESSES:

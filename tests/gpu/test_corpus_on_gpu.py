@@ -18,8 +18,18 @@ from compiled import compiled
 
 pytestmark = pytest.mark.gpu
 
+# An H200 reports an illegal instruction, and nobody knows why: docs/validation.md.
+REFUSED = ("tile_8_swizzled_32", "twice_a_tile")
+
+
+def marks(case: Case) -> list[pytest.MarkDecorator]:
+    """Not launched where that would break the context for all that follow."""
+    reason = "an illegal instruction on an H200"
+    return [pytest.mark.xfail(run=False, reason=reason)] * case.name.startswith(REFUSED)
+
+
 EACH = [
-    *(pytest.param(case, id=case.name) for case in CASES),
+    *(pytest.param(case, id=case.name, marks=marks(case)) for case in CASES),
     *(pytest.param(case, id=f"counted-{case.name}") for case in COUNTED),
 ]
 
