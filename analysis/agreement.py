@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.access import AccessCounts, Operation, Space
+from analysis.access import AccessCounts, Operation, Space, Tiling
 from analysis.counters import InstructionCounts
 from analysis.geometry import WARP_SIZE
 from analysis.metrics import FADD, FFMA, FMUL, fp32_flop, total
@@ -51,6 +51,9 @@ def _counters() -> Iterator[tuple[tuple[str, str], str]]:
 
 
 COUNTER_OF: Mapping[tuple[str, str], str] = MappingProxyType(dict(_counters()))
+
+
+_SHARED_LOADS = {name for (subject, _), name in COUNTER_OF.items() if subject == "shared loads"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,8 @@ def known_reason(theory: Theory, counter: str, count: int) -> str | None:
     causes = []
     if counts.tiling is not None and counts.tiling.leaves_sums:
         causes.append(LEFT_SUMS)
+    if counts.tiling is not None and counts.tiling.bulk and counter in _SHARED_LOADS:
+        causes.append(READ_AHEAD)
     if counts.has_edges is not False:
         causes.append("tiles reach beyond the matrices, where guards leave warps partly idle")
     for space, operation in _ACCESSES:
@@ -126,6 +131,7 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
 # An asynchronous copy is a global load, here as in the counters; a bulk copy only here.
 _OPERATION = {"copy": "load", "bulk load": "load"}
 LEFT_SUMS = "sums that slices or blocks leave for each other"
+READ_AHEAD = "each thread reads on once after the last phase"
 
 
 def _subject(space: Space, operation: Operation) -> str:
@@ -220,15 +226,18 @@ def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparis
     if padding:
         share = 100 * padding / counts.problem.flop
         causes.append(f"multiply-adds on zeros outside the matrices, {share:.3g} % more")
+    adds_sums = counts.tiling is not None and counts.tiling.leaves_sums
     if scaling:
-        causes.append(f"alpha and beta, {_per_element(scaling, of_c)}")
+        added = ", and adding up" if adds_sums else ""
+        causes.append(f"alpha and beta{added}, {_per_element(scaling, of_c)}")
     yield _compared(
         "arithmetic",
         "FLOP",
         counts.problem.flop,
         fp32_flop(simulated.counters),
         " and ".join(causes),
-        is_explained=_is_scaling(scaling, of_c) and (not padding or counts.has_edges is True),
+        is_explained=adds_sums
+        or (_is_scaling(scaling, of_c) and (not padding or counts.has_edges is True)),
     )
 
 
@@ -306,6 +315,18 @@ class _Side:
             causes.append(_misaligned(self.counts, self.patterns))
         cost = sum(a.sectors if is_global else a.wavefronts for a in self.machine)
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
+
+    def _more(self, tiling: Tiling, elements: int) -> str:
+        """Why so many more elements are moved than the closed forms say, as far as that is known.
+
+        A thread holds four k of its rows of A and one of its columns of B, and reads the next
+        before it computes: after the last phase too.
+        """
+        if tiling.leaves_sums:
+            return LEFT_SUMS
+        ahead = self.counts.threads * (4 * tiling.thread_m + tiling.thread_n)
+        reads = (self.space, self.operation) == ("shared", "load")
+        return READ_AHEAD if tiling.bulk and reads and elements == ahead else ""
 
     def _bulk_copies(self, elements: int) -> Comparison:
         """The sectors of bulk copies, which have neither lanes nor requests.

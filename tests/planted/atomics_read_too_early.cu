@@ -1,7 +1,7 @@
 // Bug       reads a histogram that other warps still add to
 // Launch    -g 1 -b 64 -a u32[64] -a u32[64]=unwritten
 // Expected  racecheck RAW
-// NVIDIA    racecheck
+// NVIDIA    none
 
 extern "C" __global__ void planted(const unsigned* in, unsigned* out)
 {

@@ -1,7 +1,7 @@
 // Bug       a named barrier of more threads than there are
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
 // Expected  synccheck deadlock
-// NVIDIA    synccheck
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       threads shuffle by a mask that does not name them
 // Launch    -g 1 -b 32 -a f32[32] -a f32[32]=unwritten -a u32=0xffff
 // Expected  synccheck invalid arguments
-// NVIDIA    synccheck
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out, unsigned mask)
 {

@@ -139,15 +139,24 @@ def recorded(name: str) -> dict[str, int | None]:
 @needs_recording
 @pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
 def test_compute_sanitizer_agrees(bug: Bug) -> None:
-    """Its tool reports what the file says that it can see, and nothing where nothing is wrong."""
+    """Its tool reports what the file says that it sees, and no tool anything where that is none."""
     errors = recorded(bug.name)
     if bug.nvidia != "none":
         assert errors[bug.nvidia]
-    if bug.tool is None:
+    else:
         assert not any(errors.values())
+
+
+@needs_recording
+def test_compute_sanitizer_agrees_on_most() -> None:
+    """Planted bugs, and barriers deleted from rungs, that the same tool of both reports."""
+    same = [bug.name for bug in bugs() if bug.tool is not None and bug.nvidia == bug.tool]
+    same += [name for name, _, _ in without_barriers() if recorded(name)["racecheck"]]
+    assert len(same) >= 24
 
 
 @needs_recording
 @pytest.mark.parametrize("name", [name for name, _, _ in without_barriers()])
 def test_compute_sanitizer_finds_the_deleted_barriers_too(name: str) -> None:
-    assert recorded(name)["racecheck"]
+    """All but one, of which it says nothing."""
+    assert bool(recorded(name)["racecheck"]) is (name != "tiled without the barrier of line 52")

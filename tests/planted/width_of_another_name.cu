@@ -1,7 +1,7 @@
 // Bug       WIDTH, a macro, where width, the parameter, is meant
 // Launch    -g 2,2 -b 32,32 -a f32[48,48] -a f32[48,48]=unwritten -a i32=48
 // Expected  memcheck out of bounds
-// NVIDIA    memcheck
+// NVIDIA    initcheck
 
 #define WIDTH 64
 
