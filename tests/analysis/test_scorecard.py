@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from analysis.access import Tiling, access_counts
 from analysis.agreement import closed_forms
-from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED, OF_BULK_COPIES
+from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.devices import find_device
 from analysis.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
 from analysis.problem import Gemm
@@ -179,9 +179,8 @@ def test_traffic_that_every_launch_has_is_no_error() -> None:
 
 
 def test_every_counter_has_a_tolerance_and_exact_ones_none() -> None:
-    ours = OF_BULK_COPIES.keys()  # which no counter of the hardware stands beside
-    assert TOLERANCES.keys() == ALL_COUNTERS.keys() - ours
-    strict = {name for name, one in COUNTERS.items() if one.grade == "exact"} - {LOADS}
+    assert TOLERANCES.keys() == ALL_COUNTERS.keys()
+    strict = {name for name, one in ALL_COUNTERS.items() if one.grade == "exact"} - {LOADS}
     assert {name for name, tolerance in TOLERANCES.items() if tolerance == 0} == strict
     assert all(TOLERANCES[name] >= 0.1 for name in MODELLED)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from zlib import decompress
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -85,9 +87,10 @@ def test_the_page_holds_every_figure_and_escapes_what_it_was_given() -> None:
     html = page(replace(TUNING, shapes=(SHAPE, UNMEASURED)))
     assert "<b>C[0][0]" not in html
     assert TUNING.command in html
-    figures = re.findall(r'<script type="application/json">(.*?)</script>', html, re.DOTALL)
+    packed = re.findall(r'<script [^>]*class="figure"[^>]*>(.*?)</script>', html, re.DOTALL)
+    figures = [json.loads(decompress(b64decode(one))) for one in packed]
     assert len(figures) == 3  # two of the measured shape, and the space of the predicted one
-    assert all(json.loads(one)["data"] for one in figures)
+    assert all(one["data"] for one in figures)
     assert "No configuration was both predicted and measured." in html
 
 

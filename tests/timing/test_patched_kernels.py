@@ -134,7 +134,7 @@ def test_launches_go_on_after_one_that_breaks_the_context(
     monkeypatch.setattr(
         benchmark,
         "GpuOperands",
-        lambda *_: SimpleNamespace(at=lambda shape: SimpleNamespace(arguments=[])),
+        lambda *_: SimpleNamespace(arguments=lambda *launch: []),
     )
     until = time.time() + 60
     for _ in range(2):  # without barriers, at two numbers of warps

@@ -45,7 +45,9 @@ class Told(Progress):
 @pytest.fixture
 def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up PyCUDA's modules are no machine code, and nothing is to be simulated."""
-    monkeypatch.setattr("toolkit.gpu_bench._with_counters", lambda record, *_: record)
+    monkeypatch.setattr(
+        "toolkit.gpu_bench.GpuBench._with_counters", lambda bench, record, *_: record
+    )
 
 
 @pytest.fixture

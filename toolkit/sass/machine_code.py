@@ -30,6 +30,7 @@ _FP64 = {"DFMA", "DADD", "DMUL", "DSETP", "DMNMX"}
 _XU = {"MUFU", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "S2R"}  # and I2F of 64 bits
 _CONSTANT = {"LDC", "ULDC", "LDCU"}
 _UNIFORM = {*_CONSTANT, "R2UR", "S2UR"}
+_READERS = {"R2UR", "IABS"}  # of general registers, though no arithmetic of the units below
 _CONTROL = {
     *("BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "NOP", "RET"),
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
@@ -193,7 +194,8 @@ def _words(instruction: Instruction) -> int:
 
 def _sources(instruction: Instruction) -> list[int]:
     """The general register of each operand slot, -1 where it reads none of the register file."""
-    if _unit(instruction) not in (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU):
+    arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU)
+    if _unit(instruction) not in arithmetic and instruction.opcode not in _READERS:
         return [-1] * _OPERAND_SLOTS
     registers = [operand for operand in instruction.operands if not _is_predicate(operand)]
     if "SETP" not in instruction.opcode and instruction.opcode != "FCHK":
@@ -204,7 +206,7 @@ def _sources(instruction: Instruction) -> list[int]:
         else -1
         for operand in registers[:_OPERAND_SLOTS]
     ]
-    if instruction.opcode == "MOV":
+    if instruction.opcode in ("MOV", "IABS"):
         found = [-1, *found]  # its source is that of the second slot
     return found + [-1] * (_OPERAND_SLOTS - len(found))
 

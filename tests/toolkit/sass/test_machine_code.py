@@ -92,7 +92,7 @@ def test_results_of_variable_latency_are_waited_for(arch: str) -> None:
         guarded: dict[int, tuple[int, str]] = {}  # register: its scoreboard, who does not wait
         for instruction, row in zip(program.instructions, table, strict=True):
             guarded = {r: (b, o) for r, (b, o) in guarded.items() if not row["wait"] >> b & 1}
-            named = {int(r) for r in re.findall(r"\bR(\d+)", instruction.text)}
+            named = {int(r) for r in re.findall(r"\bR(\d+)\b", instruction.text)}
             waited_for = {r for r, (_, others) in guarded.items() if others != guard(instruction)}
             assert not named & waited_for, instruction.text
             if row["write_barrier"] != NO_SCOREBOARD:
@@ -119,10 +119,11 @@ def opposite(guard: str) -> str:
 
 
 def results(instruction: Instruction, row: Any) -> range:
+    files = ("R", "UR")
     first = next(
-        (o for o in instruction.operands if isinstance(o, Register) and o.file == "R"), None
+        (o for o in instruction.operands if isinstance(o, Register) and o.file in files), None
     )
-    if first is None:
+    if first is None or first.file == "UR":
         return range(0)
     return range(first.index, first.index + max(1, int(row["registers"])))
 
