@@ -291,8 +291,8 @@ class _Side:
         if tiling and tiling.bulk and (self.space, self.operation) == ("global", "load"):
             yield self._bulk_copies(elements)
             return
-        if tiling and tiling.leaves_sums and moved > elements:
-            yield _compared(self.subject, "elements", elements, moved, LEFT_SUMS, is_explained=True)
+        if tiling and moved > elements and (more := self._more(tiling, moved - elements)):
+            yield _compared(self.subject, "elements", elements, moved, more, is_explained=True)
             return
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved

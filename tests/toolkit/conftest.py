@@ -358,7 +358,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     monkeypatch.setattr("toolkit.gpu.driver_library", object)
     monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
     # a child process would not see this machine: test_trial.py looks at trials
-    monkeypatch.setattr("toolkit.experiment.survives", lambda trial: None)
+    for user in ("toolkit.experiment", "toolkit.tuning.tuner"):
+        monkeypatch.setattr(f"{user}.survives", lambda trial: None)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
 

@@ -103,7 +103,11 @@ def test_half_a_declaration_is_none(text: str) -> None:
 def test_the_ladders_kernels_are_read(variant) -> None:  # type: ignore[no-untyped-def]
     parameters = signature(variant.source, variant.entry)
     assert parameters is not None
-    assert [p.pointer for p in parameters] == [True] * 3 + [False] * 5
-    assert [(p.kind, p.size) for p in parameters] == (
-        [("float", 4)] * 3 + [("integer", 4)] * 3 + [("float", 4)] * 2
+    is_mapped, has_workspace = variant.bulk_tiles is not None, variant.workspace_bytes is not None
+    pointers = [not is_mapped] * 2 + [True] + [False] * 5 + [True] * has_workspace
+    assert [p.pointer for p in parameters] == pointers
+    assert [(p.kind, p.size) for p in parameters[2:8]] == (
+        [("float", 4)] + [("integer", 4)] * 3 + [("float", 4)] * 2
     )
+    if not is_mapped:
+        assert [(p.kind, p.size) for p in parameters[:2]] == [("float", 4)] * 2

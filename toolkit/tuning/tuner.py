@@ -20,6 +20,7 @@ from toolkit.progress import Progress
 from toolkit.records import Records
 from toolkit.sampling import Sampling
 from toolkit.signature import signature
+from toolkit.trial import survives
 from toolkit.tuning.cache import Known, SweepCache
 from toolkit.tuning.final import Final, plan_of, race
 from toolkit.tuning.ranking import ranked
@@ -202,7 +203,7 @@ class GpuTuner(Tuner):
         records: Records = {}
         selections = tuple(self.selections[one.label] for one in chosen)
         plan = plan_of((problem,), selections, Sampling(max_samples=ITERATIONS), self.seed)
-        with self.gpu, GpuBench(self.gpu) as bench:
+        with self.gpu, GpuBench(self.gpu, survives=survives) as bench:
             self.progress.stage(f"{problem}: rounds", bench.steps(plan))
             bench.profile_shape(problem, plan, records, self.progress)
         found = {record.label: record for record in records.values()}
@@ -255,7 +256,7 @@ class GpuTuner(Tuner):
                 cache.fail(key_of(one.parameters), one.reason or "it failed in the final")
 
     def _race(self, problem: Gemm, finalists: list[tuple[Candidate, Selection]]) -> Final:
-        with self.gpu, GpuBench(self.gpu) as bench:
+        with self.gpu, GpuBench(self.gpu, survives=survives) as bench:
             return race(
                 bench,
                 finalists,
