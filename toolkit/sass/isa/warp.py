@@ -133,9 +133,9 @@ def redux(i: Instruction, to: Lowering) -> None:
             )
 
 
-@on_words("R2UR")
+@on_words("R2UR", modifiers="BROADCAST")
 def r2ur(i: Instruction, to: Lowering) -> None:
-    """[predicate out: the lanes whose value is another,] d, a"""
+    """[predicate out: the lanes whose value is another,] d, a; .BROADCAST takes one lane's too."""
     differs = [x for x in i.operands[:1] if is_predicate(x)]
     match i.operands[len(differs) :]:
         case [d, a] if to_uniform(d):
