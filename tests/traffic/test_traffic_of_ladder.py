@@ -29,10 +29,8 @@ PROMISED = {"L2 reads": 0.10, "L2 writes": 0.10, "DRAM reads": 0.15, "DRAM write
 # What the model was fitted on, and its promise is for; of those above, docs/validation.md tells.
 FITTED = [variant.name for variant in LADDER[:7]]
 MISSED = {
-    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # rows 32 KiB apart, and L1's sets
-    ("naive-coalesced", "4096x4096x4096", "DRAM reads"),  # blocks stay in step beyond the rule
-    ("coarsened-2d", "4097x4095x4093", "L2 writes"),  # stores to one sector, merged more seldom
-    ("vectorized", "4097x4095x4093", "L2 reads"),  # its counts differ by 20% from run to run
+    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.73
+    ("coarsened-2d", "8192x8192x8192", "L2 writes"),  # 1.29
 }
 
 
