@@ -37,11 +37,19 @@ class Order:
     """Which tile of C each block takes.
 
     `grid` is what is launched for so many tiles. `tile_of` maps linear indices of its blocks to
-    rows and columns of tiles; a block that is left over gets a row or a column beyond C.
+    rows and columns of tiles; a block that is left over gets a row beyond C, one that works on a
+    tile for another to store a row or a column beyond it. `leaves_over` says that there can be
+    blocks of the first kind.
     """
 
     grid: Callable[[TileGrid], Grid]
     tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]]
+    leaves_over: bool = False
+
+    def busy_blocks(self, tiles: TileGrid) -> int:
+        """How many blocks have something to do: the others end at once."""
+        x, y, z = self.grid(tiles)
+        return len(self.with_tiles(tiles)[0]) if self.leaves_over else x * y * z
 
     def block_of_tile(self, tiles: TileGrid) -> Indices:
         """The block that computes each tile, tiles in row-major order."""
@@ -95,6 +103,7 @@ def in_bands(height: int) -> Order:
     return Order(
         grid=lambda tiles: _long_y(tiles.across * height, ceil_div(tiles.down, height)),
         tile_of=tile_of,
+        leaves_over=True,
     )
 
 

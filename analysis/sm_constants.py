@@ -56,6 +56,7 @@ class SmConstants:
     barrier_latency: int
     barrier_per_warp: int
     branch_clocks: int
+    fetch_latency: int
     fetch_clocks: int
     bulk_latency: int
     block_start: int
@@ -65,6 +66,7 @@ class SmConstants:
     sector_clocks: float
     store_line_bytes: float
     write_slots: float
+    write_buffer: float
     barrier_unit_clocks: float
     register_latency: int
     l2_bytes_per_clock: float
@@ -126,10 +128,11 @@ _HOPPER: dict[str, Any] = {
     "barrier_per_warp": (2, _H200),
     "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
     "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
-    "fetch_clocks": (40, _FITTED),
+    "fetch_latency": (300, _FITTED),
+    "fetch_clocks": (20, _FITTED),
     "bulk_latency": (
-        200,
-        "guessed; on an H200 a copy of 128 bytes takes 357 in all, 48 of them arrival and wait",
+        60,
+        f"{_FITTED}: an H200 takes 357 for a copy of 128 bytes in all, 48 for arrival and wait",
     ),
     "block_start": (300, _H200),
     "block_interval": (90, f"{_H200}: 32 blocks at a time take 2,857 more"),
@@ -137,7 +140,8 @@ _HOPPER: dict[str, Any] = {
     "load_clocks": (4 / 3, _H200),
     "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
     "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
-    "write_slots": (0.45, f"{_FITTED}: 0.4 to 0.6 measured, LDS beside FFMA"),
+    "write_slots": (0.55, f"{_FITTED}: 0.4 to 0.6 measured, LDS beside FFMA"),
+    "write_buffer": (1.0, _FITTED),
     "l2_bytes_per_clock": (29.8, _H100),
     "most_l2_bytes_per_clock": (122.0, _H200),
     "write_bytes_per_clock": (19.4, _H200),

@@ -224,6 +224,7 @@ class _Prediction:
             sector_clocks=c.sector_clocks,
             store_line_bytes=c.store_line_bytes,
             write_slots=c.write_slots,
+            write_buffer=c.write_buffer,
             barrier_unit_clocks=c.barrier_unit_clocks,
             register_latency=c.register_latency,
             block_interval=c.block_interval,
@@ -239,6 +240,7 @@ class _Prediction:
             barrier_latency=c.barrier_latency,
             barrier_per_warp=c.barrier_per_warp,
             branch_clocks=c.branch_clocks,
+            fetch_latency=c.fetch_latency,
             fetch_clocks=c.fetch_clocks,
             bulk_latency=c.bulk_latency,
             block_start=c.block_start,
@@ -325,6 +327,7 @@ class _Prediction:
                 ("atomic_latency", "shared_atomic_latency", "barrier_latency"), WORK_LEFT_OUT
             ),
             barrier_per_warp=0,
+            fetch_latency=0,
             fetch_clocks=0,
             backlog=1 << 30,
             l2_bytes_per_clock=AMPLE,

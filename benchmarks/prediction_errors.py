@@ -6,6 +6,9 @@
 The part "ladder": every rung at every recorded shape, those with other than default parameters as
 held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4.
 
+The part "recorded": every rung of the run that ships with the package, compiled by nvcc as that
+was, or by NVRTC where there is none.
+
 The part "kernels": the launches of `tests/timing/timed_launches.py`, simulated for the device of
 tests/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times with
 a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`, is
@@ -16,7 +19,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -31,8 +37,10 @@ from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
-from kernels.registry import Variant, parse_selection
+from kernels.registry import BEST, Selection, Variant, parse_selection
+from toolkit.compile import Cubin
 from toolkit.published import publications
+from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, Residence
 from toolkit.simulator import simulate
 from toolkit.theory_bench import compile_for
@@ -142,6 +150,40 @@ def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                 } | {f"measured_{l2}_s": median_s for l2, median_s in medians.items()}
 
 
+def of_recorded_run(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+    """Each rung at each shape of the recorded run, L2 flushed: the upper rungs among them."""
+    del limit_s
+    run = recorded_run(recorded()["device"])
+    assert run is not None
+    timed = [r for r in run.records if r.rung is not None and r.measured and r.label != BEST.name]
+    for shape, records in groupby(timed, key=lambda record: record.shape):
+        simulator = LadderSimulator(Workload(shape, seed=0))
+        for record in records:
+            assert record.measured is not None
+            yield {
+                "label": f"{record.label} {shape}",
+                "held_out": False,
+                "measured_flushed_s": record.measured.median_s,
+                **_of_rung(simulator, record.label, run.device, by_nvcc),
+            }
+
+
+def by_nvcc(device: Device, selection: Selection) -> Cubin:
+    """A rung's code as PyCUDA would have it, from NVRTC where there is no nvcc."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        return compile_for(device, selection)
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    macros = [f"-D{name}={value}" for name, value in variant.macros(selection.parameters).items()]
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder, "kernel.cu"), Path(folder, "kernel.cubin")
+        source.write_text(variant.source, encoding="utf-8")
+        options = ["-cubin", "-std=c++17", "-lineinfo", f"-arch={device.sm_arch}", *macros]
+        subprocess.run([nvcc, *options, "-o", str(image), str(source)], check=True)
+        return Cubin.from_image(image.read_bytes(), variant.entry)
+
+
 def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
     """What was published of an RTX 3090 and a T4 at 1024 and above; nothing was fitted on it."""
     del limit_s
@@ -161,11 +203,16 @@ def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                     }
 
 
-def _of_rung(simulator: LadderSimulator, label: str, device: Device) -> Cell:
+def _of_rung(
+    simulator: LadderSimulator,
+    label: str,
+    device: Device,
+    compiled: Callable[[Device, Selection], Cubin] = compile_for,
+) -> Cell:
     selection = parse_selection(label)
     variant = selection.variant
     assert isinstance(variant, Variant)
-    cubin = compile_for(device, selection)
+    cubin = compiled(device, selection)
     executed = variant.executed(simulator.workload.problem)
     geometry = variant.geometry(selection.parameters, executed)
     resident = occupancy(
@@ -247,6 +294,7 @@ def _out_of_order(cells: Sequence[Cell]) -> Iterator[str]:
 
 PARTS: dict[str, Callable[[float], Iterator[Cell]]] = {
     "ladder": ladder,
+    "recorded": of_recorded_run,
     "kernels": kernels,
     "published": published,
 }

@@ -502,6 +502,10 @@ class _Rung:
             timed_k(self.executed.k, self.counts, self.geometry, self.parameters),
         )
 
+    def _busy_blocks(self) -> int:
+        order = self.variant.order_of(self.parameters)
+        return order.busy_blocks(self.variant.tile_grid(self.parameters, self.executed))
+
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
         cubin = self.translated.cubin
@@ -510,7 +514,7 @@ class _Rung:
             code=machine_code(self.translated.program, counts),
             samples={k: self._streams(k, blocks) for k in points},
             k=self.executed.k,
-            blocks=self.geometry.blocks,
+            blocks=self._busy_blocks(),
             blocks_per_sm=self.residence.blocks_per_sm,
             shared_bytes_per_block=cubin.resources.static_shared_bytes
             + self.geometry.dynamic_shared_bytes,

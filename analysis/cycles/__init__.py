@@ -129,7 +129,8 @@ class Machine:
     backlog: int = 64
     fill_clocks_x16: int = 4
     bulk_latency: int = 200
-    fetch_clocks: int = 30
+    fetch_latency: int = 300
+    fetch_clocks: int = 20
     integers_share: int = 0
     fma_halves: int = 2
     free_memory: int = 0
@@ -138,6 +139,7 @@ class Machine:
     sector_clocks: float = 1.2
     store_line_bytes: float = 64.0
     write_slots: float = 0.6
+    write_buffer: float = 2.0
     barrier_unit_clocks: float = 1.5
     l2_bytes_per_clock: float = 64.0
     write_bytes_per_clock: float = 32.0

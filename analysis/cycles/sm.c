@@ -64,7 +64,8 @@ typedef struct {
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
     u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
     u32 bulk_latency;     /* of a bulk copy, added to l2_latency */
-    u32 fetch_clocks;     /* of 128 bytes of code that the SM has not executed before */
+    u32 fetch_latency;    /* of 128 bytes of code that the SM has not executed before */
+    u32 fetch_clocks;     /* and, where it came to them in order, after those before them */
     u32 integers_share;   /* 1: the ALU's work is done by the half that makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
@@ -73,6 +74,7 @@ typedef struct {
     double sector_clocks; /* and for a load of one sector */
     double store_line_bytes; /* that a line costs in a store at least */
     double write_slots;   /* issue slots that a register of a load takes when it is written */
+    double write_buffer;  /* so many slots of them can wait until nothing is issued */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM's work per byte read from L2 */
@@ -135,6 +137,7 @@ typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
     u64 bank[2];          /* when each register bank has done what was asked of it */
     double write_due;     /* slots that written registers have yet to take */
+    u64 write_since;      /* when that was counted last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS], lite_free;
     i16 kept[SLOTS];      /* register whose value is kept */
@@ -711,12 +714,30 @@ static u32 sectors_of(const u64 *line, u32 lines) {
     return sectors;
 }
 
+/* Clocks in which nothing was issued have written what waited for them. */
+static void write_back(Scheduler *x, u64 now) {
+    const u64 from = x->free > x->write_since ? x->free : x->write_since;
+    if (now <= from) return;
+    const double unused = (double)(now - from);
+    x->write_due -= x->write_due < unused ? x->write_due : unused;
+    x->write_since = now;
+}
+
+/* When a line of code is here that nobody has asked for, `before` being when the one before it was. */
+static u64 fetch_code(const Sm *s, u64 before) {
+    const u64 in_order = before + s->m->fetch_clocks;
+    const u64 at = !before ? s->now + s->m->fetch_latency : in_order > s->now ? in_order : s->now;
+    return at ? at : 1;
+}
+
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
     const Step *step = w->step;
     const Instruction *i = &s->code[step->pc];
     const u32 late = bank_clocks(s, x, warp, i);
+    write_back(x, s->now);
+    x->write_due -= x->write_due < late ? x->write_due : late;
     x->last = warp;
     x->free = s->now + 1 + late;
     x->why = LOST_BANK;
@@ -727,7 +748,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     if (w->ready < x->free) w->ready = x->free;
     w->blocked_on = LOST_STALL;
     u64 *fetched = &s->fetched[step->pc / CODE_LINE];
-    if (!*fetched) *fetched = s->now + m->fetch_clocks;
+    if (!*fetched) *fetched = fetch_code(s, step->pc < CODE_LINE ? 0 : fetched[-1]);
     if (w->ready < *fetched) {
         w->ready = *fetched;
         w->blocked_on = LOST_FETCH;
@@ -817,9 +838,10 @@ static void happen(Sm *s, Event e) {
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
     if (e.scoreboard != NONE && w->age == e.age) w->pending[e.scoreboard]--;
+    write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
-    if (x->write_due >= 1) {
-        const u32 lost = (u32)x->write_due;
+    if (x->write_due >= s->m->write_buffer + 1) {
+        const u32 lost = (u32)(x->write_due - s->m->write_buffer);
         x->write_due -= lost;
         x->free = (x->free > s->now ? x->free : s->now) + lost;
         s->r->lost[LOST_WRITE] += lost;

@@ -29,8 +29,10 @@ BAR = {"kind": Kind.BARRIER}
 # Nothing but what a test asks for: no code is fetched, no slots are taken by what loads write.
 QUIET: dict[str, Any] = {
     "slots": 1,
+    "fetch_latency": 0,
     "fetch_clocks": 0,
     "write_slots": 0.0,
+    "write_buffer": 0.0,
     "block_interval": 0,
     "barrier_unit_clocks": 0.0,
     "fill_clocks_x16": 0,

@@ -163,12 +163,27 @@ def test_a_result_of_no_scoreboard_is_not_waited_for() -> None:
 def test_code_is_fetched_once_line_by_line() -> None:
     table = code(*[FFMA | {"pipe_clocks": 1}] * 16, EXIT)
     whole = [*range(17)]
-    # instructions 0, 8 and 16 are the first of their 128 bytes, and the last one ends the warp
-    assert clocks(table, [[whole]], fetch_clocks=30) == 17 + 2 * 29
-    twice = clocks(table, [[[*range(16), *range(17)]]], fetch_clocks=30)
-    assert twice == 33 + 2 * 29
-    found = ran(table, [[whole]], fetch_clocks=30)
-    assert found.lost["instruction fetch"] == 2 * 29
+    fetched = {"fetch_latency": 100, "fetch_clocks": 30}
+    # instructions 0, 8 and 16 are the first of their 128 bytes, and the last one ends the warp:
+    # 0 issues at 0, its line is here at 100, and with it the seven others until 107; 8 issues at
+    # 107, its line was here at 130
+    assert clocks(table, [[whole]], **fetched) == 130 + 8 + 1 - 1
+    twice = clocks(table, [[[*range(16), *range(17)]]], **fetched)
+    assert twice == 130 + 8 + 16
+    found = ran(table, [[whole]], **fetched)
+    assert found.lost["instruction fetch"] == 99 + 22
+
+
+def test_code_that_is_jumped_to_comes_after_the_whole_latency() -> None:
+    table = code(*[FFMA | {"pipe_clocks": 1}] * 24, EXIT)
+    jumps = [0, 16, 24]  # to the third line of code, and on to the fourth
+    assert clocks(table, [[jumps]], fetch_latency=100, fetch_clocks=30) == 100 + 100 + 1
+
+
+def test_code_that_is_executed_slowly_is_there_before_it_is_needed() -> None:
+    table = code(*[FFMA | {"pipe_clocks": 1, "stall": 5}] * 16, EXIT)
+    found = ran(table, [[[*range(17)]]], fetch_latency=100, fetch_clocks=30)
+    assert found.lost["instruction fetch"] == 99  # the first line's alone: 40 clocks for the next
 
 
 # Register banks.
@@ -317,6 +332,15 @@ def test_registers_that_loads_write_take_issue_slots() -> None:
     found = ran(table, [[[*unit * 20, 2]] * 32], write_slots=0.5)
     # but for the last ones, which come when everything is over
     assert found.lost["write-back"] == pytest.approx(32 * 20 * 4 / 2, rel=0.02)
+
+
+def test_what_loads_write_waits_for_clocks_in_which_nothing_is_issued() -> None:
+    table = code(LDS | {"registers": 4}, FFMA | {"pipe_clocks": 1}, {"stall": 4}, EXIT)
+    unit: list[Any] = [(0, 1), *[1] * 8, 2]
+    assert steady(table, 4, unit) == 9 + 4
+    # two slots for the registers, which come among the multiply-adds: at once, or in the stall
+    assert steady(table, 4, unit, write_slots=0.5) == pytest.approx(15, abs=0.1)
+    assert steady(table, 4, unit, write_slots=0.5, write_buffer=2.0) == pytest.approx(13, abs=0.1)
 
 
 # Global memory.
@@ -791,7 +815,9 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         write_slots=write_slots,
         l2_bytes_per_clock=rate,
         write_bytes_per_clock=rate,
+        fetch_latency=2 * fetch,
         fetch_clocks=fetch,
+        write_buffer=write_slots,
         block_interval=30,
         barrier_unit_clocks=1.5,
         fill_clocks_x16=4,

@@ -38,6 +38,12 @@ def test_blocks_take_bands_column_by_column() -> None:
     ]  # fmt: skip
 
 
+def test_blocks_that_are_left_over_are_not_busy() -> None:
+    assert in_bands(2).busy_blocks(TILES) == 6  # of 8
+    assert split(2).busy_blocks(TILES) == 12  # two for each tile, though one of them stores it
+    assert ROW_MAJOR.busy_blocks(TILES) == 6
+
+
 @pytest.mark.parametrize(
     ("order", "grid"),
     [(ROW_MAJOR, (2, 35_000, 2)), (COLUMN_MAJOR, (70_000, 2, 1)), (in_bands(8), (16, 8750, 1))],

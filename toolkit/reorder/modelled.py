@@ -58,7 +58,7 @@ def _machine(constants: SmConstants) -> Machine:
     """The SM of an architecture, whose code is there and whose blocks have begun."""
     names = set(Machine.__dataclass_fields__) & set(SmConstants.__dataclass_fields__)
     shared = {name: getattr(constants, name) for name in names - {"dram_spread"}}
-    return Machine(slots=1, **shared | {"fetch_clocks": 0})
+    return Machine(slots=1, **shared | {"fetch_latency": 0, "fetch_clocks": 0})
 
 
 def _ran(code: NDArray[Any], loop: Loop, turns: int, machine: Machine, warps: int) -> Ran:

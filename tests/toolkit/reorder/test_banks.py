@@ -91,7 +91,7 @@ def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
         first_line=np.zeros(1, dtype=np.uint64),
         first_warp=np.array([0, 1]),
     )
-    machine = Machine(slots=1, bank_count=banks, fetch_clocks=0, fma_halves=2)
+    machine = Machine(slots=1, bank_count=banks, fetch_latency=0, fetch_clocks=0, fma_halves=2)
     return run(code, streams, [0], machine).clocks
 
 
