@@ -3,9 +3,10 @@
     python tests/corpus/inventory.py                  # the list, on stdout
     python tests/corpus/inventory.py --into FOLDER    # also the cubins and their disassembly
 
-For each opcode with its modifiers: the architectures that use it, and per operand form the first
-few operands that were met, with their architectures where these are fewer. A form is the operands
-with register numbers and values taken out. Needs NVRTC and nvdisasm, no GPU.
+The ladder is taken with the parameters near its defaults. For each opcode with its modifiers: the
+architectures that use it, and per operand form the first few operands that were met, with their
+architectures where these are fewer. A form is the operands with register numbers and values taken
+out. Needs NVRTC and nvdisasm, no GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernels import LADDER
+from kernels import LADDER, Variant
 from toolkit.compile import compile_cubin
 from toolkit.cubin import kernel_symbols
 from toolkit.sass.disassemble import disassemble
@@ -84,8 +85,16 @@ class Source:
         ).image
 
 
+def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
+    """The sets of parameters that differ from the defaults in one, at most, and the smallest."""
+    for number, chosen in enumerate(variant.parameter_sets()):
+        others = sum(chosen[name] != default for name, default in variant.defaults.items())
+        if number == 0 or others < 2:
+            yield chosen
+
+
 def sources() -> Iterator[Source]:
-    """The corpus, and the ladder with every legal set of parameters."""
+    """The corpus, and the ladder with the parameters near its defaults."""
     for path in sorted(CORPUS.glob("*.cu")):
         text = path.read_text(encoding="utf-8")
         minimum, kernel = MINIMUM.search(text.splitlines()[0]), KERNEL.search(text)
@@ -98,7 +107,7 @@ def sources() -> Iterator[Source]:
             minimum_capability=int(minimum[1]) if minimum else 0,
         )
     for variant in LADDER:
-        for parameters in variant.parameter_sets():
+        for parameters in near_defaults(variant):
             label = variant.label(parameters).replace(":", "-").replace(",", "-")
             yield Source(
                 label=label,

@@ -5,7 +5,8 @@ On the simulator, all blocks of a launch; tests/gpu/test_ladder_on_gpu.py does t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from toolkit.compile import compile_cubin
 from toolkit.executor import Execution
 from toolkit.simulator import Simulator
 from toolkit.tiles import rung_arguments
+
+sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from inventory import near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67", "257x255x253")
 DIVISIBLE = Gemm(m=128, n=256, k=64)
@@ -50,14 +54,6 @@ def launched(
     a64, b64, c64 = (matrix.astype(np.float64) for matrix in (a, b, c))
     bound = gemm_error_bound(shape.k, abs(a64) @ abs(b64), alpha=ALPHA, beta=BETA, abs_c=abs(c64))
     return execution, compare(execution.outputs[2], ALPHA * (a64 @ b64) + BETA * c64, bound)
-
-
-def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
-    """The sets of parameters that differ from the defaults in one, at most, and the smallest."""
-    for number, chosen in enumerate(variant.parameter_sets()):
-        others = sum(chosen[name] != default for name, default in variant.defaults.items())
-        if number == 0 or others < 2:
-            yield chosen
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
