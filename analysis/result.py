@@ -25,9 +25,9 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
-# code with the addresses of its first requests, the phases of a small tiled product.
-# Earlier ones are read too: what they lack is absent.
-SCHEMA_VERSION = 4
+# code with the addresses of its first requests, the phases of a small tiled product; 5: the GPU's
+# state while samples were taken. Earlier ones are read too: what they lack is absent.
+SCHEMA_VERSION = 5
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -315,6 +315,26 @@ class GpuState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Moment:
+    """The GPU's state `time_s` after the first round of samples of a shape began.
+
+    `rounds` are done by then: of each variant that is still sampled, so many samples are taken.
+    """
+
+    time_s: float
+    rounds: int
+    state: GpuState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What a GPU did while the variants of one shape were sampled in turns."""
+
+    shape: Gemm
+    moments: tuple[Moment, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ratio:
     """Speed against a peer, sample by sample in the same run (above 1: faster than the peer)."""
 
@@ -549,3 +569,4 @@ class Profile:
     records: tuple[Record, ...]
     listings: tuple[Listing, ...] = ()
     phases: TilePhases | None = None
+    conditions: tuple[Conditions, ...] = ()

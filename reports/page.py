@@ -33,6 +33,7 @@ from reports.figures import (
     phases,
     predicted,
     roofline,
+    rounds,
     samples,
     sizes,
     steps,
@@ -300,7 +301,7 @@ def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
 
 def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[str, Drawing]:
     """The figures of one shape, by name."""
-    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples)
+    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples, rounds)
     found = {
         module.__name__.rpartition(".")[2]: _drawing(
             module, module.figure(profile, shape, recorded=recorded)

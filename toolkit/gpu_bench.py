@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Listing, Record
+from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
 from toolkit.counted import CountableLaunch, countable
@@ -44,6 +44,7 @@ from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.tiles import tilings
 from toolkit.trial import Trial, survives
+from toolkit.watch import Watch
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -72,6 +73,7 @@ class GpuBench:
         self._cublas: Cublas | None = None
         self._why_no_cublas = ""
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
+        self.conditions: dict[Gemm, Conditions] = {}
         self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
@@ -361,6 +363,7 @@ class GpuBench:
                 self._find_culprit(label)
 
         before = self.monitor.state()
+        watch = Watch(self.monitor.state)
         peer = CUBLAS.name if CUBLAS.name in timers else None
         all_series, interrupted = interleave(
             timers,
@@ -368,9 +371,12 @@ class GpuBench:
             peer=peer,
             fewest=FOR_AN_INTERVAL,
             on_sample=on_sample,
+            on_round=watch.after_round,
             usable=lambda: self._culprit is None,
         )
         after = self.monitor.state()
+        if watch.moments:
+            self.conditions[problem] = Conditions(shape=problem, moments=watch.moments)
         for label, series in all_series.items():
             if self._culprit is not None and not (series.samples_s or series.error):
                 continue
