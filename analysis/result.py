@@ -209,8 +209,8 @@ class Simulated:
     executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
     and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
     them (`analysis.counters.MODELLED`) were obtained, None where there are none. `executed` says
-    how many warps issued each instruction of the `Listing` of that label, `memory` what those
-    that access memory did, by source line.
+    how many warps issued each instruction of the `Listing` called `listing` (None: as the record,
+    by its label), `memory` what those that access memory did, by source line.
     """
 
     architecture: str
@@ -223,6 +223,7 @@ class Simulated:
     traffic_basis: str | None = None
     executed: tuple[int, ...] = ()
     memory: tuple[LineAccess, ...] = ()
+    listing: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

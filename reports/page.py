@@ -291,7 +291,7 @@ def _chapter(
 
 
 def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
-    label = found.listing.label
+    label = found.label
     return OfVariant(
         label=label,
         summary=summary(found),

@@ -238,9 +238,9 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
         return _number(timing.ratio if timing else None, text.ratio)
 
     def limiter(predicted: Predicted) -> Cell:
-        busy = f"busy {text.percent(predicted.limiter_share)}"
+        share = text.busy(predicted.limiter, predicted.limiter_share)
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
-        return _cell(predicted.limiter, busy, behind)
+        return _cell(predicted.limiter, share, behind)
 
     yield column("predicted time", lambda p: _number(p.time_s, text.seconds))
     yield column("predicted rate", lambda p: _number(p.flop_per_s, text.flop_per_s))

@@ -317,7 +317,7 @@ class GpuBench:
         if not found.check.passed:
             wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
             return replace(record, notes=(*record.notes, wrong))
-        self.listings[selection.label] = found.listing
+        self.listings[found.listing.label] = found.listing
         return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 
     def _compiled(

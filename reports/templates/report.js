@@ -275,7 +275,7 @@ async function showSource(chapter) {
   if (!place) return;
   const label = state.variant, part = document.querySelector(`.part[data-run="${chapter.dataset.run}"]`);
   const counts = (await documentOf(chapter.querySelector("script.counts")))[label];
-  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === label);
+  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === counts.listing);
   if (label !== state.variant) return; // another was chosen meanwhile
   place.replaceChildren(scrolling(sourceTable(listing, counts), `Source of ${label}`), element("p", "quiet", `${listing.file}: ${counts.basis}.`));
 }

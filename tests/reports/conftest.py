@@ -570,8 +570,8 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
-        change, counted, cpu, cublas, foreseen, measured, passed, predicted, profile, rung,
-        simulated, theory_of, traced, watched, with_ceilings,
+        change, counted, cpu, cublas, foreseen, listing, measured, passed, predicted, profile,
+        rung, simulated, theory_of, traced, watched, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)

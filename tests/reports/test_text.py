@@ -192,3 +192,8 @@ def test_a_ratio_that_would_round_to_1_is_a_difference() -> None:
 
 def test_one_differs_and_more_differ() -> None:
     assert (text.differ(1), text.differ(2)) == ("differs", "differ")
+
+
+def test_latency_is_not_busy() -> None:
+    assert text.busy("issue", 0.71) == "busy 71.0 %"
+    assert text.busy("latency", 0.5) == "50.0 %"
