@@ -22,10 +22,14 @@ EQUAL_ROOFS = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The first sentence that a reader needs, and what supports or limits it."""
+    """The first sentence that a reader needs, what a reader does with it, and what supports it.
+
+    Without `asides` it is complete for someone who has little room.
+    """
 
     lead: str
     points: tuple[str, ...] = ()
+    asides: tuple[str, ...] = ()
 
 
 def standing(profile: Profile) -> tuple[str, ...]:
@@ -45,19 +49,22 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     """
     best = ladder.fastest(profile, shape)
     known = list(_known(profile, shape, recorded))
-    theory = list(_explanation(profile, best) if best else _theories(profile, shape))
+    theory = list(_theories(profile, shape)) if best is None else []
     lead, *rest = known or theory
     points = (
         *rest,
+        *(_explanation(profile, best) if best else ()),
         *_not_covered(shape, recorded),
         *filter(None, [advice(profile, shape, recorded)]),
         *_steps(profile, shape, recorded),
+        *_troubles(profile, shape),
+    )
+    asides = (
         *(theory if known else ()),
         *_simulated(profile, shape),
         *_uncached(profile, shape),
-        *_troubles(profile, shape),
     )
-    return Answer(lead=lead, points=points)
+    return Answer(lead=lead, points=points, asides=asides)
 
 
 def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:

@@ -194,20 +194,25 @@ def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
     ]
     rows = (
         [
-            Cell(text=one.after, details=(f"over {one.before}",)),
+            Cell(text=one.after, details=_over(one, before)),
             *(Cell(text=text.ratio(speedup(one))) for _, speedup in kinds),
             Cell(text=reason(one)),
         ]
-        for one in steps
+        for one, before in zip(steps, [None, *steps], strict=False)
     )
     return plain_table(
         [
             ("variant", "", False),
             *(("as fast", name, True) for name, _ in kinds),
-            ("largest reason, and the time of it alone", "", False),
+            ("largest reason", "", False),
         ],
         rows,
     )
+
+
+def _over(step: Step, before: Step | None) -> tuple[str, ...]:
+    """What a rung is compared with, where that is not the one of the row above."""
+    return () if before and before.after == step.before else (f"over {step.before}",)
 
 
 def _predicted(step: Step) -> float | None:

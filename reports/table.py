@@ -65,6 +65,15 @@ class Table:
         return Table(columns=self.columns[:-1], rows=tuple(row[:-1] for row in self.rows))
 
     @property
+    def brief(self) -> Table:
+        """The same with details of bad cells alone, for a place that is short."""
+        rows = tuple(
+            tuple(cell if cell.is_bad else replace(cell, details=()) for cell in row)
+            for row in self.rows
+        )
+        return Table(columns=self.columns, rows=rows)
+
+    @property
     def grades(self) -> tuple[tuple[str, int], ...]:
         runs = groupby(column.grade for column in self.columns)
         return tuple((grade, len(list(run))) for grade, run in runs)

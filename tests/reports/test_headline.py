@@ -11,7 +11,7 @@ from reports.headline import answer, standing
 
 def all_of(profile: Profile, shape: object, **more: object) -> str:
     found = answer(profile, shape, **more)
-    return "\n".join((found.lead, *found.points))
+    return "\n".join((found.lead, *found.points, *found.asides))
 
 
 def test_a_measured_profile_names_the_fastest_rung(build: SimpleNamespace, on_gpu: Profile) -> None:
@@ -40,7 +40,7 @@ def test_a_measurement_above_the_uncached_bound_proves_the_caches(
     assert (
         "Were every global load taken from DRAM, naive-coalesced could not pass 234 GFLOP/s; "
         "it was measured at 2.00 TFLOP/s. Caches serve most of its loads."
-    ) in answer(on_gpu, build.SHAPE).points
+    ) in answer(on_gpu, build.SHAPE).asides
 
 
 def test_an_interval_around_one_is_not_told_apart_from_cublas(
@@ -188,7 +188,7 @@ def test_a_recorded_answer_leads_and_theory_follows(
         "vectorized is the fastest rung at 4096 × 4096 × 4096 in the run recorded 2026-02-03 on "
         "NVIDIA GeForce RTX 3090: 18.3 TFLOP/s (recorded, median 7.512 ms), 51.4 % of"
     )
-    assert found.points[0].startswith("In theory ")
+    assert found.asides[0].startswith("In theory ")
 
 
 def test_an_own_measurement_leads_before_a_recorded_one(
@@ -245,8 +245,8 @@ def test_a_predicted_answer_leads_where_nothing_was_measured(
         "predicted, none was measured comparably: how far off is not known here."
     )
     assert found.points[0].startswith("To try next")
-    assert any(point.startswith("In theory ") for point in found.points)
-    assert not any(point.startswith("Limited by") for point in found.points)  # the model says it
+    assert found.asides[0].startswith("In theory ")
+    assert "Limited by" not in all_of(in_prediction, build.SHAPE)  # the model says it
 
 
 def test_a_recorded_answer_leads_before_a_predicted_one(
