@@ -224,4 +224,9 @@ def _rate(record: Record) -> float:
 
 def recorded_label(recorded: Profile) -> str:
     """What an earlier run is called wherever its numbers stand."""
-    return f"recorded {text.date(recorded.created)} on {recorded.device.name}"
+    return f"{recorded_on(recorded)} on {recorded.device.name}"
+
+
+def recorded_on(recorded: Profile) -> str:
+    """The same in short, for a legend: whose device it is stands in the title."""
+    return f"recorded {text.date(recorded.created)}"

@@ -54,7 +54,7 @@ from reports.source import (
     listing_document,
     summary,
 )
-from reports.table import Table, ceilings_table, ladder_table, sampling_table
+from reports.table import Table, ceilings_table, ladder_tables, sampling_table
 
 GRADES = {
     "theory": "Closed forms of the tiling and the device's nominal rates, without execution.",
@@ -142,6 +142,7 @@ class Chapter:
     shape: str
     answer: Answer
     table: Table
+    more: Table
     prediction: Prediction | None
     steps: Steps | None
     published: tuple[Publication, ...]
@@ -270,12 +271,14 @@ def _chapter(
     profile: Profile, shape: Gemm, recorded: Profile | None, *, number: int, run: int
 ) -> Chapter:
     found = all_annotated(profile, shape)
+    table, more = ladder_tables(profile, shape, recorded=recorded)
     return Chapter(
         number=number,
         run=run,
         shape=text.shape(shape),
         answer=answer(profile, shape, recorded=recorded),
-        table=ladder_table(profile, shape, recorded=recorded),
+        table=table,
+        more=more,
         prediction=prediction(profile, shape, recorded=recorded),
         steps=rung_steps(profile, shape, recorded=recorded),
         published=publications(profile, shape),

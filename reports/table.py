@@ -59,6 +59,14 @@ class Table:
         grades = [column.grade for column in self.columns]
         return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
 
+    def only(self, wanted: Callable[[Column], bool]) -> Table:
+        """The same with some of its columns."""
+        places = [place for place, column in enumerate(self.columns) if wanted(column)]
+        return Table(
+            columns=tuple(self.columns[place] for place in places),
+            rows=tuple(tuple(row[place] for place in places) for row in self.rows),
+        )
+
     @property
     def without_last_column(self) -> Table:
         """The same for a place that is too narrow for all of it."""
@@ -66,9 +74,9 @@ class Table:
 
     @property
     def brief(self) -> Table:
-        """The same with details of bad cells alone, for a place that is short."""
+        """The same with the first detail of bad cells alone, for a place that is short."""
         rows = tuple(
-            tuple(cell if cell.is_bad else replace(cell, details=()) for cell in row)
+            tuple(replace(cell, details=cell.details[: cell.is_bad]) for cell in row)
             for row in self.rows
         )
         return Table(columns=self.columns, rows=rows)
@@ -101,6 +109,31 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
         Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
     ]
     return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
+
+
+def ladder_tables(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> tuple[Table, Table]:
+    """The ladder in two: what a reader looks for first, and all else that is known of its rows.
+
+    Theory stands first where no rung has a time.
+    """
+    whole = ladder_table(profile, shape, recorded=recorded)
+    grades = {column.grade for column in whole.columns}
+    first = grades & {
+        "predicted",
+        "compiled",
+        "checked",
+        *(["measured"] if profile.executor == "gpu" else []),
+        *([ladder.recorded_label(recorded)] if recorded else []),
+    }
+    if first <= {"compiled", "checked"}:
+        first.add("theory")
+    names = ("rung", "variant")
+    return (
+        whole.only(lambda column: column.title in names or column.grade in first),
+        whole.only(lambda column: column.title != "rung" and column.grade not in first),
+    )
 
 
 def plain_table(titles: Sequence[tuple[str, str, bool]], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -201,7 +234,8 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
 def _time(record: Record, measured: Measured) -> Cell:
     bounds = measured.interval_s
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
-    samples = f"{text.count(len(measured.samples_s))} samples"
+    taken = len(measured.samples_s)
+    samples = f"{text.count(taken)} sample{'' if taken == 1 else 's'}"
     return _number(measured.median_s, text.seconds, spread, samples)
 
 

@@ -13,12 +13,14 @@ from reports import ladder, style, text
 TITLE = "Samples round by round"
 READING = (
     "A round times every variant once, in turns, so that a drifting clock hits all alike. Above: "
-    "each sample against the median of its variant. Below, on the same axis: what the GPU said "
-    "between the rounds. Samples that rise where the clock falls are those of a throttled GPU; a "
-    "slope with a steady clock is a GPU, or a cache, that still warms up."
+    "each sample against the median of its variant; zooming out shows the few that lie far off. "
+    "Below, on the same axis: what the GPU said between the rounds. Samples that rise where the "
+    "clock falls are those of a throttled GPU; a slope with a steady clock is a GPU, or a cache, "
+    "that still warms up."
 )
 
 ROOM = 0.1  # of the span, on either side
+CUT = 0.005  # of all samples, at either end: one that took twice the time would hide the others
 SAMPLES_PX, STATE_PX = 300, 120
 _State = tuple[str, str, str, Callable[[float | None], str]]
 _STATES: tuple[_State, ...] = (
@@ -130,6 +132,9 @@ def _domains(states: int, height: float) -> Iterator[list[float]]:
 
 
 def _span(run: Profile, shape: Gemm) -> list[float]:
-    values = [value for _, measured in _sampled(run, shape) for value in _relative(measured)]
-    room = ROOM * (max(values) - min(values)) or ROOM
-    return [min(values) - room, max(values) + room]
+    """Where nearly all samples are; zooming out shows the others."""
+    values = sorted(value for _, measured in _sampled(run, shape) for value in _relative(measured))
+    cut = int(CUT * len(values))
+    low, high = values[cut], values[-1 - cut]
+    room = ROOM * (high - low) or ROOM
+    return [low - room, high + room]

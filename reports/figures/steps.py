@@ -50,18 +50,19 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         data=[*(_trace(one, rows) for one in cut), *lines],
         layout=style.layout(
             title,
-            height=520,
+            height=580,
             margin={"l": 8, "r": 12, "t": 88, "b": 8},
             xaxis=style.axis(
                 "",
                 tickmode="array",
                 tickvals=list(range(len(rows))),
-                ticktext=[str(record.rung) for record in rows],
+                ticktext=[style.plain(record.label) for record in rows],
+                tickangle=-45,
                 range=[-0.5, len(rows) - 0.5],
                 showgrid=False,
             )
-            | {"title": {"text": "rung", "standoff": 4}},
-            yaxis=style.rate_axis(type="log", dtick=1, autorange=True),
+            | {"title": {"text": "rung, from the first to the last", "standoff": 4}},
+            yaxis=style.rate_axis(type="log", dtick="D2", autorange=True),
             sliders=[_slider(cut, rows, said)],
         )
         | {"legend": _legend()},

@@ -32,6 +32,16 @@ def test_states_share_the_axis_of_rounds(build: SimpleNamespace, on_gpu: Profile
     assert power.hovertext[1].startswith("500.0 ms after the first round began<br>")
 
 
+def test_one_slow_sample_does_not_hide_the_others(build: SimpleNamespace, on_gpu: Profile) -> None:
+    samples = (*[1.0] * 99, 3.0)  # with six other series of 100, 1 of 700
+    made = build.change(
+        on_gpu, "vectorized", measured=build.measured(1.0, build.SHAPE, samples_s=samples)
+    )
+    low, high = rounds.figure(made, build.SHAPE).layout.yaxis.range
+    assert -0.02 < low < -0.009  # the others are within 1%
+    assert 0.009 < high < 0.02
+
+
 def test_panels_do_not_overlap(build: SimpleNamespace, on_gpu: Profile) -> None:
     layout = rounds.figure(build.watched(on_gpu), build.SHAPE).layout
     domains = [layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
