@@ -296,7 +296,7 @@ def test_all_variants_go_and_come_back_at_once(
     assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
     figure.get_by_role("button", name="none", exact=True).press("Enter")
     visit.until(f"{shown}.length === 0")
-    figure.get_by_role("button", name="tiled", exact=True).press("Enter")
+    figure.locator("button.toggle", has_text="tiled").press("Enter")
     visit.until(f"{shown}.join() === 'tiled'")
     figure.get_by_role("button", name="all", exact=True).press("Enter")
     visit.until(f"{shown}.length === 7")
