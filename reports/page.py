@@ -202,11 +202,19 @@ def page(*runs: Run) -> str:
     return _template().render(
         title=_title(runs),
         parts=parts,
+        first_shape=_first_shape(parts),
         together=side_by_side([(part.name, part.profile) for part in parts]),
         grades=GRADES,
         ink=style.INK,
         plotly_js=_plotly(),
     )
+
+
+def _first_shape(parts: Sequence[Part]) -> str:
+    """The shape to begin with: the first that all runs have, or else the first run's first."""
+    first, *others = ([chapter.shape for chapter in part.chapters] for part in parts)
+    common = (shape for shape in first if all(shape in other for other in others))
+    return next(common, next(iter(first), ""))
 
 
 @cache

@@ -199,8 +199,9 @@ def named(name: str, value: object) -> str:
 
 
 def words(name: str) -> str:
-    """A field's name as words: 'max threads per SM'."""
-    return " ".join(word.upper() if word in _ACRONYMS else word for word in name.split("_"))
+    """A field's name as words: 'max threads per SM'; a unit of Hz stands with the value."""
+    found = name.removesuffix("_hz").split("_")
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in found)
 
 
 def _tuple(values: tuple[object, ...]) -> str:

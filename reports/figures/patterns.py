@@ -28,8 +28,8 @@ _SYMBOLS = {
     ("store", "C"): "diamond",
 }
 _UNITS = {
-    "global": "sectors per request of global memory",
-    "shared": "wavefronts per instruction of shared memory",
+    "global": "sectors per global request",
+    "shared": "wavefronts per shared access",
 }
 GAP_ROWS = 1.8  # rows of room between the panels, for the axis of the upper one
 _LANE = 0.2  # of a row, between the accesses of one rung

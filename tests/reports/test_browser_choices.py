@@ -209,6 +209,17 @@ def test_a_run_is_chosen_for_the_whole_page(
     assert visit.complaints == []
 
 
+def test_it_begins_with_a_shape_that_all_runs_have(
+    window: Any, build: SimpleNamespace, tmp_path: Path
+) -> None:
+    first, second = build.profile(build.SMALL, build.SHAPE), build.profile(build.SHAPE)
+    visit = opened(window, render_together([(first, None), (second, None)]), tmp_path)
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
+    assert visit.count("#answer-1") == 1
+    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
+    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
+
+
 CONTRAST = """
 () => {
   const light = ([r, g, b]) => {

@@ -154,6 +154,7 @@ def test_a_field_is_written_by_the_unit_in_its_name(
 
 def test_a_field_name_as_words() -> None:
     assert text.words("max_threads_per_sm") == "max threads per SM"
+    assert text.words("boost_clock_hz") == "boost clock"
 
 
 def test_values_of_one_unit_name_it_once() -> None:
