@@ -143,7 +143,15 @@ def _sentences(
         one.after: rungs.sentence(one, grade=grade)
         for one in ladder.steps(profile, shape, recorded)
     }
-    return [gained.get(row.label, f"{row.label}: {row.idea}.") for row in rows]
+    return [
+        " ".join([*_stands_for(row), gained.get(row.label, f"{row.label}: {row.idea}.")])
+        for row in rows
+    ]
+
+
+def _stands_for(record: Record) -> Iterator[str]:
+    """What a name like "best" is at this shape, as its record notes it."""
+    yield from (f"{note}." for note in record.notes if note.startswith(f"{record.label} is "))
 
 
 def _slider(
