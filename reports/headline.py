@@ -53,7 +53,6 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     lead, *rest = known or theory
     points = (
         *rest,
-        *(_explanation(profile, best) if best else ()),
         *_not_covered(shape, recorded),
         *filter(None, [advice(profile, shape, recorded)]),
         *_steps(profile, shape, recorded),
@@ -76,6 +75,7 @@ def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
     if recorded and earlier:
         where = f"in the run {ladder.recorded_label(recorded)}"
         yield _fastest(recorded, earlier, "recorded", where)
+    yield from _explanations(profile, shape, recorded)
     yield from _foreseen(profile, shape, recorded)
 
 
@@ -152,6 +152,15 @@ def _steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
         yield f"The largest step of the ladder: {said}"
 
 
+def _explanations(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """What theory says of the fastest rung, of the profile's own run or else of the earlier one."""
+    for run in (profile, recorded):
+        best = ladder.fastest(run, shape) if run else None
+        if run and best:
+            yield from _explanation(run, best)
+            return
+
+
 def _explanation(profile: Profile, best: Record) -> Iterator[str]:
     """What limits the fastest rung, how far below that it runs, and what the ladder gained."""
     measured = ladder.measurement(best)
@@ -166,7 +175,9 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
     slowest = ladder.measurement(first)
     if measured and slowest and first is not best:
         gain = measured.flop_per_s / slowest.flop_per_s
-        yield f"It is {text.ratio(gain)} as fast as {first.label}, the first rung measured."
+        yield (
+            f"{best.label} is {text.ratio(gain)} as fast as {first.label}, the first rung measured."
+        )
 
 
 def _theories(profile: Profile, shape: Gemm) -> Iterator[str]:

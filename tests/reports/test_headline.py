@@ -31,7 +31,7 @@ def test_it_says_what_limits_and_how_far_below_that_it_runs(
         "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; "
         "it reaches 51.4 % of that ceiling."
     )
-    assert "It is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
+    assert "vectorized is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
 
 
 def test_a_measurement_above_the_uncached_bound_proves_the_caches(
@@ -188,6 +188,10 @@ def test_a_recorded_answer_leads_and_theory_follows(
         "vectorized is the fastest rung at 4096 × 4096 × 4096 in the run recorded 2026-02-03 on "
         "NVIDIA GeForce RTX 3090: 18.3 TFLOP/s (recorded, median 7.512 ms), 51.4 % of"
     )
+    assert found.points[0] == (
+        "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; it reaches 51.4 % of that "
+        "ceiling."
+    )
     assert found.asides[0].startswith("In theory ")
 
 
@@ -254,8 +258,10 @@ def test_a_recorded_answer_leads_before_a_predicted_one(
 ) -> None:
     found = answer(in_prediction, build.SHAPE, recorded=on_gpu)
     assert "in the run recorded 2026-02-03" in found.lead
-    assert found.points[0].startswith("vectorized is predicted to be the fastest rung")
-    assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[0]
+    # what limits the recorded one, and how far the ladder led, come first
+    assert found.points[0].startswith("In theory vectorized is limited by")
+    assert found.points[2].startswith("vectorized is predicted to be the fastest rung")
+    assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[2]
 
 
 def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Profile) -> None:
