@@ -49,6 +49,12 @@ def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> st
     return f"To try next on {label}, of its {text.seconds(time_s)}: {' Then: '.join(told[:MOST])}"
 
 
+def subject(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:
+    """Which variant the advice is for, empty where there is none."""
+    launch = _best(profile, shape, recorded)
+    return launch.record.label if launch else ""
+
+
 def _best(profile: Profile, shape: Gemm, recorded: Profile | None) -> _Launch | None:
     known = {launch.record.label: launch for launch in _known(profile, shape)}
     for run in (profile, recorded):

@@ -20,6 +20,7 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import ladder, style, text
+from reports.advice import subject
 from reports.figures import (
     accesses,
     conditions,
@@ -152,6 +153,7 @@ class Chapter:
     machine_code: MachineCode | None
     scorecard: Scorecard | None
     variants: tuple[OfVariant, ...]
+    first_variant: str
     source: str
     drawings: dict[str, Drawing]
 
@@ -296,6 +298,7 @@ def _chapter(
         machine_code=machine_code(profile, shape),
         scorecard=scorecard(profile, shape, recorded=recorded),
         variants=tuple(_of_variant(profile, shape, one) for one in found),
+        first_variant=subject(profile, shape, recorded),
         source=packed(json.dumps(counts_document(found))),
         drawings=_drawings(profile, shape, recorded),
     )

@@ -403,7 +403,9 @@ function showChapter(chapter) {
   state.shape = chapter.dataset.name;
   for (const link of all("a[data-section]")) link.href = `#${link.dataset.section}-${chapter.dataset.shape}`;
   const choices = all(".variant-choice", chapter), labels = [...choices[0]?.options ?? []].map((one) => one.value);
-  if (!labels.includes(state.variant)) state.variant = labels.at(-1) ?? "";
+  if (!labels.includes(state.variant)) {
+    state.variant = labels.includes(chapter.dataset.variant) ? chapter.dataset.variant : labels.at(-1) ?? "";
+  }
   for (const choice of choices) choice.value = state.variant;
   for (const one of all(".of-variant", chapter)) one.hidden = one.dataset.variant !== state.variant;
   showSource(chapter);

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.result import GapStep, Profile
-from reports.advice import advice, loads_ahead
+from reports.advice import advice, loads_ahead, subject
 
 
 def with_gap(
@@ -110,6 +110,7 @@ def test_it_is_of_the_rung_that_a_recorded_run_found_fastest(
     recorded = build.change(on_gpu, "tiled", measured=faster)
     assert "costs vectorized" in advice(in_prediction, build.SHAPE)
     assert "costs tiled" in advice(in_prediction, build.SHAPE, recorded)
+    assert subject(in_prediction, build.SHAPE, recorded) == "tiled"
 
 
 def test_without_a_prediction_there_is_none(
@@ -117,3 +118,4 @@ def test_without_a_prediction_there_is_none(
 ) -> None:
     assert advice(in_simulation, build.SHAPE) == ""
     assert advice(on_gpu, build.SHAPE) == ""
+    assert subject(on_gpu, build.SHAPE) == ""
