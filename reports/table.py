@@ -97,10 +97,13 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
     own_times = _times(profile, profile, shape, "measured")
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     foreseen = tuple(_predicted(recorded))
+    has_times = recorded is not None or any(map(ladder.prediction, records))
     groups = (
         (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
         if profile.executor == "gpu"
         else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
+        if has_times
+        else (_theory(), _compiled(), _checked(), _simulated(), own_times)
     )
     columns = [
         *_names(),
