@@ -395,6 +395,7 @@ function show() {
   for (const one of all(".of-run")) {
     one.hidden = one.classList.contains("chapter") ? one !== chosen : one.dataset.run !== state.run;
   }
+  for (const link of all("a[data-part]")) link.href = `#${link.dataset.part}-${state.run}`;
   if (chosen) showChapter(chosen);
   drawAll();
 }

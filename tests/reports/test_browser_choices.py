@@ -206,6 +206,8 @@ def test_a_run_is_chosen_for_the_whole_page(
     assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
     assert visit.count("#answer-2") == 1
     assert visit.page.locator("pre:visible").text_content() == "of the T4"
+    link = visit.page.get_by_role("link", name="Reproduce")
+    assert link.get_attribute("href") == "#reproduce-1"
     assert visit.complaints == []
 
 
