@@ -1,5 +1,5 @@
 const NARROW = 640; // px: below it a legend needs more rows than the plot can spare
-const LEGEND_ROW = 19; // px
+const LEGEND_ROW = 15; // px: there is some room below a plot, and rows have 19
 const PAGE_HEIGHT = 500; // px, of a figure on a landscape page, with its heading and its text
 const MANY_TOGGLES = 6; // more than a reader wants to press one by one
 const MOST_ROWS = 500; // of a figure's numbers: a page of thousands is of no use
@@ -43,7 +43,9 @@ function drawNow(plot) {
   const { data, layout } = JSON.parse(unpacked.get(scriptOf(plot)).replaceAll(INK, ink));
   const width = plot.clientWidth;
   if (width < NARROW) {
-    layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length / 2;
+    layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length;
+    layout.legend.maxheight = 1; // else it gets a scroll bar of its own
+    if (layout.legend.yref === "container") layout.legend.xref = "container";
   }
   plot.dataset.narrow = width < NARROW;
   if ("print" in document.documentElement.dataset) fitPaper(data, layout);
