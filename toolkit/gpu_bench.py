@@ -19,6 +19,7 @@ from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
+from toolkit.conditions import Observer
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting
 from toolkit.cublas import Cublas
@@ -44,7 +45,6 @@ from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.tiles import tilings
 from toolkit.trial import Trial, survives
-from toolkit.watch import Watch
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -363,7 +363,7 @@ class GpuBench:
                 self._find_culprit(label)
 
         before = self.monitor.state()
-        watch = Watch(self.monitor.state)
+        observer = Observer(self.monitor.state)
         peer = CUBLAS.name if CUBLAS.name in timers else None
         all_series, interrupted = interleave(
             timers,
@@ -371,12 +371,12 @@ class GpuBench:
             peer=peer,
             fewest=FOR_AN_INTERVAL,
             on_sample=on_sample,
-            on_round=watch.after_round,
+            on_round=observer.after_round,
             usable=lambda: self._culprit is None,
         )
         after = self.monitor.state()
-        if watch.moments:
-            self.conditions[problem] = Conditions(shape=problem, moments=watch.moments)
+        if observer.moments:
+            self.conditions[problem] = Conditions(shape=problem, moments=observer.moments)
         for label, series in all_series.items():
             if self._culprit is not None and not (series.samples_s or series.error):
                 continue

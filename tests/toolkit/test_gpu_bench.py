@@ -491,7 +491,7 @@ class Warming:
 def test_the_gpus_state_is_kept_over_the_rounds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warming = Warming(cuda)
     monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda monitor: warming.state())
-    monkeypatch.setattr("toolkit.watch.APART_S", 0.0)
+    monkeypatch.setattr("toolkit.conditions.APART_S", 0.0)
     result = measure("tiled", "naive-coalesced")
     (conditions,) = result.conditions
     assert conditions.shape == result.records[0].shape

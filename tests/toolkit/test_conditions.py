@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.result import GpuState, Moment
-from toolkit.watch import APART_S, Watch
+from toolkit.conditions import APART_S, Observer
 
 
 class Gpu:
@@ -25,11 +25,11 @@ class Gpu:
 
 def test_states_stand_at_their_time_and_round() -> None:
     gpu = Gpu()
-    watch = Watch(gpu.state, gpu.clock)
-    watch.after_round(0)
+    observer = Observer(gpu.state, gpu.clock)
+    observer.after_round(0)
     gpu.now_s += 2 * APART_S
-    watch.after_round(1)
-    first, second = watch.moments
+    observer.after_round(1)
+    first, second = observer.moments
     assert first == Moment(time_s=0.0, rounds=0, state=GpuState(temperature_c=41.0))
     assert (second.rounds, second.state.temperature_c) == (1, 42.0)
     assert second.time_s == pytest.approx(2 * APART_S)
@@ -37,24 +37,24 @@ def test_states_stand_at_their_time_and_round() -> None:
 
 def test_short_rounds_share_a_question() -> None:
     gpu = Gpu()
-    watch = Watch(gpu.state, gpu.clock)
+    observer = Observer(gpu.state, gpu.clock)
     for done in range(101):
-        watch.after_round(done)
+        observer.after_round(done)
         gpu.now_s += APART_S / 7.9
     assert gpu.asked == 13  # 0, 8, 16 ... 96
-    assert [one.rounds for one in watch.moments] == list(range(0, 101, 8))
+    assert [one.rounds for one in observer.moments] == list(range(0, 101, 8))
 
 
 def test_slow_answers_are_no_reason_to_ask_again() -> None:
     gpu = Gpu(answer_s=APART_S / 2)
-    watch = Watch(gpu.state, gpu.clock)
+    observer = Observer(gpu.state, gpu.clock)
     for done in range(4):
-        watch.after_round(done)
+        observer.after_round(done)
         gpu.now_s += APART_S / 4
-    assert [one.rounds for one in watch.moments] == [0, 2]
+    assert [one.rounds for one in observer.moments] == [0, 2]
 
 
 def test_a_gpu_that_tells_nothing_leaves_no_moments() -> None:
-    watch = Watch(GpuState)
-    watch.after_round(0)
-    assert watch.moments == ()
+    observer = Observer(GpuState)
+    observer.after_round(0)
+    assert observer.moments == ()

@@ -12,7 +12,7 @@ from analysis.result import GpuState, Moment
 APART_S = 0.05
 
 
-class Watch:
+class Observer:
     """Moments of a GPU, told by `state` after rounds of samples; pass `after_round` on.
 
     Where nothing is known of the GPU there are none.
