@@ -31,7 +31,7 @@ _UNITS = {
     "global": "sectors per global request",
     "shared": "wavefronts per shared access",
 }
-GAP_ROWS = 1.8  # rows of room between the panels, for the axis of the upper one
+GAP_ROWS = 2.6  # rows of room between the panels, for the axis of the upper one
 _LANE = 0.2  # of a row, between the accesses of one rung
 _TICKS = (1, 2, 4, 8, 16, 32, 64, 128)
 
