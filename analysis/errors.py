@@ -38,8 +38,13 @@ class UnknownNameError(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
         nearest = _nearest(name, known)
-        hint = f"did you mean {' or '.join(map(repr, nearest))}? " if nearest else ""
-        super().__init__(f"unknown {kind} {shortened(name)!r}: {hint}(known: {', '.join(known)})")
+        all_of_them = ", ".join(known)
+        remedy = (
+            f"did you mean {' or '.join(map(repr, nearest))}? (known: {all_of_them})"
+            if nearest
+            else f"choose one of {all_of_them}"
+        )
+        super().__init__(f"unknown {kind} {shortened(name)!r}: {remedy}")
 
 
 class ShapeError(InputError):

@@ -25,9 +25,9 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
-# code with the addresses of its first requests, the phases of a small tiled product.
-# Earlier ones are read too: what they lack is absent.
-SCHEMA_VERSION = 4
+# code with the addresses of its first requests, the phases of a small tiled product; 5: the GPU's
+# state while samples were taken. Earlier ones are read too: what they lack is absent.
+SCHEMA_VERSION = 5
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -209,8 +209,8 @@ class Simulated:
     executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
     and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
     them (`analysis.counters.MODELLED`) were obtained, None where there are none. `executed` says
-    how many warps issued each instruction of the `Listing` of that label, `memory` what those
-    that access memory did, by source line.
+    how many warps issued each instruction of the `Listing` called `listing` (None: as the record,
+    by its label), `memory` what those that access memory did, by source line.
     """
 
     architecture: str
@@ -223,6 +223,7 @@ class Simulated:
     traffic_basis: str | None = None
     executed: tuple[int, ...] = ()
     memory: tuple[LineAccess, ...] = ()
+    listing: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +313,26 @@ class GpuState:
     power_w: float | None = None
     temperature_c: float | None = None
     throttle_reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """The GPU's state `time_s` after the first round of samples of a shape began.
+
+    `rounds` are done by then: of each variant that is still sampled, so many samples are taken.
+    """
+
+    time_s: float
+    rounds: int
+    state: GpuState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What a GPU did while the variants of one shape were sampled in turns."""
+
+    shape: Gemm
+    moments: tuple[Moment, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -549,3 +570,4 @@ class Profile:
     records: tuple[Record, ...]
     listings: tuple[Listing, ...] = ()
     phases: TilePhases | None = None
+    conditions: tuple[Conditions, ...] = ()

@@ -3,14 +3,17 @@
 A rung differs from the one before in many counts at once. They are weighed by the time that each
 resource alone would need for them: its simple bound, from the prediction where both records have
 one, else from counts over nominal rates. The reason is the bound that saved the most, each saving
-weighed by how near the bound was to the highest one: a resource far from limiting gives nothing
-back. Where the rung is slower, it is the bound that rose the most, weighed in the same way.
+weighed by the bound itself, and only if that was the highest one: a resource that does not limit
+gives nothing back. Where the rung is slower, it is the bound that rose the most, in the same way.
+
+Where the highest bound is not what changed, the reason is the step of the gap from nominal peak
+that changed the most (`Predicted.gap`): register ports or exposed latency have no bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -51,12 +54,16 @@ QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
         "latency": "occupancy",
     }
 )
+# The same of the gap's steps; the others count nothing that both rungs have.
+QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
+    {"idle SMs and partial wave": "busy SMs", "other instructions": "warp instructions"}
+)
 _OF_LEVEL: Mapping[LevelName, str] = MappingProxyType(
     {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
 )
 _SHARED_BY_ALL = ("L2", "DRAM")  # each SM has the other resources for itself
 
-Basis = Literal["predicted bounds", "measured counts", "simulated counts"]
+Basis = Literal["predicted bounds", "predicted steps", "measured counts", "simulated counts"]
 End = Literal["before", "after"]
 
 
@@ -93,16 +100,20 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """The time that one resource alone needs, in both rungs, and the quantity that it is for."""
+    """The time that one resource alone needs, in both rungs, and the quantity that it is for.
+
+    Of a step of the gap, it is the time that `resource` adds to those named before it.
+    """
 
     resource: str
     quantity: Quantity | None
-    bound_s: Ends
+    time_s: Ends
+    is_step: bool = False
 
     @property
     def is_of_each_sm(self) -> bool:
         """Whether an SM without a block leaves a part of it unused."""
-        return self.resource not in _SHARED_BY_ALL
+        return not self.is_step and self.resource not in _SHARED_BY_ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +122,8 @@ class Step:
 
     `speedup` is the time before over the time after, by both grades. `reason` is the resource that
     explains the direction that the time took, `price` the one that went the other way the most;
-    None where no resource did. `basis` says where the weights are from.
+    None where no resource did. `weights` are those that the two are taken of, `basis` says where
+    they are from.
     """
 
     before: str
@@ -138,6 +150,12 @@ class Step:
         """Measured or, where nothing was, predicted."""
         return self.measured_speedup or self.predicted_speedup
 
+    @property
+    def is_worth_a_reason(self) -> bool:
+        """Whether one of the grades says that the time changed, or none says anything."""
+        known = [one for one in (self.predicted_speedup, self.measured_speedup) if one]
+        return not known or any(abs(one - 1) > NEGLIGIBLE_CHANGE for one in known)
+
 
 def _speedup(time: Change | None, grade: Literal["predicted", "measured"]) -> float | None:
     ends: Ends | None = getattr(time, grade) if time else None
@@ -146,42 +164,68 @@ def _speedup(time: Change | None, grade: Literal["predicted", "measured"]) -> fl
 
 def step(before: Record, after: Record, device: Device) -> Step:
     """What changed from one record to another, both on `device`, and the largest reason."""
-    weights, basis = _weights(before, after, device)
     changes = tuple(_changes(before, after))
-    times = next((one for one in changes if one.quantity == "time"), None)
-    speedup = _speedup(times, "measured") or _speedup(times, "predicted")
-    is_faster = speedup >= 1 if speedup else _top(weights, "before") >= _top(weights, "after")
-    saving, cost = _largest(weights, "before", "after"), _largest(weights, "after", "before")
-    return Step(
+    weights, basis = _weights(before, after, device)
+    found = Step(
         before=before.label,
         after=after.label,
         changes=changes,
         weights=weights,
-        reason=saving if is_faster else cost,
-        price=cost if is_faster else saving,
+        reason=None,
+        price=None,
         basis=basis if weights else None,
     )
+    return _explained(found, _steps(before, after)) if found.is_worth_a_reason else found
+
+
+def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
+    """The step with its reason: by its bounds, or by the gap's steps where those say nothing."""
+    high, low = _ends_of(found)
+    reason = _largest(found.weights, high, low)
+    if reason and getattr(reason.time_s, high) == _top(found.weights, high):
+        return replace(found, reason=reason, price=_largest(found.weights, low, high))
+    if not steps:
+        return found
+    reason = _largest_step(steps, high, low)
+    price = _largest_step(steps, low, high) if reason else None
+    return replace(found, weights=steps, basis="predicted steps", reason=reason, price=price)
+
+
+def _ends_of(found: Step) -> tuple[End, End]:
+    """At which end what explains a step is high, and at which it is low."""
+    tops = _top(found.weights, "before"), _top(found.weights, "after")
+    is_faster = found.speedup >= 1 if found.speedup else tops[0] >= tops[1]
+    return ("before", "after") if is_faster else ("after", "before")
 
 
 def _top(weights: tuple[Weight, ...], end: End) -> float:
-    return max((getattr(one.bound_s, end) for one in weights), default=0.0)
+    return max((getattr(one.time_s, end) for one in weights), default=0.0)
+
+
+def _difference(one: Weight, high: End, low: End) -> float:
+    return float(getattr(one.time_s, high) - getattr(one.time_s, low))
 
 
 def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
     """Of the bounds that are higher at one end than at the other, the one that matters most."""
 
-    def difference(one: Weight) -> float:
-        return float(getattr(one.bound_s, high) - getattr(one.bound_s, low))
-
     def mattering(one: Weight) -> float:
-        return difference(one) * float(getattr(one.bound_s, high))
+        return _difference(one, high, low) * float(getattr(one.time_s, high))
 
     changed = [
         one
         for one in weights
-        if difference(one) > NEGLIGIBLE_CHANGE * max(one.bound_s.before, one.bound_s.after)
+        if _difference(one, high, low)
+        > NEGLIGIBLE_CHANGE * max(one.time_s.before, one.time_s.after)
     ]
     return max(changed, key=mattering, default=None)
+
+
+def _largest_step(steps: tuple[Weight, ...], high: End, low: End) -> Weight | None:
+    """The step that changed the most, if that is something of the time: they add up to it."""
+    most = max(steps, key=lambda one: _difference(one, high, low))
+    time_s = sum(one.time_s.before for one in steps)
+    return most if _difference(most, high, low) > NEGLIGIBLE_CHANGE * time_s else None
 
 
 # What changed.
@@ -291,10 +335,27 @@ def _weighed(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[W
         Weight(
             resource=name,
             quantity=QUANTITY_OF[name],
-            bound_s=Ends(before=before.get(name, 0.0), after=after.get(name, 0.0)),
+            time_s=Ends(before=before.get(name, 0.0), after=after.get(name, 0.0)),
         )
         for name in dict.fromkeys([*before, *after])
         if name in QUANTITY_OF
+    )
+
+
+def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
+    """The steps of both gaps from nominal peak, none where one record has no prediction."""
+    ours, theirs = before.trusted_prediction, after.trusted_prediction
+    if ours is None or theirs is None:
+        return ()
+    first, second = ({one.name: one.time_s for one in of.gap} for of in (ours, theirs))
+    return tuple(
+        Weight(
+            resource=name,
+            quantity=QUANTITY_OF_STEP.get(name),
+            time_s=Ends(before=first.get(name, 0.0), after=second.get(name, 0.0)),
+            is_step=True,
+        )
+        for name in dict.fromkeys([*first, *second])
     )
 
 

@@ -20,6 +20,8 @@ ALL_DRAWN = (
     ".every(p => p.dataset.drawn !== undefined)"
 )
 MARGIN = 4  # px
+# Nothing in front of the picture, and the source without its own scroll bar
+STYLE = ".bar { position: static !important; } .source > .scroll { max-height: none; }"
 LINE = "section[aria-labelledby=source-0] .source > .scroll > table > tbody > tr:not(.sass) >> nth="
 # What each picture shows: from the top of one element to the bottom of another
 PICTURES = {
@@ -51,7 +53,7 @@ def _prepare(shown: Any) -> None:
     """All figures drawn, a line opened, a request with conflicts chosen."""
     while not shown.evaluate(ALL_DRAWN):
         shown.wait_for_timeout(100)
-    shown.add_style_tag(content=".bar { position: static !important; }")
+    shown.add_style_tag(content=STYLE)
     section = shown.locator("section[aria-labelledby=access-0] .of-variant:visible")
     section.locator(".controls select").select_option(label=CONFLICT)
     shown.locator("button.line", has_text="65").click()

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from analysis.coalescing import BANKS, SECTOR_BYTES, WORD_BYTES
 from analysis.problem import FLOAT_BYTES
 from analysis.requests import pieces, strides
-from analysis.result import FirstRequest, LineAccess, Profile
-from reports import text
+from analysis.result import FirstRequest, LineAccess, Profile, Record
+from reports import ladder, text
 
 ACTIONS = {"load": "load from", "store": "store to", "copy": "copy from"}
 MOST_STRIDES = 3  # more are no pattern that a reader sees
@@ -16,10 +16,10 @@ MINUS = "−"
 WASTE = 1.01  # times the ideal: what a guard or an edge adds is no pattern
 
 
-def source_lines(profile: Profile, label: str) -> Mapping[int, int]:
+def source_lines(profile: Profile, record: Record) -> Mapping[int, int]:
     """The source line of each instruction of a variant, by its place in the listing."""
-    found = (one.lines for one in profile.listings if one.label == label)
-    return dict(enumerate(next(found, ())))
+    listing = ladder.listing_of(profile, record)
+    return dict(enumerate(listing.lines)) if listing else {}
 
 
 def name(one: LineAccess, request: FirstRequest, lines: Mapping[int, int]) -> str:

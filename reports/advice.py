@@ -1,162 +1,186 @@
-"""What to try next, computed from what limits the best variant and from what it wastes."""
+"""What to try next: the steps of the gap that cost the best variant most, each with a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from analysis.devices import Device
-from analysis.metrics import conflict_share, ffma_share
+from analysis.metrics import ffma_share
 from analysis.problem import Gemm
-from analysis.result import Bound, Predicted, Profile, Record, Simulated
+from analysis.result import Predicted, Profile, Record, Simulated
 from reports import ladder, text
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.
-WORTH_S = 0.03
-LEVELS = ("L1", "L2", "DRAM")
+WORTH = 0.03
 FEW_WARPS = 0.5  # of what an SM holds: above it, another block mostly has something to issue
+MANY_MULTIPLY_ADDS = 32  # between a load and the store of it: more than indices take
 MOST = 2  # pieces of advice: a reader tries one thing after the other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
-    """A change, and the most time that it could take away: `saves_s` of the predicted time."""
+class _Launch:
+    """The variant that advice is for, with what every remedy may look at."""
 
-    sentence: str
-    saves_s: float
+    record: Record
+    predicted: Predicted
+    simulated: Simulated
+    sass: Sequence[str]
+    sm_count: int
 
 
-def advice(profile: Profile, shape: Gemm) -> str:
-    """What could save most time of the variant that is fastest, measured or else predicted."""
-    found = [r for r in ladder.rungs_at(profile, shape) if ladder.prediction(r) and r.simulated]
-    if not found:
+def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:
+    """What costs most time of the variant that is fastest, measured or else predicted."""
+    launch = _best(profile, shape, recorded)
+    if launch is None:
         return ""
-    measured = ladder.fastest(profile, shape)
-    best = measured if measured in found else min(found, key=_time)
-    changes = sorted(_changes(best, profile.device), key=lambda one: -one.saves_s)
-    worthwhile = [one.sentence for one in changes if one.saves_s >= WORTH_S * _time(best)]
-    if not worthwhile:
+    label, time_s = launch.record.label, launch.predicted.time_s
+    steps = sorted(launch.predicted.gap, key=lambda one: -one.time_s)
+    told = [
+        f"{text.seconds(one.time_s)} {_REMEDIES[one.name](launch)}"
+        for one in steps
+        if one.name in _REMEDIES and one.time_s >= WORTH * time_s
+    ]
+    if not told:
         return (
-            f"To try next: nothing that these counts show would save more than "
-            f"{text.percent(WORTH_S)} of the time of {best.label}."
+            f"To try next: nothing that the model knows of costs {label} more than "
+            f"{text.percent(WORTH)} of its time."
         )
-    return f"To try next on {best.label}: {' Then: '.join(worthwhile[:MOST])}"
+    return f"To try next on {label}, of its {text.seconds(time_s)}: {' Then: '.join(told[:MOST])}"
 
 
-def _time(record: Record) -> float:
-    foreseen = ladder.prediction(record)
-    return foreseen.time_s if foreseen else 0.0
+def subject(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:
+    """Which variant the advice is for, empty where there is none."""
+    launch = _best(profile, shape, recorded)
+    return launch.record.label if launch else ""
 
 
-def _changes(record: Record, device: Device) -> Iterator[Advice]:
-    predicted, simulated = ladder.prediction(record), record.simulated
-    if predicted is None or simulated is None:
-        return
-    bounds = {bound.name: bound for bound in predicted.bounds}
-    yield from _of_conflicts(predicted, bounds.get("shared memory"), simulated)
-    yield from _of_sectors(predicted, bounds, simulated)
-    yield from _of_issue(predicted, bounds.get("issue"), simulated)
-    yield from _of_shared(record, predicted, bounds.get("shared memory"))
-    yield from _of_waiting(record, predicted, device)
+def _best(profile: Profile, shape: Gemm, recorded: Profile | None) -> _Launch | None:
+    known = {launch.record.label: launch for launch in _known(profile, shape)}
+    for run in (profile, recorded):
+        fastest = ladder.fastest(run, shape) if run else None
+        if fastest and fastest.label in known:
+            return known[fastest.label]
+    return min(known.values(), key=lambda one: one.predicted.time_s, default=None)
 
 
-def _saved(predicted: Predicted, bound: Bound, less: float) -> float:
-    """What a bound that shrinks by a share could save: no more than down to the next one."""
-    others = [one.time_s for one in predicted.bounds if one.name != bound.name]
-    least = max([bound.time_s * (1 - less), *others])
-    return max(0.0, bound.time_s - least)
-
-
-def _of_conflicts(
-    predicted: Predicted, bound: Bound | None, simulated: Simulated
-) -> Iterator[Advice]:
-    share = conflict_share(simulated.counters)
-    if bound and share:
-        yield Advice(
-            sentence=(
-                f"{text.percent(share)} of its shared wavefronts are bank conflicts; a layout "
-                "without them (padding or a swizzle) would bring the time that shared memory alone "
-                f"needs from {text.seconds(bound.time_s)} to "
-                f"{text.seconds(bound.time_s * (1 - share))}."
-            ),
-            saves_s=_saved(predicted, bound, share),
-        )
-
-
-def _of_sectors(
-    predicted: Predicted, bounds: dict[str, Bound], simulated: Simulated
-) -> Iterator[Advice]:
-    of_global = [one for one in simulated.accesses if one.space == "global"]
-    touched, ideal = (sum(getattr(o, what) for o in of_global) for what in ("sectors", "ideal"))
-    if not touched or touched <= ideal:
-        return
-    for name in LEVELS:
-        if name in bounds:
-            yield Advice(
-                sentence=(
-                    f"its requests touch {text.ratio(touched / ideal)} the sectors that their data "
-                    "needs; let neighbouring lanes access neighbouring addresses, so that "
-                    f"{name}, which alone needs {text.seconds(bounds[name].time_s)}, moves less."
-                ),
-                saves_s=_saved(predicted, bounds[name], 1 - ideal / touched),
+def _known(profile: Profile, shape: Gemm) -> Iterator[_Launch]:
+    """The rungs of which the machine code was executed, and a time predicted."""
+    for record in ladder.rungs_at(profile, shape):
+        predicted = ladder.prediction(record)
+        if predicted and record.simulated:
+            listing = ladder.listing_of(profile, record)
+            yield _Launch(
+                record=record,
+                predicted=predicted,
+                simulated=record.simulated,
+                sass=listing.sass if listing else (),
+                sm_count=profile.device.sm_count,
             )
 
 
-def _of_issue(predicted: Predicted, bound: Bound | None, simulated: Simulated) -> Iterator[Advice]:
-    useful = ffma_share(simulated.counters)
-    if bound and useful:
-        other = 1 - useful
-        yield Advice(
-            sentence=(
-                f"{text.percent(other)} of its instructions are no multiply-adds; wider loads and "
-                "more elements per thread leave fewer of them, and issue alone needs "
-                f"{text.seconds(bound.time_s)}."
-            ),
-            saves_s=_saved(predicted, bound, other),
-        )
+# What costs a time, and what would lower it: after "1.234 ms".
 
 
-def _of_shared(record: Record, predicted: Predicted, bound: Bound | None) -> Iterator[Advice]:
-    """Twice the tile of a thread along both axes halves what it reads per multiply-add."""
-    tiling = record.theory.accesses.tiling if record.theory else None
-    if bound and tiling:
-        yield Advice(
-            sentence=(
-                f"a thread computes {tiling.thread_m} × {tiling.thread_n} elements; twice as many "
-                "along both axes would halve its shared reads per multiply-add, and the time that "
-                f"shared memory alone needs from {text.seconds(bound.time_s)}, if registers allow."
-            ),
-            saves_s=_saved(predicted, bound, 1 / 2),
-        )
-
-
-def _of_waiting(record: Record, predicted: Predicted, device: Device) -> Iterator[Advice]:
-    """What no bound explains is waiting: for latency, at barriers, for SMs without a block."""
-    longest = max((bound.time_s for bound in predicted.bounds), default=0.0)
-    waited_s = predicted.time_s - longest
-    if longest:
-        yield Advice(
-            sentence=(
-                f"{text.seconds(waited_s)} of its {text.seconds(predicted.time_s)} are more than "
-                f"its longest bound: warps wait. {_remedy(record, device)}"
-            ),
-            saves_s=waited_s,
-        )
-
-
-def _remedy(record: Record, device: Device) -> str:
-    """What lets fewer warps wait, by what the launch leaves unused."""
-    busy = record.theory.busy_sms if record.theory else device.sm_count
-    if busy < device.sm_count:
+def _of_idle_sms(launch: _Launch) -> str:
+    theory = launch.record.theory
+    if theory and theory.busy_sms < launch.sm_count:
         return (
-            f"Only {busy} of {device.sm_count} SMs have a block: smaller tiles or a K that is "
-            "split over blocks would use the others."
+            f"because only {theory.busy_sms} of {launch.sm_count} SMs have a block: smaller tiles, "
+            "or a K that is split over blocks, would use the others."
         )
-    occupancy = record.occupancy
+    return (
+        "because the last wave leaves SMs idle: tiles of another size, or blocks that share the "
+        "last tiles, would keep them busy."
+    )
+
+
+def _of_instructions(launch: _Launch) -> str:
+    share = ffma_share(launch.simulated.counters)
+    others = f" ({text.percent(1 - share)} of its instructions)" if share is not None else ""
+    return (
+        f"to issue what is no multiply-add{others}: wider loads and more elements per thread leave "
+        "less of it."
+    )
+
+
+def _of_ports(launch: _Launch) -> str:
+    return (
+        "to read operands that share a register bank, and for what loads write: multiply-adds in "
+        "an order that uses an operand again read fewer (`python -m toolkit reorder` looks for "
+        "one)."
+    )
+
+
+def _of_wavefronts(launch: _Launch) -> str:
+    of_global = [one for one in launch.simulated.accesses if one.space == "global"]
+    touched, ideal = (sum(getattr(o, what) for o in of_global) for what in ("sectors", "ideal"))
+    if touched > ideal > 0:
+        return (
+            f"for L1 and shared memory; its requests touch {text.ratio(touched / ideal)} the "
+            "sectors that their data needs: let neighbouring lanes access neighbouring addresses."
+        )
+    tiling = launch.record.theory.accesses.tiling if launch.record.theory else None
+    size = f" ({tiling.thread_m} × {tiling.thread_n} now)" if tiling else ""
+    return (
+        f"for L1 and shared memory: twice as many elements per thread along both axes{size} would "
+        "halve the reads per multiply-add, if registers allow."
+    )
+
+
+def _of_conflicts(launch: _Launch) -> str:
+    return "for bank conflicts of shared memory: a padded or swizzled layout has none."
+
+
+def _of_waiting(launch: _Launch) -> str:
+    """For what other warps do not hide, by what the launch leaves unused."""
+    if launch.predicted.limiter in ("L2", "DRAM"):
+        return f"to wait, mostly for {launch.predicted.limiter}: larger tiles of a block read less."
+    waits = "to wait for memory and at barriers"
+    occupancy = launch.record.occupancy
     if occupancy and occupancy.fraction <= FEW_WARPS:
-        return (
-            f"The occupancy of {text.percent(occupancy.fraction)}, limited by "
-            f"{text.listing(occupancy.limiters)}, leaves few others to run: load the next tile "
-            "while this one is used."
+        waits += (
+            f", with few other warps to run (occupancy {text.percent(occupancy.fraction)}, limited "
+            f"by {text.listing(occupancy.limiters)})"
         )
-    return "Fewer barriers, or loads of the next tile while this one is used, would shorten that."
+    if loads_ahead(launch.sass):
+        return f"{waits}: it loads ahead; further stages or fewer barriers would hide more."
+    return f"{waits}: loads of the next tile while this one is used would hide it."
+
+
+def _of_launch(launch: _Launch) -> str:
+    return "to launch it: several products in one launch, or in a CUDA graph, share that."
+
+
+_REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
+    {
+        "idle SMs and partial wave": _of_idle_sms,
+        "other instructions": _of_instructions,
+        "register ports": _of_ports,
+        "load/store wavefronts": _of_wavefronts,
+        "bank conflicts": _of_conflicts,
+        "exposed latency": _of_waiting,
+        "launch": _of_launch,
+    }
+)
+
+
+def loads_ahead(sass: Sequence[str]) -> bool:
+    """Whether machine code fetches a tile while it computes with another.
+
+    It copies asynchronously (LDGSTS, and the bulk copies of TMA), or multiplies and adds between a
+    load from global memory and the store of what it loaded to shared memory.
+    """
+    multiply_adds = None
+    for line in sass:
+        if any(name in line for name in ("LDGSTS", "UTMALDG", "UBLKCP")):
+            return True
+        if "LDG" in line:
+            multiply_adds = 0
+        elif multiply_adds is not None and "FFMA" in line:
+            multiply_adds += 1
+        elif multiply_adds is not None and "STS" in line:
+            if multiply_adds > MANY_MULTIPLY_ADDS:
+                return True
+            multiply_adds = None
+    return False

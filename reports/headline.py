@@ -22,10 +22,14 @@ EQUAL_ROOFS = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The first sentence that a reader needs, and what supports or limits it."""
+    """The first sentence that a reader needs, what a reader does with it, and what supports it.
+
+    Without `asides` it is complete for someone who has little room.
+    """
 
     lead: str
     points: tuple[str, ...] = ()
+    asides: tuple[str, ...] = ()
 
 
 def standing(profile: Profile) -> tuple[str, ...]:
@@ -44,47 +48,62 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     `recorded` is an earlier run; its answer is said to be one.
     """
     best = ladder.fastest(profile, shape)
-    explained = _explanation(profile, best) if best else _limiters(profile, shape)
-    lead, *rest = _leads(profile, shape, recorded)
+    known = list(_known(profile, shape, recorded))
+    theory = list(_theories(profile, shape)) if best is None else []
+    lead, *rest = known or theory
     points = (
         *rest,
-        *explained,
-        *filter(None, [advice(profile, shape)]),
+        *_not_covered(shape, recorded),
+        *filter(None, [advice(profile, shape, recorded)]),
         *_steps(profile, shape, recorded),
-        *_simulated(profile, shape),
-        *_uncached(profile, shape),
         *_troubles(profile, shape),
     )
-    return Answer(lead=lead, points=points)
+    asides = (
+        *(theory if known else ()),
+        *_simulated(profile, shape),
+        *_uncached(profile, shape),
+    )
+    return Answer(lead=lead, points=points, asides=asides)
 
 
-def _leads(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
-    """The answers of all that is known of a shape, the most certain one first."""
+def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """The answers of all that has a time at a shape, the most certain one first."""
     best = ladder.fastest(profile, shape)
     earlier = ladder.fastest(recorded, shape) if recorded else None
-    label = ladder.recorded_label(recorded) if recorded else ""
     if best:
         yield _fastest(profile, best, "measured", f"on {profile.device.name}")
     if recorded and earlier:
-        yield _fastest(recorded, earlier, "recorded", f"in the run {label}")
+        where = f"in the run {ladder.recorded_label(recorded)}"
+        yield _fastest(recorded, earlier, "recorded", where)
+    yield from _explanations(profile, shape, recorded)
     yield from _foreseen(profile, shape, recorded)
-    if not best:
-        yield _theory(profile, shape)
-    if recorded and not earlier:
+
+
+def _not_covered(shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """That a recorded run is of other shapes."""
+    if recorded and not ladder.fastest(recorded, shape):
         covered = text.listing([text.shape(other) for other in ladder.shapes(recorded)])
-        yield f"The run {label} has no measurement at this shape (it covers {covered})."
+        yield (
+            f"The run {ladder.recorded_label(recorded)} has no measurement at this shape (it "
+            f"covers {covered})."
+        )
 
 
 def _fastest(run: Profile, best: Record, grade: str, where: str) -> str:
-    """Which rung of a run is fastest, and how fast against the peak and against cuBLAS."""
+    """Which rung of a run is fastest, and how fast against the peak and against cuBLAS.
+
+    A rung that was timed alone is called no fastest one.
+    """
     measured = ladder.measurement(best)
     if measured is None:
         return ""
     peak = text.percent(share_of_peak(measured.flop_per_s, run.device))
     against = _against_cublas(measured, ladder.cublas_at(run, best.shape))
     unchecked = "" if best.check else " Its result was not checked."
+    timed = [r for r in ladder.rungs_at(run, best.shape) if ladder.measurement(r)]
+    called = "is the fastest rung" if len(timed) > 1 else "was timed"
     return (
-        f"{best.label} is the fastest rung at {text.shape(best.shape)} {where}: "
+        f"{best.label} {called} at {text.shape(best.shape)} {where}: "
         f"{text.flop_per_s(measured.flop_per_s)} ({grade}, median "
         f"{text.seconds(measured.median_s)}), {peak} of the nominal FP32 peak{against}.{unchecked}"
     )
@@ -115,8 +134,9 @@ def _foreseen(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterat
     best = min(found, key=lambda one: one.predicted.time_s)
     predicted = best.predicted
     peak = text.percent(share_of_peak(predicted.flop_per_s, profile.device))
+    called = "is predicted to be the fastest rung" if len(found) > 1 else "is predicted"
     yield (
-        f"{best.record.label} is predicted to be the fastest rung at {text.shape(shape)} on "
+        f"{best.record.label} {called} at {text.shape(shape)} on "
         f"{profile.device.name}: {text.flop_per_s(predicted.flop_per_s)} (predicted, "
         f"{text.seconds(predicted.time_s)}), {peak} of the nominal FP32 peak; it is "
         f"{limits(predicted)}. {verdict(found)}"
@@ -130,6 +150,15 @@ def _steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
         largest = max(told, key=lambda one: one.speedup or 0.0)
         said = rungs.sentence(largest, grade=ladder.grade_of_times(profile, shape))
         yield f"The largest step of the ladder: {said}"
+
+
+def _explanations(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+    """What theory says of the fastest rung, of the profile's own run or else of the earlier one."""
+    for run in (profile, recorded):
+        best = ladder.fastest(run, shape) if run else None
+        if run and best:
+            yield from _explanation(run, best)
+            return
 
 
 def _explanation(profile: Profile, best: Record) -> Iterator[str]:
@@ -146,7 +175,16 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
     slowest = ladder.measurement(first)
     if measured and slowest and first is not best:
         gain = measured.flop_per_s / slowest.flop_per_s
-        yield f"It is {text.ratio(gain)} as fast as {first.label}, the first rung measured."
+        yield (
+            f"{best.label} is {text.ratio(gain)} as fast as {first.label}, the first rung measured."
+        )
+
+
+def _theories(profile: Profile, shape: Gemm) -> Iterator[str]:
+    """What theory says of a shape; where times are predicted, they say what limits them."""
+    yield _theory(profile, shape)
+    if not ladder.timings(profile, shape):
+        yield from _limiters(profile, shape)
 
 
 def _theory(profile: Profile, shape: Gemm) -> str:
@@ -158,15 +196,20 @@ def _theory(profile: Profile, shape: Gemm) -> str:
     why = _NOT_MEASURED[profile.executor]
     if not records:
         return f"{why} at {text.shape(shape)}: no rung ran, for the reasons below."
+    where = f"at {text.shape(shape)} on {profile.device.name}"
     highest = max(_roof(record) for record in records)
+    peak = f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak"
+    if len(records) == 1:
+        return (
+            f"In theory {records[0].label} reaches {text.flop_per_s(highest)} at most {where}, "
+            f"{peak}. {why}: this is a ceiling, not a time."
+        )
     best = [record for record in records if _roof(record) >= EQUAL_ROOFS * highest]
     have = "have the highest roofs" if len(best) > 1 else "has the highest roof"
     rates = text.each([_roof(record) for record in best], text.flop_per_s)
     return (
-        f"In theory {text.listing([record.label for record in best])} {have} at "
-        f"{text.shape(shape)} on {profile.device.name}: {rates}; the highest is "
-        f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak. "
-        f"{why}: these are ceilings, not times."
+        f"In theory {ladder.named([record.label for record in best], rungs)} {have} {where}: "
+        f"{rates}; the highest is {peak}. {why}: these are ceilings, not times."
     )
 
 
@@ -189,13 +232,15 @@ def _limiters(profile: Profile, shape: Gemm) -> Iterator[str]:
             roof = text.flop_per_s(record.theory.attainable_flop_per_s)
             limited[record.theory.limiter][roof].append(record.label)
     for limiter, roofs in limited.items():
-        rungs = "; ".join(f"{text.listing(labels)} at {roof}" for roof, labels in roofs.items())
-        yield f"Limited by {_the(limiter)}: {rungs}."
+        among = ladder.rungs_at(profile, shape)
+        told = (f"{ladder.named(labels, among)} at {roof}" for roof, labels in roofs.items())
+        yield f"Limited by {_the(limiter)}: {'; '.join(told)}."
 
 
 def _simulated(profile: Profile, shape: Gemm) -> Iterator[str]:
     """What executing the machine code showed: right results, and the best use of instructions."""
-    records = [r for r in ladder.rungs_at(profile, shape) if r.simulated and r.status == "ok"]
+    rungs = ladder.rungs_at(profile, shape)
+    records = [r for r in rungs if r.simulated and r.status == "ok"]
     shares = {r.label: ffma_share(r.simulated.counters) or 0.0 for r in records if r.simulated}
     if not shares:
         return
@@ -203,11 +248,11 @@ def _simulated(profile: Profile, shape: Gemm) -> Iterator[str]:
         f"{r.simulated.architecture}, {r.simulated.compiler}" for r in records if r.simulated
     )
     least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    spread = f" against {text.percent(shares[least])} in {least}" if least != most else ""
+    spread = f" against {text.percent(shares[least])} of {least}" if least != most else ""
     yield (
-        f"Simulated: the machine code of {text.listing(list(shares))} "
-        f"({text.listing(list(codes))}) was executed on the CPU, with right results; "
-        f"multiply-adds are {text.percent(shares[most])} of the work in {most}{spread}. "
+        f"Simulated: the machine code of {ladder.named(list(shares), rungs)}, "
+        f"{text.listing(list(codes))}, was executed on the CPU, with right results; "
+        f"multiply-adds are {text.percent(shares[most])} of the instructions of {most}{spread}. "
         f"Against the closed forms, {agreement(comparisons(r) for r in records)}."
     )
 
@@ -269,14 +314,28 @@ def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:
     Records of one status and one reason share a sentence, at the first one's place.
     """
     troubles: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for record in ladder.records_at(profile, shape):
+    records = ladder.records_at(profile, shape)
+    for record in records:
         if record.check and not record.check.passed:
             why = f"{ladder.check_failure(record)}. No time is shown"
             troubles["failed the check", why].append(record.label)
         elif record.status != "ok":
-            troubles[record.status, record.reason or "no reason was kept"].append(record.label)
+            troubles[record.status, _reason(record)].append(record.label)
     for (what, why), labels in troubles.items():
-        yield f"{text.listing(labels)} {_were(what, len(labels))}: {why}."
+        reason = why.replace(_ITSELF, "it" if len(labels) == 1 else "each", 1)
+        yield f"{ladder.named(labels, records)} {_were(what, len(labels))}: {reason}."
+
+
+_ITSELF = "\N{NULL}"  # stands for a record's own name in the reason that it shares with others
+
+
+def _reason(record: Record) -> str:
+    """Why there is nothing, the same for all records that it holds for."""
+    reason = record.reason or "no reason was kept"
+    for name in (record.label, record.variant):
+        if reason.startswith(f"{name} "):
+            return f"{_ITSELF}{reason.removeprefix(name)}"
+    return reason
 
 
 def _were(what: str, count: int) -> str:

@@ -6,16 +6,18 @@ its check, so that no figure, table or sentence praises a wrong kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.gap import over_measured
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Predicted, Profile, Record, Score
+from analysis.result import Interval, Listing, Measured, Predicted, Profile, Record, Score
 from analysis.rungs import Step, step
 from analysis.scorecard import scores, scores_of
 from reports import text
 
 CUBLAS = "cublas"
+MANY = 5  # rungs in a row: a reader knows those between the first and the last
 
 
 def shapes(profile: Profile) -> tuple[Gemm, ...]:
@@ -34,6 +36,23 @@ def rungs_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
     return tuple(record for record in records_at(profile, shape) if record.rung is not None)
 
 
+def named(labels: Sequence[str], among: Sequence[Record]) -> str:
+    """Labels in words; many that follow each other among the rungs by their first and last."""
+    places = {record.label: place for place, record in enumerate(among) if record.rung is not None}
+    runs: list[list[str]] = []
+    for label in labels:
+        follows = runs and label in places and places.get(runs[-1][-1], -2) + 1 == places[label]
+        if follows:
+            runs[-1].append(label)
+        else:
+            runs.append([label])
+    return text.listing([one for run in runs for one in _shortened(run)])
+
+
+def _shortened(run: list[str]) -> list[str]:
+    return run if len(run) < MANY else [f"{run[0]} to {run[-1]} ({len(run)} rungs)"]
+
+
 def measurement(record: Record | None) -> Measured | None:
     """The measurement of a launch whose result was not found wrong, else None."""
     return record.trusted if record else None
@@ -42,6 +61,13 @@ def measurement(record: Record | None) -> Measured | None:
 def prediction(record: Record | None) -> Predicted | None:
     """The predicted time of a launch whose result was not found wrong, else None."""
     return record.trusted_prediction if record else None
+
+
+def listing_of(profile: Profile, record: Record) -> Listing | None:
+    """The source and the machine code of a record: of "best" that of what it stands for."""
+    own = record.simulated.listing if record.simulated else None
+    label = own or record.label
+    return next((one for one in profile.listings if one.label == label), None)
 
 
 def why_not_measured(record: Record) -> str:
@@ -198,4 +224,9 @@ def _rate(record: Record) -> float:
 
 def recorded_label(recorded: Profile) -> str:
     """What an earlier run is called wherever its numbers stand."""
-    return f"recorded {text.date(recorded.created)} on {recorded.device.name}"
+    return f"{recorded_on(recorded)} on {recorded.device.name}"
+
+
+def recorded_on(recorded: Profile) -> str:
+    """The same in short, for a legend: whose device it is stands in the title."""
+    return f"recorded {text.date(recorded.created)}"

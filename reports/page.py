@@ -20,6 +20,7 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports import ladder, style, text
+from reports.advice import subject
 from reports.figures import (
     accesses,
     conditions,
@@ -33,6 +34,7 @@ from reports.figures import (
     phases,
     predicted,
     roofline,
+    rounds,
     samples,
     sizes,
     steps,
@@ -53,7 +55,7 @@ from reports.source import (
     listing_document,
     summary,
 )
-from reports.table import Table, ceilings_table, ladder_table, sampling_table
+from reports.table import Table, ceilings_table, ladder_tables, sampling_table
 
 GRADES = {
     "theory": "Closed forms of the tiling and the device's nominal rates, without execution.",
@@ -141,6 +143,7 @@ class Chapter:
     shape: str
     answer: Answer
     table: Table
+    more: Table
     prediction: Prediction | None
     steps: Steps | None
     published: tuple[Publication, ...]
@@ -150,6 +153,7 @@ class Chapter:
     machine_code: MachineCode | None
     scorecard: Scorecard | None
     variants: tuple[OfVariant, ...]
+    first_variant: str
     source: str
     drawings: dict[str, Drawing]
 
@@ -200,11 +204,19 @@ def page(*runs: Run) -> str:
     return _template().render(
         title=_title(runs),
         parts=parts,
+        first_shape=_first_shape(parts),
         together=side_by_side([(part.name, part.profile) for part in parts]),
         grades=GRADES,
         ink=style.INK,
         plotly_js=_plotly(),
     )
+
+
+def _first_shape(parts: Sequence[Part]) -> str:
+    """The shape to begin with: the first that all runs have, or else the first run's first."""
+    first, *others = ([chapter.shape for chapter in part.chapters] for part in parts)
+    common = (shape for shape in first if all(shape in other for other in others))
+    return next(common, next(iter(first), ""))
 
 
 @cache
@@ -269,12 +281,14 @@ def _chapter(
     profile: Profile, shape: Gemm, recorded: Profile | None, *, number: int, run: int
 ) -> Chapter:
     found = all_annotated(profile, shape)
+    table, more = ladder_tables(profile, shape, recorded=recorded)
     return Chapter(
         number=number,
         run=run,
         shape=text.shape(shape),
         answer=answer(profile, shape, recorded=recorded),
-        table=ladder_table(profile, shape, recorded=recorded),
+        table=table,
+        more=more,
         prediction=prediction(profile, shape, recorded=recorded),
         steps=rung_steps(profile, shape, recorded=recorded),
         published=publications(profile, shape),
@@ -284,13 +298,14 @@ def _chapter(
         machine_code=machine_code(profile, shape),
         scorecard=scorecard(profile, shape, recorded=recorded),
         variants=tuple(_of_variant(profile, shape, one) for one in found),
+        first_variant=subject(profile, shape, recorded),
         source=packed(json.dumps(counts_document(found))),
         drawings=_drawings(profile, shape, recorded),
     )
 
 
 def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
-    label = found.listing.label
+    label = found.label
     return OfVariant(
         label=label,
         summary=summary(found),
@@ -300,7 +315,7 @@ def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
 
 def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[str, Drawing]:
     """The figures of one shape, by name."""
-    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples)
+    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples, rounds)
     found = {
         module.__name__.rpartition(".")[2]: _drawing(
             module, module.figure(profile, shape, recorded=recorded)

@@ -110,8 +110,9 @@ def _bases(found: Sequence[Timing]) -> Iterator[str]:
 
 def limits(predicted: Predicted) -> str:
     """'limited by shared memory (busy 71.0 % of the time), then issue (64.2 %)'"""
+    share = text.busy(predicted.limiter, predicted.limiter_share)
     return (
-        f"limited by {predicted.limiter} ({_busy(predicted.limiter_share)}), then "
+        f"limited by {predicted.limiter} ({share} of the time), then "
         f"{predicted.next_limiter} ({text.percent(predicted.next_share)})"
     )
 
@@ -127,8 +128,14 @@ def bounds_table(found: Sequence[Timing]) -> Table:
             Cell(text=one.record.label),
             Cell(text=text.seconds(one.predicted.time_s)),
             *(_bound_cell(one.predicted, name) for name in names),
-            Cell(text=one.predicted.limiter, details=(_busy(one.predicted.limiter_share),)),
-            Cell(text=one.predicted.next_limiter, details=(_busy(one.predicted.next_share),)),
+            Cell(
+                text=one.predicted.limiter,
+                details=(_of_time(one.predicted.limiter, one.predicted.limiter_share),),
+            ),
+            Cell(
+                text=one.predicted.next_limiter,
+                details=(_of_time(one.predicted.next_limiter, one.predicted.next_share),),
+            ),
         ]
         for one in found
     )
@@ -144,8 +151,8 @@ def bounds_table(found: Sequence[Timing]) -> Table:
     )
 
 
-def _busy(share: float) -> str:
-    return f"busy {text.percent(share)} of the time"
+def _of_time(limiter: str, share: float) -> str:
+    return f"{text.busy(limiter, share)} of the time"
 
 
 def _bound_names(found: Sequence[Timing]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis.rungs import Change, Ends, Quantity, Step, Weight
+from analysis.statistics import NEGLIGIBLE_CHANGE
 from reports import text
 from reports.table import Cell, Table, plain_table
 
@@ -18,6 +19,7 @@ _UNITS: dict[Quantity, Callable[[float], str]] = {
 _AS_RATIO: tuple[Quantity, ...] = (
     "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
 )  # fmt: skip
+_MORE_IS_LESS: tuple[Quantity, ...] = ("occupancy", "busy SMs")  # waiting, idling
 _TITLES: dict[Quantity, str] = {"occupancy": "occupancy (theoretical)"}
 
 
@@ -48,6 +50,9 @@ def _why(step: Step) -> Iterator[str]:
     if step.basis is None:
         yield "No counts of both rungs say why."
         return
+    if not step.is_worth_a_reason:
+        yield f"Below {text.percent(NEGLIGIBLE_CHANGE)} there is nothing to explain."
+        return
     if step.reason is None:
         yield f"No resource explains it, by {step.basis}."
         return
@@ -63,9 +68,10 @@ def reason(step: Step) -> str:
     """The largest reason in few words: 'L1 sectors 19.8× fewer: 79.1 → 4.00 µs'."""
     if step.reason is None:
         return text.ABSENT
-    change = step.change(step.reason.quantity) if step.reason.quantity else None
+    quantity = None if step.reason.is_step else step.reason.quantity  # a step has other parts too
+    change = step.change(quantity) if quantity else None
     what = _short(change) if change else ""
-    before, after = _times(step.reason.bound_s)
+    before, after = _times(step.reason.time_s)
     return f"{what or step.reason.resource}{_on_sms(step, step.reason)}: {before} → {after}"
 
 
@@ -83,8 +89,8 @@ def _moved(step: Step, weight: Weight) -> str:
     alone = _alone(weight) + _on_sms(step, weight)
     if change is None or ends is None or ends.before == ends.after:
         return alone
-    is_same_way = (ends.after < ends.before) == (weight.bound_s.after < weight.bound_s.before)
-    agrees = is_same_way != (change.quantity == "occupancy")  # more of it is less waiting
+    is_same_way = (ends.after < ends.before) == (weight.time_s.after < weight.time_s.before)
+    agrees = is_same_way != (change.quantity in _MORE_IS_LESS)
     return f"{_went(change.quantity, ends)}, {'and' if agrees else 'but'} {alone}"
 
 
@@ -103,9 +109,14 @@ def _factor(ends: Ends) -> str:
 
 
 def _alone(weight: Weight) -> str:
-    before, after = _times(weight.bound_s)
-    verb = "falls" if weight.bound_s.after < weight.bound_s.before else "rises"
-    return f"the time that {weight.resource} alone needs {verb} from {before} to {after}"
+    before, after = _times(weight.time_s)
+    verb = "falls" if weight.time_s.after < weight.time_s.before else "rises"
+    whose = (
+        f"the part of {weight.resource} in the gap from nominal peak"
+        if weight.is_step
+        else f"the time that {weight.resource} alone needs"
+    )
+    return f"{whose} {verb} from {before} to {after}"
 
 
 def _on_sms(step: Step, weight: Weight) -> str:
@@ -118,7 +129,9 @@ def _on_sms(step: Step, weight: Weight) -> str:
 
 
 def _times(ends: Ends) -> tuple[str, str]:
-    return text.seconds(ends.before), text.seconds(ends.after)
+    """Both ends; a step of the gap is below 0 where its cause goes on beside the others."""
+    before, after = (text.seconds(end).replace("-", "−") for end in (ends.before, ends.after))
+    return before, after
 
 
 def _unit(quantity: Quantity) -> Callable[[float], str]:
@@ -181,20 +194,25 @@ def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
     ]
     rows = (
         [
-            Cell(text=one.after, details=(f"over {one.before}",)),
+            Cell(text=one.after, details=_over(one, before)),
             *(Cell(text=text.ratio(speedup(one))) for _, speedup in kinds),
             Cell(text=reason(one)),
         ]
-        for one in steps
+        for one, before in zip(steps, [None, *steps], strict=False)
     )
     return plain_table(
         [
             ("variant", "", False),
             *(("as fast", name, True) for name, _ in kinds),
-            ("largest reason, and the time of it alone", "", False),
+            ("largest reason", "", False),
         ],
         rows,
     )
+
+
+def _over(step: Step, before: Step | None) -> tuple[str, ...]:
+    """What a rung is compared with, where that is not the one of the row above."""
+    return () if before and before.after == step.before else (f"over {step.before}",)
 
 
 def _predicted(step: Step) -> float | None:

@@ -148,14 +148,14 @@ def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
 
 
 def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterator[str]:
-    if name == "exact" and of.within:
-        yield f"{of.within} but for arbitration"
-    if of.explained:
-        yield f"{of.explained} {text.differ(of.explained)} for a known reason"
     if name != "modelled":
         for one in found:
             if one.grade == name and _is_bad(one):
                 yield f"apart: {meaning(one)}, {_ratio(one)}"
+    if name == "exact" and of.within:
+        yield f"{of.within} but for arbitration"
+    if of.explained:
+        yield f"{of.explained} {text.differ(of.explained)} for a known reason"
 
 
 def _ratio(score: Score) -> str:

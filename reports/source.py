@@ -36,6 +36,7 @@ class Line:
 class Annotated:
     """One variant at one shape: its listing, its lines that did something, and every count."""
 
+    label: str
     listing: Listing
     lines: tuple[Line, ...]
     executed: tuple[int, ...]
@@ -45,11 +46,12 @@ class Annotated:
 def annotated(profile: Profile, shape: Gemm, label: str) -> Annotated | None:
     """The annotated source of a variant, None where it was not simulated at that shape."""
     record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
-    listing = next((one for one in profile.listings if one.label == label), None)
+    listing = ladder.listing_of(profile, record) if record else None
     simulated = record.simulated if record else None
     if listing is None or simulated is None or len(simulated.executed) != len(listing.lines):
         return None
     return Annotated(
+        label=label,
         listing=listing,
         lines=tuple(_lines(listing, simulated.executed, simulated.memory)),
         executed=simulated.executed,
@@ -122,7 +124,8 @@ def counts_document(found: Sequence[Annotated]) -> dict[str, object]:
     conflicts, their part of all wavefronts, reasons].
     """
     return {
-        one.listing.label: {
+        one.label: {
+            "listing": one.listing.label,
             "basis": one.basis,
             "lines": [_row(line) for line in one.lines],
             "executed": one.executed,
@@ -164,7 +167,7 @@ def summary(found: Annotated) -> str:
     """Where the instructions of a variant go, and how many of its lines waste traffic."""
     hottest = max(found.lines, key=lambda line: line.executed, default=None)
     if hottest is None:
-        return f"No line of {found.listing.label} was executed."
+        return f"No line of {found.label} was executed."
     wasteful = [str(line.number) for line in found.lines if line.reasons]
     called = (
         f"Uncoalesced or conflicting: line{'s' if len(wasteful) > 1 else ''} "
@@ -173,6 +176,6 @@ def summary(found: Annotated) -> str:
         else "No line is uncoalesced or has bank conflicts."
     )
     return (
-        f"{text.percent(hottest.share)} of the warp instructions of {found.listing.label} are of "
+        f"{text.percent(hottest.share)} of the warp instructions of {found.label} are of "
         f"line {hottest.number}. {called}"
     )

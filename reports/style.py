@@ -97,10 +97,10 @@ def plain(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def tick(record: Record) -> str:
-    """A record's name for an axis, broken where it is long, and its status if not ok."""
-    names = lines(record.label) + ([] if record.status == "ok" else [f"({record.status})"])
-    return "<br>".join(map(plain, names))
+def tick(record: Record, note: str = "") -> str:
+    """A record's name for an axis, broken where it is long, and a note or its status if not ok."""
+    told = note or ("" if record.status == "ok" else f"({record.status})")
+    return "<br>".join(map(plain, filter(None, [*lines(record.label), told])))
 
 
 def lines(label: str) -> list[str]:
@@ -185,11 +185,9 @@ def rows_axis(
 ) -> dict[str, object]:
     """A vertical axis with one row per record, the first on top, at 0, 1, 2, ...
 
-    `notes` stand below the names, one per record.
+    `notes` stand below the names, one per record, in place of a status.
     """
-    ticks = [tick(record) for record in records]
-    for row, note in enumerate(notes):
-        ticks[row] += f"<br>{plain(note)}" if note else ""
+    ticks = [tick(one, notes[row] if notes else "") for row, one in enumerate(records)]
     return axis(
         "",
         tickmode="array",

@@ -59,10 +59,27 @@ class Table:
         grades = [column.grade for column in self.columns]
         return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
 
+    def only(self, wanted: Callable[[Column], bool]) -> Table:
+        """The same with some of its columns."""
+        places = [place for place, column in enumerate(self.columns) if wanted(column)]
+        return Table(
+            columns=tuple(self.columns[place] for place in places),
+            rows=tuple(tuple(row[place] for place in places) for row in self.rows),
+        )
+
     @property
     def without_last_column(self) -> Table:
         """The same for a place that is too narrow for all of it."""
         return Table(columns=self.columns[:-1], rows=tuple(row[:-1] for row in self.rows))
+
+    @property
+    def brief(self) -> Table:
+        """The same with the first detail of bad cells alone, for a place that is short."""
+        rows = tuple(
+            tuple(replace(cell, details=cell.details[: cell.is_bad]) for cell in row)
+            for row in self.rows
+        )
+        return Table(columns=self.columns, rows=rows)
 
     @property
     def grades(self) -> tuple[tuple[str, int], ...]:
@@ -80,10 +97,13 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
     own_times = _times(profile, profile, shape, "measured")
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     foreseen = tuple(_predicted(recorded))
+    has_times = recorded is not None or any(map(ladder.prediction, records))
     groups = (
         (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
         if profile.executor == "gpu"
         else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
+        if has_times
+        else (_theory(), _compiled(), _checked(), _simulated(), own_times)
     )
     columns = [
         *_names(),
@@ -92,6 +112,31 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
         Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
     ]
     return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
+
+
+def ladder_tables(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> tuple[Table, Table]:
+    """The ladder in two: what a reader looks for first, and all else that is known of its rows.
+
+    Theory stands first where no rung has a time.
+    """
+    whole = ladder_table(profile, shape, recorded=recorded)
+    grades = {column.grade for column in whole.columns}
+    first = grades & {
+        "predicted",
+        "compiled",
+        "checked",
+        *(["measured"] if profile.executor == "gpu" else []),
+        *([ladder.recorded_label(recorded)] if recorded else []),
+    }
+    if first <= {"compiled", "checked"}:
+        first.add("theory")
+    names = ("rung", "variant")
+    return (
+        whole.only(lambda column: column.title in names or column.grade in first),
+        whole.only(lambda column: column.title != "rung" and column.grade not in first),
+    )
 
 
 def plain_table(titles: Sequence[tuple[str, str, bool]], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -192,7 +237,8 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
 def _time(record: Record, measured: Measured) -> Cell:
     bounds = measured.interval_s
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
-    samples = f"{text.count(len(measured.samples_s))} samples"
+    taken = len(measured.samples_s)
+    samples = f"{text.count(taken)} sample{'' if taken == 1 else 's'}"
     return _number(measured.median_s, text.seconds, spread, samples)
 
 
@@ -238,9 +284,9 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
         return _number(timing.ratio if timing else None, text.ratio)
 
     def limiter(predicted: Predicted) -> Cell:
-        busy = f"busy {text.percent(predicted.limiter_share)}"
+        share = text.busy(predicted.limiter, predicted.limiter_share)
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
-        return _cell(predicted.limiter, busy, behind)
+        return _cell(predicted.limiter, share, behind)
 
     yield column("predicted time", lambda p: _number(p.time_s, text.seconds))
     yield column("predicted rate", lambda p: _number(p.flop_per_s, text.flop_per_s))

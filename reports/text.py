@@ -67,6 +67,11 @@ def percent(share: float | None) -> str:
     return f"{_significant(value, 2) if 0 < abs(value) < 1 else _decimals(value, 1)} %"
 
 
+def busy(limiter: str, share: float) -> str:
+    """How much of the time a limiter takes: 'busy 71.0 %'; latency is nothing that is busy."""
+    return percent(share) if limiter == "latency" else f"busy {percent(share)}"
+
+
 def ratio(value: float | None) -> str:
     """How many times, to three digits: '1.27×'."""
     return ABSENT if value is None else f"{_significant(value, 3)}×"
@@ -194,8 +199,9 @@ def named(name: str, value: object) -> str:
 
 
 def words(name: str) -> str:
-    """A field's name as words: 'max threads per SM'."""
-    return " ".join(word.upper() if word in _ACRONYMS else word for word in name.split("_"))
+    """A field's name as words: 'max threads per SM'; a unit of Hz stands with the value."""
+    found = name.removesuffix("_hz").split("_")
+    return " ".join(word.upper() if word in _ACRONYMS else word for word in found)
 
 
 def _tuple(values: tuple[object, ...]) -> str:

@@ -92,9 +92,8 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         records = records_at(profile, shape)
         beside = recorded if any(measurement(twin(r, recorded)) for r in records) else None
         said = answer(profile, shape, recorded=beside)
-        out.print(f"[bold]{escape(said.lead)}[/]", soft_wrap=True)
-        for point in said.points:
-            out.print(f"  - {escape(point)}", soft_wrap=True)
+        out.print(f"[bold]{escape(said.lead)}[/]")
+        out.print(_bullets(said.points))
         out.print()
         out.print(_ladder_table(profile, records, beside))
         if _replaced(profile, beside):
@@ -106,6 +105,16 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         _print_published(profile, shape)
         _print_levels(profile, shape, recorded)
         _print_scorecard(profile, shape, recorded)
+
+
+def _bullets(points: Sequence[str]) -> Table:
+    """Sentences below each other, their further lines under the first word."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=3, justify="right")
+    grid.add_column()
+    for point in points:
+        grid.add_row("-", escape(point))
+    return grid
 
 
 def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
@@ -145,8 +154,8 @@ def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) ->
     """
     found = scorecard(profile, shape, recorded=recorded)
     if found and (found.is_measured or found.bad):
-        out.print(escape(found.verdict), soft_wrap=True)
-        out.print(rich_table(found.overview, title=f"scorecard, {text.shape(shape)}"))
+        out.print(escape(found.verdict))
+        out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(shape)}"))
 
 
 def rich_table(rows: Rows, *, title: str = "") -> Table:
@@ -265,7 +274,11 @@ def _columns(
         # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
         time_from_width = 0 if on_gpu else 116 if is_predicted else 96
         yield from _time_columns("measured", measurement, time_from_width=time_from_width)
-    yield from _time_columns("recorded", lambda r: measurement(twin(r, recorded)))
+    yield from _time_columns(
+        "recorded",
+        lambda r: measurement(twin(r, recorded)),
+        tells_status=_replaced(profile, recorded),
+    )
     timed_as = "measured" if on_gpu else "recorded" if recorded else ""
     yield from _predicted_columns(recorded, timed_as=timed_as)
     yield _Column(
@@ -338,9 +351,16 @@ def _share(predicted: Predicted) -> str:
 
 
 def _time_columns(
-    grade: str, find: Callable[[Record], Measured | None], *, time_from_width: int = 0
+    grade: str,
+    find: Callable[[Record], Measured | None],
+    *,
+    time_from_width: int = 0,
+    tells_status: bool = False,
 ) -> Iterator[_Column]:
-    """Time, rate and share of cuBLAS of the measurements that `find` finds."""
+    """Time, rate and share of cuBLAS of the measurements that `find` finds.
+
+    A record without any number has its status there, if no other column tells it.
+    """
 
     def shown(show: Callable[[Measured], str]) -> Callable[[Record], str]:
         def cell(record: Record) -> str:
@@ -352,14 +372,19 @@ def _time_columns(
     def of_cublas(m: Measured) -> str:
         return text.percent(m.relative_to_cublas.median) if m.relative_to_cublas else ""
 
-    yield _Column(
-        title="time",
-        cell=shown(lambda m: text.seconds(m.median_s)),
-        grade=grade,
-        from_width=time_from_width,
-    )
+    def time(record: Record) -> str:
+        found = shown(lambda m: text.seconds(m.median_s))(record)
+        return found or (_why_nothing(record) if tells_status else "")
+
+    yield _Column(title="time", cell=time, grade=grade, from_width=time_from_width)
     yield _Column(title="rate", cell=shown(lambda m: text.flop_per_s(m.flop_per_s)), grade=grade)
     yield _Column(title="of cuBLAS", cell=shown(of_cublas), grade=grade)
+
+
+def _why_nothing(record: Record) -> str:
+    """Its status, of a record that has no number at all."""
+    has_nothing = record.status != "ok" and record.predicted is None
+    return f"[{STATUS_STYLES[record.status]}]{record.status}[/]" if has_nothing else ""
 
 
 def _result(record: Record) -> str:

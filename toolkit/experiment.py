@@ -161,6 +161,7 @@ def _run(
             environment=_environment(plan, bench),  # what is told while it runs included
             records=with_published(done, bench.device),
             listings=tuple((listings | bench.listings).values()),
+            conditions=tuple((conditions | bench.conditions).values()),
         )
 
     def ended(status: Status) -> Profile:
@@ -173,6 +174,7 @@ def _run(
 
     records = Journal(keep)
     listings = {} if resume is None else {one.label: one for one in resume.listings}
+    conditions = {} if resume is None else {one.shape: one for one in resume.conditions}
     if resume is not None:
         check_unchanged(resume, empty, "the profile")
         records.update(finished(resume, plan))

@@ -16,9 +16,10 @@ import numpy as np
 
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Listing, Record
+from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
 from toolkit.compile import Cubin
+from toolkit.conditions import Observer
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting
 from toolkit.cublas import Cublas
@@ -72,6 +73,7 @@ class GpuBench:
         self._cublas: Cublas | None = None
         self._why_no_cublas = ""
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
+        self.conditions: dict[Gemm, Conditions] = {}
         self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
@@ -315,7 +317,7 @@ class GpuBench:
         if not found.check.passed:
             wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
             return replace(record, notes=(*record.notes, wrong))
-        self.listings[selection.label] = found.listing
+        self.listings[found.listing.label] = found.listing
         return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 
     def _compiled(
@@ -361,6 +363,7 @@ class GpuBench:
                 self._find_culprit(label)
 
         before = self.monitor.state()
+        observer = Observer(self.monitor.state)
         peer = CUBLAS.name if CUBLAS.name in timers else None
         all_series, interrupted = interleave(
             timers,
@@ -368,9 +371,12 @@ class GpuBench:
             peer=peer,
             fewest=FOR_AN_INTERVAL,
             on_sample=on_sample,
+            on_round=observer.after_round,
             usable=lambda: self._culprit is None,
         )
         after = self.monitor.state()
+        if observer.moments:
+            self.conditions[problem] = Conditions(shape=problem, moments=observer.moments)
         for label, series in all_series.items():
             if self._culprit is not None and not (series.samples_s or series.error):
                 continue

@@ -100,20 +100,25 @@ def interleave(
     peer: str | None = None,
     fewest: int = 1,
     on_sample: Callable[[str, Series], None] = lambda label, series: None,
+    on_round: Callable[[int], None] = lambda done: None,
     usable: Callable[[], bool] = lambda: True,
     clock: Timer = time.perf_counter,
 ) -> tuple[dict[str, Series], bool]:
     """The series of every timer, and whether Ctrl-C ended them early.
 
     A timer takes one sample and returns it in seconds. `peer` names the timer that is sampled
-    first in every round, for as long as another is. `fewest` samples are taken whatever the time
-    limit, as `Series.judge` says. On Ctrl-C the samples so far are kept, and also where `usable`,
-    asked after each sample, says that no other can be taken.
+    first in every round, for as long as another is. `on_round` hears how many rounds are done, 0
+    before the first. `fewest` samples are taken whatever the time limit, as `Series.judge` says. On
+    Ctrl-C the samples so far are kept, and also where `usable`, asked after each sample, says that
+    no other can be taken.
     """
     all_series = {label: Series() for label in timers}
-    rounds = count()
     try:
-        while turns := _turns(all_series, peer, next(rounds)):
+        for done in count():
+            on_round(done)
+            turns = _turns(all_series, peer, done)
+            if not turns:
+                break
             beside = all_series[peer] if peer in turns else None
             for label in turns:
                 series = all_series[label]

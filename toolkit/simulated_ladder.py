@@ -467,6 +467,7 @@ class _Rung:
                 traffic_basis=TRAFFIC_BASIS if modelled else None,
                 executed=tuple(one.executed for one in instructions),
                 memory=line_accesses(instructions, run.requests, k=run.k, row_floats=pitches),
+                listing=self.variant.label(self.parameters),
             ),
             check=check,
             predicted=self._predicted(modelled, counts),

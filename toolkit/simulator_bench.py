@@ -52,7 +52,7 @@ class SimulatorBench(TheoryBench):
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         except ToolkitError as error:
             return failed(record, str(error))
-        self.listings[selection.label] = found.listing
+        self.listings[found.listing.label] = found.listing
         record = with_simulation(record, found.simulated, found.check)
         record = with_prediction(record, found.predicted)
         return self._sanitized(record, selection, cubin, workload)

@@ -8,7 +8,7 @@ from typing import Literal
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Listing, Record
+from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.host import measure_cpu
@@ -27,6 +27,7 @@ class TheoryBench:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
+        self.conditions: dict[Gemm, Conditions] = {}  # of a GPU: here none is used
 
     def steps(self, plan: Plan) -> int:
         """How many steps `profile_shape` reports."""

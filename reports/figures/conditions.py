@@ -1,4 +1,4 @@
-"""The GPU's state over a run: clock, temperature and power, as its management library told them."""
+"""The GPU's state over the run: clock, temperature and power, as NVML told them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from analysis.problem import Gemm
 from analysis.result import GpuState, Profile
 from reports import ladder, style, text
 
 TITLE = "Clock, temperature and power over the run"
 READING = (
-    "The state of the GPU before and after the samples of each shape, in the order in which they "
-    "were taken. A clock that falls while the temperature or the power rises says that times are "
-    "those of a throttled GPU; the prediction's clock stands in the table of the samples."
+    "The state of the GPU before, while and after the samples of each shape were taken, in the "
+    "order of the run; earlier versions asked before and after alone. A clock that falls while the "
+    "temperature or the power rises says that times are those of a throttled GPU; the "
+    "prediction's clock stands in the table of the samples."
 )
 
 AROUND = 0.05  # of the values: a constant clock shall not fill its panel with noise
+MANY = 60  # moments: beyond, large symbols would hide the line
+FIRST, LAST = 0.1, 0.8  # of a shape's room on the axis: where its samples begin and end
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Moment:
+    """A state and its place on the axis, where shape n has the room from n to n + 1."""
+
     name: str
+    x: float
     state: GpuState
 
 
@@ -35,44 +42,68 @@ _PANELS = (
 
 def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
     """Three panels over one axis of moments; of `recorded` where the profile measured nothing."""
-    run = next((one for one in (profile, recorded) if one and any(_moments(one))), None)
+    run = next((one for one in (profile, recorded) if one and any(_shapes(one))), None)
     if run is None:
         return style.empty(TITLE, "No state of a GPU was read: nothing was measured on one.")
-    moments = list(_moments(run))
+    shapes = list(_shapes(run))
     title = TITLE if run is profile else f"{TITLE}, {ladder.recorded_label(run)}"
-    panels = [one for one in _PANELS if any(getattr(m.state, one[0]) for m in moments)]
+    states = [one.state for _, moments in shapes for one in moments]
+    panels = [one for one in _PANELS if any(getattr(state, one[0]) for state in states)]
     return go.Figure(
-        data=[_panel(moments, place, *panel) for place, panel in enumerate(panels)],
-        layout=style.layout(title, height=140 + 130 * len(panels), showlegend=False)
-        | _axes(panels, moments),
+        data=[_panel(shapes, place, *panel) for place, panel in enumerate(panels)],
+        layout=style.layout(title, height=170 + 130 * len(panels), showlegend=False)
+        | _axes(panels, shapes),
     )
 
 
-def _moments(run: Profile) -> Iterator[_Moment]:
-    """Before and after each shape: all variants of one are timed together, in turns."""
+_Shape = tuple[Gemm, list[_Moment]]
+
+
+def _shapes(run: Profile) -> Iterator[_Shape]:
+    """The moments of each shape: all its variants are timed together, in turns."""
+    number = 0
     for shape in ladder.shapes(run):
-        measured = filter(None, (r.measured for r in ladder.records_at(run, shape)))
-        around = next((m for m in measured if m.before and m.after), None)
-        if around and around.before and around.after:
-            yield _Moment(name=f"before {text.shape(shape)}", state=around.before)
-            yield _Moment(name=f"after {text.shape(shape)}", state=around.after)
+        moments = list(_moments(run, shape, number))
+        if moments:
+            yield shape, moments
+            number += 1
+
+
+def _moments(run: Profile, shape: Gemm, start: float) -> Iterator[_Moment]:
+    name = text.shape(shape)
+    measured = filter(None, (r.measured for r in ladder.records_at(run, shape)))
+    around = next((m for m in measured if m.before and m.after), None)
+    if around and around.before:
+        yield _Moment(name=f"before {name}", x=start, state=around.before)
+    during = next((one.moments for one in run.conditions if one.shape == shape), ())
+    for one in during:
+        share = one.time_s / (during[-1].time_s or 1.0)
+        yield _Moment(
+            name=f"{name}, {text.seconds(one.time_s)} into its samples, {one.rounds} rounds done",
+            x=start + FIRST + (LAST - FIRST) * share,
+            state=one.state,
+        )
+    if around and around.after:
+        yield _Moment(name=f"after {name}", x=start + FIRST + LAST, state=around.after)
 
 
 def _panel(
-    moments: Sequence[_Moment], place: int, field: str, title: str, colour: str, symbol: str
+    shapes: Sequence[_Shape], place: int, field: str, title: str, colour: str, symbol: str
 ) -> dict[str, object]:
     number = str(place + 1) if place else ""
+    # nothing is known of the time between two shapes: no line leads over it
+    points = [one for _, moments in shapes for one in (*moments, None)][:-1]
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "x": list(range(len(moments))),
-        "y": [getattr(moment.state, field) for moment in moments],
+        "x": [one.x if one else None for one in points],
+        "y": [getattr(one.state, field) if one else None for one in points],
         "yaxis": f"y{number}",
         "name": title,
         "line": {"color": colour, "width": 2},
-        "marker": {"symbol": symbol, "size": 8},
+        "marker": {"symbol": symbol, "size": 8 if len(points) < MANY else 5},
         "hoverinfo": "text",
-        "hovertext": [_about(moment) for moment in moments],
+        "hovertext": [_about(one) if one else "" for one in points],
     }
 
 
@@ -89,22 +120,24 @@ def _about(moment: _Moment) -> str:
 
 
 def _axes(
-    panels: Sequence[tuple[str, str, str, str]], moments: Sequence[_Moment]
+    panels: Sequence[tuple[str, str, str, str]], shapes: Sequence[_Shape]
 ) -> dict[str, object]:
     height = 1 / len(panels)
     axes: dict[str, object] = {
         "xaxis": style.axis(
-            "shapes, before and after",
+            "shapes, in the order of the run",
             tickmode="array",
-            tickvals=[place + 0.5 for place in range(0, len(moments), 2)],
-            ticktext=[moment.name.removeprefix("before ") for moment in moments[::2]],
+            tickvals=[number + LAST / 2 for number in range(len(shapes))],
+            ticktext=[text.shape(shape).replace(" × ", " ×<br>") for shape, _ in shapes],
+            tickangle=0,
             showgrid=False,
             anchor=f"y{len(panels)}" if len(panels) > 1 else "y",
         )
     }
+    states = [one.state for _, moments in shapes for one in moments]
     for place, (field, title, _, _) in enumerate(panels):
         top = 1 - place * height
-        values = [value for m in moments if (value := getattr(m.state, field)) is not None]
+        values = [value for state in states if (value := getattr(state, field)) is not None]
         axes[f"yaxis{place + 1 if place else ''}"] = style.axis(
             title,
             domain=[top - 0.8 * height, top],

@@ -27,7 +27,7 @@ READING = (
     "attainable under all roofs), filled ones are measured or recorded, and the line between the "
     "two is the gap: sideways in traffic, upwards in rate. Dotted lines are the ceilings of the "
     "source texts, which take every load from DRAM: kernels run above them where caches serve "
-    "loads. Names in the legend hide a variant, a level or these lines."
+    "loads. A button, or a name in the legend, hides a variant, a level or these lines."
 )
 
 OF_TEXTS = "source texts"  # what the legend's key toggles
@@ -76,7 +76,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         ],
         layout=style.layout(
             title,
-            height=680,
+            height=760,
             xaxis=style.axis(
                 "FLOP per byte, per level",
                 type="log",
@@ -263,7 +263,9 @@ def _keys(
     looks = style.looks(profile)
     for label in dict.fromkeys(label for label, _ in points):
         yield style.key(
-            style.plain(label), looks[label].symbol, meta={"toggles": style.plain(label)}
+            style.plain(label),
+            looks[label].symbol,
+            meta={"toggles": style.plain(label), "is_one_of_many": True},
         )
     for level in (one for one in LEVELS if any(one == drawn for _, drawn in points)):
         marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
@@ -273,7 +275,7 @@ def _keys(
         yield key | {"meta": {"toggles": OF_TEXTS}}
     names = {"attainable": "predicted", "measured": "measured"}
     if recorded:
-        names["recorded"] = style.plain(ladder.recorded_label(recorded))
+        names["recorded"] = ladder.recorded_on(recorded)
     fills = {point.fill for own in points.values() for point in own}
     for fill in (one for one in names if one in fills):
         yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})

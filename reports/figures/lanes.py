@@ -76,7 +76,7 @@ def figure(profile: Profile, shape: Gemm, label: str) -> go.Figure:
 
 def _drawn(profile: Profile, record: Record) -> list[Drawn]:
     instructions = record.simulated.memory if record.simulated else ()
-    lines = access.source_lines(profile, record.label)
+    lines = access.source_lines(profile, record)
     return [
         Drawn(instruction=one, request=one.first, name=access.name(one, one.first, lines))
         for one in instructions

@@ -18,7 +18,7 @@ READING = (
     "Each point is one counter of one variant: predicted upwards, the number that it is held "
     "against to the right, so that on the line both are equal. What they are stands at the axes. "
     "An open symbol is apart: farther than its class allows, and for a reason that is not known. "
-    "The second button shows the ratio, where small errors can be seen. Counts of 0 have no place "
+    "The menu also shows the ratio, where small errors can be seen. Counts of 0 have no place "
     "on these axes."
 )
 

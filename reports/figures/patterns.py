@@ -27,7 +27,11 @@ _SYMBOLS = {
     ("store", "B"): "pentagon",
     ("store", "C"): "diamond",
 }
-_UNITS = {"global": "sectors per request", "shared": "wavefronts per instruction"}
+_UNITS = {
+    "global": "sectors per global request",
+    "shared": "wavefronts per shared access",
+}
+GAP_ROWS = 2.6  # rows of room between the panels, for the axis of the upper one
 _LANE = 0.2  # of a row, between the accesses of one rung
 _TICKS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -50,8 +54,7 @@ def figure(profile: Profile, shape: Gemm) -> go.Figure:
     row_count = sum(len(rows) for _, rows in panels)
     return go.Figure(
         data=[*lanes, *_keys(panels)],
-        layout=style.layout(title, height=190 + 60 * len(panels) + 52 * row_count, **_axes(panels))
-        | {"annotations": _headings(panels)},
+        layout=style.layout(title, height=190 + 60 * len(panels) + 52 * row_count, **_axes(panels)),
     )
 
 
@@ -66,8 +69,8 @@ def _patterns(record: Record, space: str) -> tuple[Pattern, ...]:
 
 def _domains(panels: list[tuple[Record, ...]]) -> list[tuple[float, float]]:
     """The vertical part of the figure that each panel takes, by its rows, from the top."""
-    gap = 0.14 if len(panels) > 1 else 0
     total = sum(map(len, panels))
+    gap = GAP_ROWS / (GAP_ROWS + total) if len(panels) > 1 else 0
     top, domains = 1.0, []
     for rows in panels:
         height = (1 - gap) * len(rows) / total
@@ -95,24 +98,6 @@ def _axes(panels: list[tuple[str, tuple[Record, ...]]]) -> dict[str, object]:
 
 def _most(space: str, rows: tuple[Record, ...]) -> int:
     return max(_actual(one) or 1 for record in rows for one in _patterns(record, space))
-
-
-def _headings(panels: list[tuple[str, tuple[Record, ...]]]) -> list[dict[str, object]]:
-    domains = _domains([rows for _, rows in panels])
-    return [
-        {
-            "text": f"{space} memory",
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0,
-            "y": domain[1],
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "showarrow": False,
-            "font": {"size": 13},
-        }
-        for (space, _), domain in zip(panels, domains, strict=True)
-    ]
 
 
 def _panel(

@@ -13,9 +13,10 @@ from reports import ladder, style, text
 
 TITLE = "Performance of the ladder"
 READING = (
-    "Bars are measured medians with their 95% interval, upright marks the attainable rate of "
-    "each rung (theory), open diamonds the source texts' uncached bound (theory), drawn no higher "
-    "than the FP32 peak. The space between a bar and its mark is what theory does not explain."
+    "Bars are measured medians with their 95% interval, open circles predicted rates, upright "
+    "marks the attainable rate of each rung (theory), open diamonds the source texts' uncached "
+    "bound (theory), drawn no higher than the FP32 peak. The space between a bar and its mark is "
+    "what theory does not explain."
 )
 
 
@@ -28,6 +29,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     return go.Figure(
         data=[
             *_bars(profile, records, recorded),
+            *_predictions(records),
             *_marks(records, profile.device.fp32_flop_per_s),
             *_lines(profile, shape, recorded, len(records)),
         ],
@@ -164,6 +166,24 @@ def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict
             for _, record, theory in rows
         ],
     )
+
+
+def _predictions(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
+    found = [(row, r, p) for row, r in enumerate(records) if (p := ladder.prediction(r))]
+    if found:
+        yield _mark(
+            "predicted",
+            {"symbol": "circle-open", "size": 11, "line": {"color": style.INK, "width": 2}},
+            [(row, predicted.flop_per_s) for row, _, predicted in found],
+            [
+                style.hover(
+                    f"{record.label}: {text.flop_per_s(predicted.flop_per_s)} (predicted)",
+                    text.seconds(predicted.time_s),
+                    f"limited by {predicted.limiter}",
+                )
+                for _, record, predicted in found
+            ],
+        )
 
 
 def _mark(

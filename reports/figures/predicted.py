@@ -61,7 +61,7 @@ def _parity(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     times = [t for one in found for t in (one.predicted.time_s, _measured(one))]
     ends = [min(times) / 1.5, max(times) * 1.5]
     looks = style.looks(profile)
-    keys = {_fill(one): style.plain(one.grade) for one in found}
+    keys = {_fill(one): style.plain(one.grade.partition(" on ")[0]) for one in found}
     return go.Figure(
         data=[
             *_band(ends),

@@ -181,7 +181,7 @@ def _keys(
         yield style.key("measured", "circle" + style.FILLS["measured"])
     yield style.key("attainable (theory)", "circle" + style.FILLS["attainable"])
     if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
-        name = style.plain(ladder.recorded_label(recorded))
+        name = ladder.recorded_on(recorded)
         yield style.key(name, "circle" + style.FILLS["recorded"])
     yield style.key("uncached bound (theory)", "circle" + style.FILLS["uncached"])
     yield roofs.line_key("nominal roof", "solid")

@@ -13,7 +13,7 @@ from reports import ladder, style, text
 TITLE = "Samples"
 READING = (
     "Each dot is one timed launch, each box the middle half of them. Relative to its own median, "
-    "a variant's noise can be compared with any other's; a button shows the times themselves."
+    "a variant's noise can be compared with any other's; the menu shows the times themselves."
 )
 
 ROOM = 0.1  # of the span, on either side

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -14,8 +14,8 @@ TITLE = "Rate over size"
 READING = (
     "Square products only: N to the right, FLOP/s upwards. Filled symbols on solid lines are "
     "measured or recorded, open ones on dashed lines predicted. Small products leave SMs idle; "
-    "where a curve is flat, the kernel has reached its own limit. Names in the legend hide a "
-    "variant."
+    "where a curve is flat, the kernel has reached its own limit. A button, or a "
+    "name in the legend, hides a variant."
 )
 
 
@@ -41,19 +41,22 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
     ]
     if not curves:
         return style.empty(title, "No square product has a rate, predicted or measured.")
+    sizes = sorted({point.n for _, _, points in curves for point in points})
     return go.Figure(
         data=[
-            *(
-                _curve(*one, looks[one[0]]) | {"showlegend": is_first}
-                for one, is_first in zip(curves, _first_of_each(curves), strict=True)
-            ),
-            *_keys(curves),
+            *(_curve(*one, looks[one[0]]) for one in curves),
+            *_keys(curves, looks),
         ],
         layout=style.layout(
             title,
             height=560,
-            xaxis=style.axis("N of an N × N × N product", type="log", dtick="D2", tickformat=","),
-            yaxis=style.rate_axis(type="log", dtick=1),
+            xaxis=style.axis(
+                "N of an N × N × N product",
+                type="log",
+                tickvals=sizes,
+                ticktext=[f"{n:,}" for n in sizes],
+            ),
+            yaxis=style.rate_axis(type="log", dtick="D2"),
         ),
     )
 
@@ -95,7 +98,8 @@ def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> dic
         "x": [point.n for point in points],
         "y": [point.flop_per_s for point in points],
         "name": style.plain(label),
-        "legendgroup": style.plain(label),
+        "showlegend": False,
+        "meta": {"needs": [style.plain(label)]},
         "line": {"color": look.colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
         "marker": {
             "color": look.colour,
@@ -110,18 +114,19 @@ def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> dic
     }
 
 
-def _keys(curves: Sequence[tuple[str, str, list[_Point]]]) -> Iterator[dict[str, object]]:
-    """What the two kinds of line mean."""
+def _keys(
+    curves: Sequence[tuple[str, str, list[_Point]]], looks: Mapping[str, style.Look]
+) -> Iterator[dict[str, object]]:
+    """Legend entries: variants, which they hide, and what the two kinds of line mean."""
+    for label in dict.fromkeys(label for label, _, _ in curves):
+        look, name = looks[label], style.plain(label)
+        marker = {"color": look.colour, "size": 9, "symbol": look.symbol}
+        yield style.key(name, look.symbol) | {
+            "marker": marker,
+            "meta": {"toggles": name, "is_one_of_many": True},
+        }
     kinds = {kind for _, kind, _ in curves}
     for kind, dash in (("measured", "solid"), ("predicted", "dash")):
         if kind in kinds:
             line = {"color": style.INK, "width": 1.5, "dash": dash}
-            yield style.key(kind, "circle", mode="lines", line=line)
-
-
-def _first_of_each(curves: Sequence[tuple[str, str, list[_Point]]]) -> Iterator[bool]:
-    """Whether a curve is the first of its variant, which stands in the legend for all of them."""
-    seen: set[str] = set()
-    for label, _, _ in curves:
-        yield label not in seen
-        seen.add(label)
+            yield style.key(kind, "circle", mode="lines", line=line, meta={"toggles": None})

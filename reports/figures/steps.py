@@ -50,18 +50,19 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         data=[*(_trace(one, rows) for one in cut), *lines],
         layout=style.layout(
             title,
-            height=520,
+            height=580,
             margin={"l": 8, "r": 12, "t": 88, "b": 8},
             xaxis=style.axis(
                 "",
                 tickmode="array",
                 tickvals=list(range(len(rows))),
-                ticktext=[str(record.rung) for record in rows],
+                ticktext=[style.plain(record.label) for record in rows],
+                tickangle=-45,
                 range=[-0.5, len(rows) - 0.5],
                 showgrid=False,
             )
-            | {"title": {"text": "rung", "standoff": 4}},
-            yaxis=style.rate_axis(type="log", dtick=1, autorange=True),
+            | {"title": {"text": "rung, from the first to the last", "standoff": 4}},
+            yaxis=style.rate_axis(type="log", dtick="D2", autorange=True),
             sliders=[_slider(cut, rows, said)],
         )
         | {"legend": _legend()},
@@ -142,7 +143,15 @@ def _sentences(
         one.after: rungs.sentence(one, grade=grade)
         for one in ladder.steps(profile, shape, recorded)
     }
-    return [gained.get(row.label, f"{row.label}: {row.idea}.") for row in rows]
+    return [
+        " ".join([*_stands_for(row), gained.get(row.label, f"{row.label}: {row.idea}.")])
+        for row in rows
+    ]
+
+
+def _stands_for(record: Record) -> Iterator[str]:
+    """What a name like "best" is at this shape, as its record notes it."""
+    yield from (f"{note}." for note in record.notes if note.startswith(f"{record.label} is "))
 
 
 def _slider(

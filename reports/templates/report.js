@@ -1,5 +1,7 @@
 const NARROW = 640; // px: below it a legend needs more rows than the plot can spare
-const LEGEND_ROW = 19; // px
+const LEGEND_ROW = 15; // px: there is some room below a plot, and rows have 19
+const PAGE_HEIGHT = 500; // px, of a figure on a landscape page, with its heading and its text
+const MANY_TOGGLES = 6; // more than a reader wants to press one by one
 const MOST_ROWS = 500; // of a figure's numbers: a page of thousands is of no use
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -41,9 +43,12 @@ function drawNow(plot) {
   const { data, layout } = JSON.parse(unpacked.get(scriptOf(plot)).replaceAll(INK, ink));
   const width = plot.clientWidth;
   if (width < NARROW) {
-    layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length / 2;
+    layout.height += LEGEND_ROW * data.filter((one) => one.showlegend !== false).length;
+    layout.legend.maxheight = 1; // else it gets a scroll bar of its own
+    if (layout.legend.yref === "container") layout.legend.xref = "container";
   }
   plot.dataset.narrow = width < NARROW;
+  if ("print" in document.documentElement.dataset) fitPaper(data, layout);
   const { updatemenus = [], sliders = [] } = layout;
   delete layout.updatemenus; // the page's own controls stand for them: a keyboard reaches those
   delete layout.sliders;
@@ -57,12 +62,26 @@ function drawNow(plot) {
   plot.dataset.drawn = "";
 }
 
+// As high as a page, and labels on one line, for which paper is wide enough.
+function fitPaper(data, layout) {
+  const share = Math.min(1, PAGE_HEIGHT / layout.height);
+  layout.height *= share;
+  for (const { marker } of data) { // an upright mark is as high as its row
+    if (String(marker?.symbol).startsWith("line-ns")) marker.size *= share;
+  }
+  for (const axis of Object.values(layout)) {
+    if (axis?.ticktext && axis.tickangle === undefined) {
+      axis.ticktext = axis.ticktext.map((text) => text.replaceAll("<br>", " "));
+    }
+  }
+}
+
 function listen(plot, data) {
   for (const event of ["legendclick", "legenddoubleclick"]) {
     plot.removeAllListeners(`plotly_${event}`); // of an earlier drawing
   }
   if (!data.some((one) => one.meta?.toggles)) return;
-  plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, curveNumber));
+  plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, plot.data[curveNumber].meta?.toggles));
   plot.on("plotly_legenddoubleclick", () => false);
 }
 
@@ -113,14 +132,23 @@ function sliderOf(plot, { steps, active = 0 }) {
 }
 
 function* togglesOf(plot) {
-  for (const [number, { meta, name }] of plot.data.entries()) {
-    if (!meta?.toggles) continue;
-    const button = element("button", "toggle", plainText(name));
-    button.type = "button";
-    button.dataset.toggles = meta.toggles;
-    button.addEventListener("click", () => toggle(plot, number));
-    yield button;
+  const keys = plot.data.filter(({ meta }) => meta?.toggles);
+  const many = keys.filter(({ meta }) => meta.is_one_of_many).map(({ meta }) => meta.toggles);
+  if (many.length > MANY_TOGGLES) {
+    yield pressable("all", "all", {}, () => showNames(plot, many, true));
+    yield pressable("all", "none", {}, () => showNames(plot, many, false));
   }
+  for (const { meta, name } of keys) {
+    yield pressable("toggle", plainText(name), { toggles: meta.toggles }, () => toggle(plot, meta.toggles));
+  }
+}
+
+function pressable(className, content, data, act) {
+  const button = element("button", className, content);
+  button.type = "button";
+  Object.assign(button.dataset, data);
+  button.addEventListener("click", act);
+  return button;
 }
 
 function tellToggles(plot, off = new Set()) {
@@ -137,19 +165,23 @@ function say(plot, sentence) {
 
 // Where keys of the legend toggle names, a trace is shown while no name that it needs is off;
 // of `needs_any`, one that is on is enough.
-function toggle(plot, number) {
-  const name = plot.data[number].meta?.toggles;
-  if (!name) return false;
-  const keys = plot.data.filter((one) => one.meta?.toggles);
-  const off = new Set(keys.filter((one) => one.visible === "legendonly").map((one) => one.meta.toggles));
-  if (!off.delete(name)) off.add(name);
+function toggle(plot, name) {
+  if (name) showNames(plot, [name], namesOff(plot).has(name));
+  return false;
+}
+
+const namesOff = (plot) => new Set(plot.data
+  .filter((one) => one.meta?.toggles && one.visible === "legendonly").map((one) => one.meta.toggles));
+
+function showNames(plot, names, isShown) {
+  const off = namesOff(plot);
+  for (const name of names) if (isShown) off.delete(name); else off.add(name);
   tellToggles(plot, off);
   Plotly.restyle(plot, { visible: plot.data.map(({ meta }) => {
     if (meta?.toggles) return off.has(meta.toggles) ? "legendonly" : true;
     const isOff = (one) => off.has(one);
     return !meta?.needs?.some(isOff) && !(meta?.needs_any?.every(isOff) ?? false);
   }) });
-  return false;
 }
 
 const visible = () => all(".plot").filter(isShown);
@@ -275,9 +307,17 @@ async function showSource(chapter) {
   if (!place) return;
   const label = state.variant, part = document.querySelector(`.part[data-run="${chapter.dataset.run}"]`);
   const counts = (await documentOf(chapter.querySelector("script.counts")))[label];
-  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === label);
+  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === counts.listing);
   if (label !== state.variant) return; // another was chosen meanwhile
   place.replaceChildren(scrolling(sourceTable(listing, counts), `Source of ${label}`), element("p", "quiet", `${listing.file}: ${counts.basis}.`));
+  showHottest(place.querySelector(".scroll"), counts);
+}
+
+// The head of a file says what it does, but where its time goes is further down.
+function showHottest(box, counts) {
+  const hottest = counts.lines.reduce((one, other) => (other[2] > one[2] ? other : one), [0, 0, 0])[0];
+  const row = hottest && box.querySelector("tbody").rows[hottest - 1];
+  if (row) box.scrollTop = row.offsetTop - box.clientHeight / 2;
 }
 
 function sourceTable(listing, counts) {
@@ -357,6 +397,7 @@ function show() {
   for (const one of all(".of-run")) {
     one.hidden = one.classList.contains("chapter") ? one !== chosen : one.dataset.run !== state.run;
   }
+  for (const link of all("a[data-part]")) link.href = `#${link.dataset.part}-${state.run}`;
   if (chosen) showChapter(chosen);
   drawAll();
 }
@@ -365,7 +406,9 @@ function showChapter(chapter) {
   state.shape = chapter.dataset.name;
   for (const link of all("a[data-section]")) link.href = `#${link.dataset.section}-${chapter.dataset.shape}`;
   const choices = all(".variant-choice", chapter), labels = [...choices[0]?.options ?? []].map((one) => one.value);
-  if (!labels.includes(state.variant)) state.variant = labels.at(-1) ?? "";
+  if (!labels.includes(state.variant)) {
+    state.variant = labels.includes(chapter.dataset.variant) ? chapter.dataset.variant : labels.at(-1) ?? "";
+  }
   for (const choice of choices) choice.value = state.variant;
   for (const one of all(".of-variant", chapter)) one.hidden = one.dataset.variant !== state.variant;
   showSource(chapter);

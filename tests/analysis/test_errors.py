@@ -30,7 +30,7 @@ def test_a_part_of_a_name_suggests_the_names_that_hold_it(name: str, suggested: 
 
 def test_a_name_like_no_other_suggests_nothing() -> None:
     error = UnknownNameError("variant", "qqq", ["naive", "tiled"])
-    assert str(error) == "unknown variant 'qqq': (known: naive, tiled)"
+    assert str(error) == "unknown variant 'qqq': choose one of naive, tiled"
 
 
 def test_a_compile_error_carries_the_log_beside_its_one_line() -> None:

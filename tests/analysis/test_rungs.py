@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from analysis.problem import Gemm
 from analysis.result import (
     Bound,
     Counted,
+    GapStep,
     Measured,
     Occupancy,
     Predicted,
@@ -51,7 +53,7 @@ def simulated(**counts: int) -> Simulated:
     )  # fmt: skip
 
 
-def predicted(time_s: float, **bounds: float) -> Predicted:
+def predicted(time_s: float, gap: Mapping[str, float] | None = None, **bounds: float) -> Predicted:
     return Predicted(
         time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0, flop_per_s=1.0, l2="flushed",
         limiter="x", limiter_share=1.0, next_limiter="y", next_share=0.0,
@@ -59,7 +61,10 @@ def predicted(time_s: float, **bounds: float) -> Predicted:
             Bound(name=name.replace("_", " "), time_s=seconds, basis="")
             for name, seconds in bounds.items()
         ),
-        gap=(), constants="", basis="", is_fitted=False,
+        gap=tuple(
+            GapStep(name=name, time_s=seconds, detail="") for name, seconds in (gap or {}).items()
+        ),
+        constants="", basis="", is_fitted=False,
     )  # fmt: skip
 
 
@@ -152,12 +157,55 @@ def test_bounds_that_barely_move_are_no_reason() -> None:
     assert (found.reason, found.price) == (None, None)
 
 
+def test_a_bound_that_was_not_the_highest_is_no_reason() -> None:
+    before = record("a", predicted=predicted(1.0, issue=0.9, shared_memory=0.5))
+    after = record("b", predicted=predicted(0.8, issue=0.9, shared_memory=0.1))
+    assert step(before, after, DEVICE).reason is None
+
+
+def test_the_gaps_steps_explain_what_no_highest_bound_does() -> None:
+    first = {"nominal peak": 0.5, "register ports": 0.3, "other instructions": 0.2}
+    second = {"nominal peak": 0.5, "register ports": 0.05, "bank conflicts": 0.05}
+    before = record("a", predicted=predicted(1.0, first, issue=0.7, L1=0.2))
+    after = record("b", predicted=predicted(0.6, second, issue=0.7, L1=0.1))
+    found = step(before, after, DEVICE)
+    assert found.basis == "predicted steps"
+    assert found.reason is not None
+    assert found.reason.is_step
+    assert (found.reason.resource, found.reason.time_s) == (
+        "register ports",
+        Ends(before=0.3, after=0.05),  # 0.25 s, instructions 0.2 s
+    )
+    assert found.price is not None
+    assert found.price.resource == "bank conflicts"
+    # the other way round it is slower, and the same step is to blame
+    assert step(after, before, DEVICE).reason == replace(
+        found.reason, time_s=Ends(before=0.05, after=0.3)
+    )
+
+
+def test_steps_that_are_little_of_the_time_are_no_reason() -> None:
+    before = record("a", predicted=predicted(1.0, {"launch": 0.02, "register ports": 0.98}))
+    after = record("b", predicted=predicted(0.96, {"launch": 0.0, "register ports": 0.96}))
+    assert step(before, after, DEVICE).reason is None  # each of them 2% of the time
+
+
+def test_equal_times_need_no_reason() -> None:
+    before = record("a", predicted=predicted(1.0, issue=0.9), measured=measured(1.0))
+    after = record("b", predicted=predicted(0.98, issue=0.5), measured=measured(1.02))
+    found = step(before, after, DEVICE)
+    assert not found.is_worth_a_reason
+    assert found.reason is None
+    apart = step(before, replace(after, measured=measured(1.1)), DEVICE)
+    assert apart.is_worth_a_reason
+
+
 def test_without_predictions_counts_over_nominal_rates_weigh() -> None:
     before = record("a", simulated=simulated(instructions=4_000, loads=10**6, wavefronts=0))
     after = record("b", simulated=simulated(instructions=4_000, loads=10**5, wavefronts=10**4))
     found = step(before, after, DEVICE)
     assert found.basis == "simulated counts"
-    weights = {one.resource: one.bound_s for one in found.weights}
+    weights = {one.resource: one.time_s for one in found.weights}
     # 32 B a sector, 128 B per clock of each of 82 SMs at 1.695 GHz
     assert weights["L1"].before == pytest.approx(10**6 * 32 / (128 * 82 * 1.695e9))
     assert weights["issue"].before == pytest.approx(4_000 / (4 * 82 * 1.695e9))
@@ -200,5 +248,5 @@ def test_a_reason_always_goes_the_way_of_the_time(
     )
     for one, sign in ((found.reason, 1), (found.price, -1)):
         if one:
-            saved_s = one.bound_s.before - one.bound_s.after
+            saved_s = one.time_s.before - one.time_s.after
             assert sign * saved_s * (1 if second_s <= first_s else -1) > 0

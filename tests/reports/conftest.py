@@ -28,6 +28,7 @@ from analysis.result import (
     SCHEMA_VERSION,
     Bound,
     Check,
+    Conditions,
     Counted,
     Environment,
     FirstRequest,
@@ -39,6 +40,7 @@ from analysis.result import (
     Listing,
     MachineAccess,
     Measured,
+    Moment,
     Occupancy,
     Pattern,
     Predicted,
@@ -187,6 +189,21 @@ def measured(
             peer="cublas", median=share, interval=Interval(low=share * 0.99, high=share * 1.01)
         )
     return Measured(**(values | more))
+
+
+def watched(profile: Profile) -> Profile:
+    """The same run with the GPU's state after every 25 of its rounds: it warms and slows down."""
+    moments = tuple(
+        Moment(
+            time_s=0.5 * n,
+            rounds=25 * n,
+            state=GpuState(sm_clock_hz=1.7e9 - 2e7 * n, temperature_c=42.0 + 5 * n, power_w=300.0),
+        )
+        for n in range(5)
+    )
+    shapes = dict.fromkeys(record.shape for record in profile.records)
+    conditions = tuple(Conditions(shape=shape, moments=moments) for shape in shapes)
+    return replace(profile, conditions=conditions)
 
 
 def passed() -> Check:
@@ -553,8 +570,8 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
-        change, counted, cpu, cublas, foreseen, measured, passed, predicted, profile, rung,
-        simulated, theory_of, traced, with_ceilings,
+        change, counted, cpu, cublas, foreseen, listing, measured, passed, predicted, profile,
+        rung, simulated, theory_of, traced, watched, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)

@@ -16,7 +16,8 @@ def memory(profile: Profile, label: str = "tiled") -> tuple[LineAccess, ...]:
 
 def test_an_access_is_named_by_its_line(in_trace: Profile) -> None:
     load, store, _ = memory(in_trace)
-    lines = access.source_lines(in_trace, "tiled")
+    tiled = next(r for r in in_trace.records if r.label == "tiled")
+    lines = access.source_lines(in_trace, tiled)
     assert load.first
     assert store.first
     assert access.name(load, load.first, lines) == "line 3: load from A, 4 B per lane"

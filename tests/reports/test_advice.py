@@ -1,65 +1,116 @@
-"""What to try next, from what a prediction and its counts show."""
+"""What to try next, from the steps of the gap and from what the machine code does."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.result import Bound, Profile
-from reports.advice import advice
+import pytest
+
+from analysis.result import GapStep, Profile
+from reports.advice import advice, loads_ahead, subject
 
 
-def with_bounds(build: SimpleNamespace, made: Profile, **bounds_s: float) -> Profile:
-    """The profile whose fastest rung has these bounds, in a time of 10 ms."""
+def with_gap(
+    build: SimpleNamespace, made: Profile, steps_s: dict[str, float], **more: object
+) -> Profile:
+    """The profile whose fastest rung takes 5 ms, with these steps on top of nominal peak."""
     record = next(r for r in made.records if r.label == "vectorized")
-    bounds = tuple(
-        Bound(name=name.replace("_", " "), time_s=time_s, basis="")
-        for name, time_s in bounds_s.items()
-    )
-    predicted = replace(record.predicted, time_s=5e-3, bounds=bounds)
+    gap = tuple(GapStep(name=name, time_s=time_s, detail="") for name, time_s in steps_s.items())
+    predicted = replace(record.predicted, time_s=5e-3, gap=gap, **more)
     return build.change(made, "vectorized", predicted=predicted)
 
 
-def test_conflicts_are_worth_what_the_next_bound_leaves(
+def test_the_two_dearest_steps_are_told_with_their_remedies(
     build: SimpleNamespace, in_prediction: Profile
 ) -> None:
-    # a quarter of the wavefronts are conflicts: 5 ms become 3.75
-    made = with_bounds(build, in_prediction, shared_memory=5e-3, issue=1e-3)
-    said = advice(made, build.SHAPE)
-    assert said.startswith("To try next on vectorized: a thread computes 8 × 8 elements")
-    assert "25.0 % of its shared wavefronts are bank conflicts" in said
-    assert "from 5.000 ms to 3.750 ms" in said
-    assert said.index("8 × 8") < said.index("25.0 %")  # half of the time saves more
-
-
-def test_a_change_below_another_bound_saves_nothing(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
-    made = with_bounds(build, in_prediction, shared_memory=4.99e-3, FP32=5e-3)
-    assert advice(made, build.SHAPE) == (
-        "To try next: nothing that these counts show would save more than 3.0 % of the time of "
-        "vectorized."
+    steps = {"nominal peak": 3e-3, "register ports": 0.4e-3, "bank conflicts": 1e-3, "launch": 6e-4}
+    assert advice(with_gap(build, in_prediction, steps), build.SHAPE) == (
+        "To try next on vectorized, of its 5.000 ms: 1.000 ms for bank conflicts of shared memory: "
+        "a padded or swizzled layout has none. Then: 600.0 µs to launch it: several products in "
+        "one launch, or in a CUDA graph, share that."
     )
 
 
-def test_time_above_every_bound_is_waiting(build: SimpleNamespace, in_prediction: Profile) -> None:
-    made = with_bounds(build, in_prediction, FP32=2e-3)
-    said = advice(made, build.SHAPE)
-    assert "3.000 ms of its 5.000 ms are more than its longest bound: warps wait." in said
-    assert "Fewer barriers" in said  # two thirds of the warps fit: others could run
-
-
-def test_few_warps_and_idle_sms_have_their_own_remedy(
+def test_nothing_is_advised_for_less_than_the_model_errs(
     build: SimpleNamespace, in_prediction: Profile
 ) -> None:
-    made = with_bounds(build, in_prediction, FP32=2e-3)
+    made = with_gap(build, in_prediction, {"nominal peak": 4.9e-3, "bank conflicts": 0.1e-3})
+    assert advice(made, build.SHAPE) == (
+        "To try next: nothing that the model knows of costs vectorized more than 3.0 % of its time."
+    )
+
+
+def test_idle_sms_are_told_from_a_last_wave(build: SimpleNamespace, in_prediction: Profile) -> None:
+    made = with_gap(build, in_prediction, {"idle SMs and partial wave": 1e-3})
+    assert "because the last wave leaves SMs idle" in advice(made, build.SHAPE)
+    record = next(r for r in made.records if r.label == "vectorized")
+    few = build.change(made, "vectorized", theory=replace(record.theory, busy_sms=16))
+    assert "because only 16 of 82 SMs have a block" in advice(few, build.SHAPE)
+
+
+def test_wasted_sectors_come_before_larger_tiles(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    made = with_gap(build, in_prediction, {"load/store wavefronts": 1e-3})
+    record = next(r for r in made.records if r.label == "vectorized")
+    access = next(one for one in record.simulated.accesses if one.space == "global")
+    neat = replace(record.simulated, accesses=(replace(access, sectors=7, ideal=7),))
+    said = advice(build.change(made, "vectorized", simulated=neat), build.SHAPE)
+    assert "twice as many elements per thread along both axes (8 × 8 now)" in said
+    wild = replace(record.simulated, accesses=(replace(access, sectors=21, ideal=7),))
+    said = advice(build.change(made, "vectorized", simulated=wild), build.SHAPE)
+    assert "touch 3.00× the sectors that their data needs" in said
+
+
+def test_waits_are_of_bandwidth_or_of_too_few_warps(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    steps = {"exposed latency": 1e-3}
+    made = with_gap(build, in_prediction, steps, limiter="DRAM")
+    assert "1.000 ms to wait, mostly for DRAM: larger tiles" in advice(made, build.SHAPE)
+    made = with_gap(build, in_prediction, steps)
+    said = advice(made, build.SHAPE)  # two thirds of the warps fit
+    assert "at barriers: loads of the next tile while this one is used would hide it." in said
     record = next(r for r in made.records if r.label == "vectorized")
     few = replace(record.occupancy, warps_per_sm=12)
     said = advice(build.change(made, "vectorized", occupancy=few), build.SHAPE)
-    assert "The occupancy of 25.0 %, limited by registers and shared memory" in said
-    idle = replace(record.theory, busy_sms=16)
-    said = advice(build.change(made, "vectorized", theory=idle), build.SHAPE)
-    assert "Only 16 of 82 SMs have a block" in said
+    assert "(occupancy 25.0 %, limited by registers and shared memory)" in said
+
+
+def test_what_loads_ahead_is_not_told_to(build: SimpleNamespace, in_prediction: Profile) -> None:
+    made = with_gap(build, in_prediction, {"exposed latency": 1e-3})
+    listing = replace(build.listing("vectorized"), sass=("LDGSTS.E.128 [R3], [R4]",), lines=(1,))
+    said = advice(replace(made, listings=(listing,)), build.SHAPE)
+    assert "it loads ahead; further stages or fewer barriers would hide more." in said
+
+
+LOAD, STORE, MULTIPLY = "@!P0 LDG.E.128 R4, [R2]", "STS.128 [R9], R4", "FFMA R0, R1, R2, R0"
+
+
+@pytest.mark.parametrize(
+    ("sass", "is_ahead"),
+    [
+        ([LOAD, STORE, *[MULTIPLY] * 64], False),  # loads, stores, then computes
+        ([LOAD, *[MULTIPLY] * 64, STORE], True),
+        ([LOAD, *[MULTIPLY] * 4, STORE, *[MULTIPLY] * 64, STORE], False),  # alpha and beta
+        ([*[MULTIPLY] * 64, STORE], False),
+        (["UTMALDG.2D [UR4], [UR6]"], True),
+        ([], False),
+    ],
+)
+def test_loads_ahead_are_seen_in_the_machine_code(sass: list[str], is_ahead: bool) -> None:
+    assert loads_ahead(sass) is is_ahead
+
+
+def test_it_is_of_the_rung_that_a_recorded_run_found_fastest(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    faster = build.measured(1e-3, build.SHAPE)
+    recorded = build.change(on_gpu, "tiled", measured=faster)
+    assert "costs vectorized" in advice(in_prediction, build.SHAPE)
+    assert "costs tiled" in advice(in_prediction, build.SHAPE, recorded)
+    assert subject(in_prediction, build.SHAPE, recorded) == "tiled"
 
 
 def test_without_a_prediction_there_is_none(
@@ -67,3 +118,4 @@ def test_without_a_prediction_there_is_none(
 ) -> None:
     assert advice(in_simulation, build.SHAPE) == ""
     assert advice(on_gpu, build.SHAPE) == ""
+    assert subject(on_gpu, build.SHAPE) == ""

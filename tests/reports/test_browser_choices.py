@@ -206,7 +206,20 @@ def test_a_run_is_chosen_for_the_whole_page(
     assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
     assert visit.count("#answer-2") == 1
     assert visit.page.locator("pre:visible").text_content() == "of the T4"
+    link = visit.page.get_by_role("link", name="Reproduce")
+    assert link.get_attribute("href") == "#reproduce-1"
     assert visit.complaints == []
+
+
+def test_it_begins_with_a_shape_that_all_runs_have(
+    window: Any, build: SimpleNamespace, tmp_path: Path
+) -> None:
+    first, second = build.profile(build.SMALL, build.SHAPE), build.profile(build.SHAPE)
+    visit = opened(window, render_together([(first, None), (second, None)]), tmp_path)
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
+    assert visit.count("#answer-1") == 1
+    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
+    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
 
 
 CONTRAST = """
@@ -234,6 +247,7 @@ CONTRAST = """
   return worst.sort((one, other) => one[0] - other[0])[0];
 }
 """
+PAPER_PX = (965, 725)  # Letter across, less margins of 12 mm, at 96 px to the inch
 AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 
@@ -283,3 +297,56 @@ def test_headings_and_controls_have_names(window: Any, in_trace: Profile, tmp_pa
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.className") == "skip"
     assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_all_variants_go_and_come_back_at_once(
+    window: Any, on_gpu: Profile, tmp_path: Path
+) -> None:
+    visit = opened(window, render(on_gpu), tmp_path)
+    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
+    plot = drawn(visit, "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]")
+    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
+    assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
+    figure.get_by_role("button", name="none", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 0")
+    figure.locator("button.toggle", has_text="tiled").press("Enter")
+    visit.until(f"{shown}.join() === 'tiled'")
+    figure.get_by_role("button", name="all", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 7")
+
+
+def test_source_opens_at_its_hottest_line(window: Any, in_trace: Profile, tmp_path: Path) -> None:
+    long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
+    made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
+    visit = opened(window, render(made), tmp_path)
+    box = "document.querySelector('.source .scroll')"
+    visit.until(f"{box}?.querySelectorAll('tbody tr').length === 201")
+    place = (
+        f"(([row, box]) => row.top >= box.top && row.bottom <= box.bottom)("
+        f"[{box}.querySelectorAll('tbody tr')[200], {box}].map(e => e.getBoundingClientRect()))"
+    )
+    visit.until(place)
+
+
+def test_paper_has_whole_figures_and_tables(
+    window: Any, build: SimpleNamespace, tmp_path: Path
+) -> None:
+    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+    visit = opened(window, render(made), tmp_path, scheme="dark", waits=True)
+    visit.page.set_viewport_size({"width": PAPER_PX[0], "height": PAPER_PX[1]})
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    visit.page.emulate_media(media="print")
+    heights = visit.page.evaluate(
+        "[...document.querySelectorAll('figure')].filter(f => f.offsetParent)"
+        ".map(f => f.getBoundingClientRect().height)"
+    )
+    assert len(heights) == 13
+    assert max(heights) < PAPER_PX[1]
+    assert visit.overflow() == 0  # else a browser shrinks all of the page
+    assert visit.count("summary") == 0
+    told = visit.page.locator(".on-paper:visible").text_content()
+    assert told == ("Printed for 4096 × 4096 × 4096 alone; the file also holds 2048 × 2048 × 2048.")
+    assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(255, 255, 255)"
+    )
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")

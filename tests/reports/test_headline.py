@@ -11,7 +11,7 @@ from reports.headline import answer, standing
 
 def all_of(profile: Profile, shape: object, **more: object) -> str:
     found = answer(profile, shape, **more)
-    return "\n".join((found.lead, *found.points))
+    return "\n".join((found.lead, *found.points, *found.asides))
 
 
 def test_a_measured_profile_names_the_fastest_rung(build: SimpleNamespace, on_gpu: Profile) -> None:
@@ -31,7 +31,7 @@ def test_it_says_what_limits_and_how_far_below_that_it_runs(
         "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; "
         "it reaches 51.4 % of that ceiling."
     )
-    assert "It is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
+    assert "vectorized is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
 
 
 def test_a_measurement_above_the_uncached_bound_proves_the_caches(
@@ -40,7 +40,7 @@ def test_a_measurement_above_the_uncached_bound_proves_the_caches(
     assert (
         "Were every global load taken from DRAM, naive-coalesced could not pass 234 GFLOP/s; "
         "it was measured at 2.00 TFLOP/s. Caches serve most of its loads."
-    ) in answer(on_gpu, build.SHAPE).points
+    ) in answer(on_gpu, build.SHAPE).asides
 
 
 def test_an_interval_around_one_is_not_told_apart_from_cublas(
@@ -113,6 +113,38 @@ def test_records_of_one_reason_share_a_sentence(build: SimpleNamespace, on_gpu: 
     assert sum("skipped" in point for point in points) == 2  # one-block has its own reason
 
 
+def test_rungs_that_a_device_is_too_old_for_share_a_sentence(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    changed = on_gpu
+    for label in ("tiled", "vectorized"):
+        reason = f"{label} needs sm_90 or later, and this is sm_86: choose another device"
+        changed = build.change(changed, label, status="skipped", reason=reason)
+    points = answer(changed, build.SHAPE).points
+    assert (
+        "tiled and vectorized were skipped: each needs sm_90 or later, and this is sm_86: choose "
+        "another device."
+    ) in points
+    alone = build.change(on_gpu, "tiled", status="skipped", reason="tiled needs sm_90")
+    assert "tiled was skipped: it needs sm_90." in answer(alone, build.SHAPE).points
+
+
+def test_a_variant_alone_is_not_called_the_fastest(
+    build: SimpleNamespace, in_prediction: Profile, in_theory: Profile, on_gpu: Profile
+) -> None:
+    def alone(made: Profile) -> str:
+        records = tuple(r for r in made.records if r.label == "vectorized")
+        return answer(replace(made, records=records), build.SHAPE).lead
+
+    assert alone(on_gpu).startswith("vectorized was timed at 4096 × 4096 × 4096 on NVIDIA")
+    assert alone(in_prediction).startswith("vectorized is predicted at 4096 × 4096 × 4096 on")
+    assert alone(in_theory) == (
+        "In theory vectorized reaches 35.6 TFLOP/s at most at 4096 × 4096 × 4096 on NVIDIA GeForce "
+        "RTX 3090, 100.0 % of the nominal FP32 peak. Nothing was launched: this is a ceiling, not "
+        "a time."
+    )
+
+
 def test_a_result_with_nan_is_told_without_a_ratio(build: SimpleNamespace, on_gpu: Profile) -> None:
     wrong = replace(build.passed(), passed=False, worst_ratio=None)
     said = all_of(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
@@ -156,7 +188,11 @@ def test_a_recorded_answer_leads_and_theory_follows(
         "vectorized is the fastest rung at 4096 × 4096 × 4096 in the run recorded 2026-02-03 on "
         "NVIDIA GeForce RTX 3090: 18.3 TFLOP/s (recorded, median 7.512 ms), 51.4 % of"
     )
-    assert found.points[0].startswith("In theory ")
+    assert found.points[0] == (
+        "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; it reaches 51.4 % of that "
+        "ceiling."
+    )
+    assert found.asides[0].startswith("In theory ")
 
 
 def test_an_own_measurement_leads_before_a_recorded_one(
@@ -181,8 +217,9 @@ def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(
     said = all_of(in_simulation, build.SHAPE)
     assert "Nothing was timed: these are ceilings, not times." in said
     assert (
-        "coarsened-2d and vectorized (sm_86, NVRTC 13.0.88) was executed on the CPU, with "
-        "right results; multiply-adds are 50.0 % of the work in naive-uncoalesced. "
+        "the machine code of naive-uncoalesced to vectorized (6 rungs), sm_86, NVRTC 13.0.88, was "
+        "executed on the CPU, with right results; multiply-adds are 50.0 % of the instructions of "
+        "naive-uncoalesced. "
     ) in said
     # 2 rungs of 10 quantities and 4 of 18; alpha in the FLOP of each
     assert (
@@ -198,7 +235,7 @@ def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(
     changed = build.change(in_simulation, "tiled", status="failed", reason="wrong", check=wrong)
     said = all_of(changed, build.SHAPE)
     assert "tiled failed the check: an error of 7.00× the bound" in said
-    assert "coalesced, tiled, coarsened" not in said
+    assert "of naive-uncoalesced, naive-coalesced, coarsened-1d, coarsened-2d and vec" in said
 
 
 def test_a_predicted_answer_leads_where_nothing_was_measured(
@@ -211,7 +248,9 @@ def test_a_predicted_answer_leads_where_nothing_was_measured(
         "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %). 6 times are "
         "predicted, none was measured comparably: how far off is not known here."
     )
-    assert found.points[0].startswith("In theory ")
+    assert found.points[0].startswith("To try next")
+    assert found.asides[0].startswith("In theory ")
+    assert "Limited by" not in all_of(in_prediction, build.SHAPE)  # the model says it
 
 
 def test_a_recorded_answer_leads_before_a_predicted_one(
@@ -219,8 +258,10 @@ def test_a_recorded_answer_leads_before_a_predicted_one(
 ) -> None:
     found = answer(in_prediction, build.SHAPE, recorded=on_gpu)
     assert "in the run recorded 2026-02-03" in found.lead
-    assert found.points[0].startswith("vectorized is predicted to be the fastest rung")
-    assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[0]
+    # what limits the recorded one, and how far the ladder led, come first
+    assert found.points[0].startswith("In theory vectorized is limited by")
+    assert found.points[2].startswith("vectorized is predicted to be the fastest rung")
+    assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[2]
 
 
 def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Profile) -> None:

@@ -82,3 +82,16 @@ def test_a_twin_has_the_same_label_and_shape(
     assert twin.measured is not None
     assert ladder.twin(replace(record, label="vectorized:bk=8"), on_gpu) is None
     assert ladder.twin(record, None) is None
+
+
+def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu: Profile) -> None:
+    records = on_gpu.records
+    labels = [record.label for record in records]
+    assert ladder.named(labels[:4], records) == (
+        "one-block, naive-uncoalesced, naive-coalesced and tiled"
+    )
+    assert ladder.named(labels[1:7], records) == "naive-uncoalesced to vectorized (6 rungs)"
+    # a reference is no rung, and a gap ends a row
+    assert ladder.named([*labels[:5], "vectorized", "cublas"], records) == (
+        "one-block to coarsened-1d (5 rungs), vectorized and cublas"
+    )

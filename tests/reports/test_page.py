@@ -22,9 +22,10 @@ from reports import render
 FIGURES = {"Step by step", "Performance of the ladder", "Roofline", "Hierarchical roofline",
            "Theory, simulation, hardware", "Accesses per element of C", "Access patterns of a warp",
            "What if: the width of a square tile", "What if: block tile and thread tile",
-           "Rate over size", "Samples", "Clock, temperature and power over the run"}  # fmt: skip
+           "Rate over size", "Samples", "Samples round by round",
+           "Clock, temperature and power over the run"}  # fmt: skip
 ALWAYS = {title for title in FIGURES if title.startswith("What if")}  # they need no record
-MEASURED = {"Step by step", "Rate over size", "Samples",
+MEASURED = {"Step by step", "Rate over size", "Samples", "Samples round by round",
             "Clock, temperature and power over the run"}  # fmt: skip
 EVIL = "</script><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
 LIMIT_BYTES = 2_200_000  # plotly.js alone has 4.8 million, and 1.8 as it is packed
@@ -319,7 +320,7 @@ def test_predicted_times_have_a_chapter_and_a_grade(
     assert "predicted" in page.texts_of("span")
     assert any("A prediction is no measurement." in one for one in page.texts_of("dd"))
     # without samples, but with steps and sizes that are predicted, gap, times, and parity
-    assert len(page.json) == len(FIGURES) - 2 + 2 + 1
+    assert len(page.json) == len(FIGURES) - 3 + 2 + 1
     without = Page(render(in_theory))
     assert "Predicted time" not in without.texts_of("h3")
 

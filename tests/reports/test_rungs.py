@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +14,7 @@ from reports.rungs import compact_table, reason, sentence, table
 
 
 def weight(resource: str, quantity: Quantity | None, before_s: float, after_s: float) -> Weight:
-    return Weight(
-        resource=resource, quantity=quantity, bound_s=Ends(before=before_s, after=after_s)
-    )
+    return Weight(resource=resource, quantity=quantity, time_s=Ends(before=before_s, after=after_s))
 
 
 def change(quantity: Quantity, before: float, after: float) -> Change:
@@ -45,6 +44,30 @@ def test_a_sentence_names_the_gain_the_reason_and_the_price() -> None:
         "falls from 40.00 µs to 10.00 µs (by predicted bounds). Against it, the time that shared "
         "memory alone needs rises from 0 s to 12.00 µs."
     )
+
+
+def test_a_step_of_the_gap_is_named_as_one() -> None:
+    ports = replace(weight("register ports", None, 619e-6, 222e-6), is_step=True)
+    hidden = replace(weight("exposed latency", None, -86e-6, 21e-6), is_step=True)
+    made = step(FASTER, reason=ports, price=hidden, basis="predicted steps")
+    assert sentence(made).endswith(
+        "The largest reason is register ports: the part of register ports in the gap from nominal "
+        "peak falls from 619.0 µs to 222.0 µs (by predicted steps). Against it, the part of "
+        "exposed latency in the gap from nominal peak rises from −86.00 µs to 21.00 µs."
+    )
+    assert reason(made) == "register ports: 619.0 µs → 222.0 µs"
+
+
+def test_more_busy_sms_are_fewer_idle_ones() -> None:
+    idle = replace(weight("idle SMs and partial wave", "busy SMs", 29e-6, 12e-6), is_step=True)
+    said = sentence(step(FASTER, change("busy SMs", 16, 32), reason=idle))
+    assert "busy SMs rise from 16 to 32, and the part of idle SMs and partial wave in" in said
+    assert "on 32 SMs" not in said
+
+
+def test_equal_times_are_said_to_need_no_reason() -> None:
+    equal = change("time", 2.00e-3, 1.96e-3)
+    assert sentence(step(equal)).endswith("Below 3.0 % there is nothing to explain.")
 
 
 def test_fewer_busy_sms_are_named_where_less_work_takes_longer() -> None:

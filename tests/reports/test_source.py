@@ -74,3 +74,12 @@ def test_what_was_not_simulated_has_no_source(
     build: SimpleNamespace, in_trace: Profile, label: str
 ) -> None:
     assert annotated(in_trace, build.SHAPE, label) is None
+
+
+def test_a_name_that_stands_for_another_shows_the_source_of_that(in_trace: Profile) -> None:
+    tiled = next(r for r in in_trace.records if r.label == "tiled")
+    stands = replace(tiled, label="best", simulated=replace(tiled.simulated, listing="vectorized"))
+    made = replace(in_trace, records=(stands,))
+    (found,) = all_annotated(made, stands.shape)
+    assert (found.label, found.listing.label) == ("best", "vectorized")
+    assert counts_document([found])["best"]["listing"] == "vectorized"

@@ -7,7 +7,14 @@ from types import SimpleNamespace
 
 from analysis.problem import Gemm
 from analysis.result import Profile
-from reports.table import Cell, Table, ceilings_table, ladder_table, sampling_table
+from reports.table import (
+    Cell,
+    Table,
+    ceilings_table,
+    ladder_table,
+    ladder_tables,
+    sampling_table,
+)
 
 
 def cell(table: Table, label: str, title: str, grade: str | None = None) -> Cell:
@@ -178,3 +185,25 @@ def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(
     assert tiled[places["over measured time"]].text == "1.10×"
     assert tiled[places["limiter"]].text == "shared memory"
     assert tiled[places["limiter"]].details == ("busy 60.0 %", "then issue, 50.0 %")
+
+
+def test_what_is_looked_for_first_stands_apart_from_the_rest(
+    build: SimpleNamespace, on_gpu: Profile, in_simulation: Profile
+) -> None:
+    def titles(table: Table) -> list[str]:
+        return [column.title for column in table.columns]
+
+    first, more = ladder_tables(on_gpu, build.SHAPE)
+    assert titles(first) == [
+        "rung", "variant", "time", "rate", "of FP32 peak", "of attainable", "of cuBLAS",
+        "over previous rung", "registers per thread", "shared per block",
+        "occupancy (theoretical)", "check",
+    ]  # fmt: skip
+    assert titles(more) == [
+        "variant", "intensity of loads", "attainable", "limiter", "outcome", "idea",
+    ]  # fmt: skip
+    assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
+    # without a time, theory is what there is
+    first, more = ladder_tables(in_simulation, build.SHAPE)
+    assert "attainable" in titles(first)
+    assert "warp instructions" in titles(more)

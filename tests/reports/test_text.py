@@ -154,6 +154,7 @@ def test_a_field_is_written_by_the_unit_in_its_name(
 
 def test_a_field_name_as_words() -> None:
     assert text.words("max_threads_per_sm") == "max threads per SM"
+    assert text.words("boost_clock_hz") == "boost clock"
 
 
 def test_values_of_one_unit_name_it_once() -> None:
@@ -192,3 +193,8 @@ def test_a_ratio_that_would_round_to_1_is_a_difference() -> None:
 
 def test_one_differs_and_more_differ() -> None:
     assert (text.differ(1), text.differ(2)) == ("differs", "differ")
+
+
+def test_latency_is_not_busy() -> None:
+    assert text.busy("issue", 0.71) == "busy 71.0 %"
+    assert text.busy("latency", 0.5) == "50.0 %"

@@ -373,3 +373,31 @@ def test_a_recorded_run_of_other_shapes_changes_nothing(
     print_profile(result, recorded_run("h200"))
     assert capsys.readouterr().out == alone
     assert "not run" in alone
+
+
+def test_sentences_are_broken_between_words_under_their_first_one(
+    screen: Screen, theory: Profile
+) -> None:
+    screen.open(80)
+    print_profile(theory, None)
+    lines = screen.text.splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("  - Limited by "))
+    assert lines[first + 1].startswith("    ")
+    assert max(map(len, lines)) <= 80
+    assert "naive-uncoalesced at" in " ".join(line.strip() for line in lines)
+
+
+def test_a_rung_that_did_not_run_says_so_beside_recorded_times(
+    screen: Screen, theory: Profile
+) -> None:
+    simulated = replace(theory, executor="simulate")
+    records = tuple(
+        replace(record, status="skipped", reason="too old", theory=None)
+        if record.label == "tiled"
+        else record
+        for record in simulated.records
+    )
+    earlier = with_times(theory)
+    earlier = replace(earlier, records=tuple(r for r in earlier.records if r.label != "tiled"))
+    print_profile(replace(simulated, records=records), earlier)
+    assert "skipped" in row(screen.text, "tiled")

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import UnsupportedError
-from analysis.result import Profile, Record
+from analysis.result import GpuState, Profile, Record
 from kernels import LADDER
 from toolkit import gpu_bench
 from toolkit.experiment import profile
@@ -473,3 +473,49 @@ def test_a_simulator_that_computes_otherwise_than_the_gpu_is_not_believed(
     assert record.notes == (
         "not simulated: the simulator computes another result than the GPU, a wrong one",
     )
+
+
+class Warming:
+    """A GPU that is a degree warmer at every question, which comes between kernels alone."""
+
+    def __init__(self, cuda: Any) -> None:
+        self.cuda, self.questions = cuda, 0
+
+    def state(self) -> GpuState:
+        assert self.cuda.log[-1] != "hold"  # within a timed interval
+        self.questions += 1
+        self.cuda.log.append("state")
+        return GpuState(sm_clock_hz=1.98e9, temperature_c=40.0 + self.questions)
+
+
+def test_the_gpus_state_is_kept_over_the_rounds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    warming = Warming(cuda)
+    monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda monitor: warming.state())
+    monkeypatch.setattr("toolkit.conditions.APART_S", 0.0)
+    result = measure("tiled", "naive-coalesced")
+    (conditions,) = result.conditions
+    assert conditions.shape == result.records[0].shape
+    assert [one.rounds for one in conditions.moments] == list(range(FEWEST_SAMPLES + 1))
+    # the question before the rounds is the 41st degree, the first of them the 42nd
+    assert [one.state.temperature_c for one in conditions.moments][:2] == [42.0, 43.0]
+    timed = [one for one in cuda.log[cuda.log.index("state") :] if one not in (FLUSH, "hold")]
+    one_round = ["sgemm_tiled", "sgemm_naive_coalesced"]
+    assert timed[:5] == ["state", "state", *one_round, "state"]
+
+
+def test_a_resumed_run_keeps_the_conditions_of_what_stands(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda _: Warming(cuda).state())
+    settings: Any = {"executor": "gpu", "sampling": QUICK, "seed": 1}
+    first = profile(["32", "64"], ["tiled"], **settings)
+    cut = replace(
+        first, status="interrupted", records=first.records[:1], conditions=first.conditions[:1]
+    )
+    again = profile(["32", "64"], ["tiled"], **settings, resume=cut)
+    assert again.conditions[0] == first.conditions[0]
+    assert [one.shape for one in again.conditions] == [one.shape for one in first.conditions]
+
+
+def test_without_a_management_library_there_are_no_conditions(cuda: Any) -> None:
+    assert measure("tiled").conditions == ()

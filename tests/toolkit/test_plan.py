@@ -113,7 +113,7 @@ def test_a_named_rung_that_a_device_cannot_run_is_an_error() -> None:
         ("tiled:tile", "'tiled:tile': 'tile' is no setting: write name=integer, as in"),
         ("tiled:tile=8,tile=16", "'tiled:tile=8,tile=16': a parameter is given twice"),
         ("cpu:threads=1", "'cpu:threads=1': cpu is a reference and has no parameters"),
-        ("", "unknown variant '': (known: one-block, "),
+        ("", "unknown variant '': choose one of one-block, "),
     ],
 )
 def test_a_variant_that_is_none_says_why(variant: str, message: str) -> None:

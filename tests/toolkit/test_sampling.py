@@ -339,3 +339,11 @@ def test_every_sample_is_told(bench: Bench) -> None:
 def test_a_limit_that_would_not_end_sampling_is_refused(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"{value} is out of range"):
         Sampling(**{field: value})  # type: ignore[arg-type]
+
+
+def test_rounds_are_told_before_the_first_and_after_each(bench: Bench) -> None:
+    heard: list[tuple[int, int]] = []
+    timers = {label: bench.timer(label, repeat(1.0)) for label in "ab"}
+    sampling = Sampling(max_samples=3, precision=1e-9)
+    interleave(timers, sampling, on_round=lambda done: heard.append((done, len(bench.order))))
+    assert heard == [(0, 0), (1, 2), (2, 4), (3, 6)]  # two samples a round

@@ -231,3 +231,17 @@ def test_rungs_of_a_shape_share_their_matrices() -> None:
     assert simulators[0] is not simulators[1]
     assert simulators[1] is not None
     assert list(simulators[1]._matrices) == [plan.shapes[1]]
+
+
+def test_the_source_of_best_is_kept_at_every_shape() -> None:
+    plan = make_plan(
+        ["32", "64x32x16"], ["best", "tiled"], sampling=Sampling(), warm_l2=False, seed=1
+    )
+    records: dict[tuple[Gemm, str], Record] = {}
+    bench = SimulatorBench(find_device("rtx-3090"))
+    for shape in plan.shapes:
+        bench.profile_shape(shape, plan, records, Progress())
+    for record in records.values():
+        assert record.simulated is not None
+        listing = bench.listings[record.simulated.listing or ""]
+        assert len(listing.sass) == len(record.simulated.executed)

@@ -94,6 +94,15 @@ def test_a_file_of_an_earlier_schema_has_no_prediction(version: int, path: Path)
     )
 
 
+def test_a_file_of_schema_4_has_no_conditions(path: Path) -> None:
+    assert PROFILE.conditions
+    content = document(PROFILE, path)
+    content["schema_version"] = 4
+    del content["conditions"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert load(path) == replace(PROFILE, schema_version=4, conditions=())
+
+
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 STEPS = st.lists(st.builds(GapStep, name=st.text(), time_s=FINITE, detail=st.text()), max_size=4)
 BOUNDS = st.lists(st.builds(Bound, name=st.text(), time_s=FINITE, basis=st.text()), max_size=4)
@@ -181,7 +190,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
         ("[]", "it is no profile of this toolkit (it has no schema_version)"),
         ("1e999", "it is no profile of this toolkit"),
         ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
-        ('{"schema_version": 5}', "it was written by a newer version (schema 5, this one reads 4)"),
+        ('{"schema_version": 6}', "it was written by a newer version (schema 6, this one reads 5)"),
         ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
         ('{"schema_version": true}', "schema_version: it is True"),
         ('{"schema_version": 1.0}', "schema_version: it is 1.0"),

@@ -56,7 +56,7 @@ def test_json_is_the_record_that_is_stored(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["tilde"], "error: unknown variant 'tilde': did you mean 'tiled'?"),
-        (["cublas"], "error: cublas is a reference, which has no parameters to tune"),
+        (["cublas"], "error: cublas has no parameters of its own to tune"),
         (["coarsened-1d:bk=4,tm=4"], "error: coarsened-1d has no legal configuration: the last"),
         (["tiled:tile=5"], "error: tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
         (["tiled", "--shape", "64,4x"], "error: shape '4x' is not understood"),

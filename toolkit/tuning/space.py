@@ -32,7 +32,7 @@ def parse_space(text: str) -> Space:
     variant, fixed = parse_settings(text)
     if isinstance(variant, Reference):
         raise InputError(
-            f"{variant.name} is a reference, which has no parameters to tune: choose one of "
+            f"{variant.name} has no parameters of its own to tune: choose one of "
             f"{', '.join(_tunable())}"
         )
     if not variant.parameters:

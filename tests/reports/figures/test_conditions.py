@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from analysis.result import Profile
 from reports.figures import conditions
 
@@ -12,11 +14,26 @@ def test_each_shape_has_a_moment_before_and_after(build: SimpleNamespace) -> Non
     made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     figure = conditions.figure(made)
     clock, temperature, power = figure.data
-    assert list(clock.y) == [1.695e9, 1.62e9] * 2
-    assert list(temperature.y) == [41, 63] * 2
-    assert list(power.y) == [120, 349] * 2
-    assert list(figure.layout.xaxis.ticktext) == ["4096 × 4096 × 4096", "2048 × 2048 × 2048"]
+    assert list(clock.y) == [1.695e9, 1.62e9, None, 1.695e9, 1.62e9]  # None: no line between
+    assert list(temperature.y) == [41, 63, None, 41, 63]
+    assert list(power.y) == [120, 349, None, 120, 349]
+    assert list(figure.layout.xaxis.ticktext) == [
+        "4096 ×<br>4096 ×<br>4096",
+        "2048 ×<br>2048 ×<br>2048",
+    ]
     assert "throttled by power cap" in clock.hovertext[1]
+
+
+def test_states_while_it_sampled_stand_between_the_two(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    clock, temperature, _ = conditions.figure(build.watched(on_gpu)).data
+    assert list(temperature.y) == [41, 42, 47, 52, 57, 62, 63]
+    # before; from 0.1 to 0.8 of the shape's room in equal times; after
+    assert list(clock.x) == pytest.approx([0, 0.1, 0.275, 0.45, 0.625, 0.8, 0.9])
+    assert clock.hovertext[2].startswith(
+        "4096 × 4096 × 4096, 500.0 ms into its samples, 25 rounds done<br>SM clock 1.680 GHz"
+    )
 
 
 def test_a_recorded_run_stands_in_where_nothing_was_measured(

@@ -55,7 +55,7 @@ def test_an_earlier_runs_points_are_its_own_kind(
 ) -> None:
     figure = hierarchy.figure(in_simulation, build.SHAPE, recorded=in_counters)
     assert trace(figure, "tiled, L1").marker.symbol == ("triangle-up-open-dot", "triangle-up-dot")
-    assert "recorded 2026-02-03 on NVIDIA GeForce RTX 3090" in names(figure)
+    assert "recorded 2026-02-03" in names(figure)
     assert trace(figure, "tiled, DRAM").marker.symbol == ("triangle-up-dot",)  # not predicted
 
 

@@ -31,8 +31,8 @@ def test_shared_accesses_stand_in_a_panel_of_their_own(
     figure = patterns.figure(in_theory, build.SHAPE)
     found = lane(figure, "vectorized store A", "x2")
     assert list(found.x) == [1, 4]
-    assert figure.layout.xaxis.title.text == "sectors per request"
-    assert figure.layout.xaxis2.title.text == "wavefronts per instruction"
+    assert figure.layout.xaxis.title.text == "sectors per global request"
+    assert figure.layout.xaxis2.title.text == "wavefronts per shared access"
     assert list(figure.layout.yaxis2.ticktext) == [
         "tiled", "coarsened-1d", "coarsened-2d", "vectorized",
     ]  # fmt: skip

@@ -42,6 +42,15 @@ def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> N
     assert uncached.x[1] == pytest.approx(234.05e9)  # 0.25 FLOP/B · 936.2 GB/s
 
 
+def test_predicted_rates_stand_beside_the_bars(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    (predicted,) = named(performance.figure(in_prediction, build.SHAPE), "predicted")
+    assert predicted.x[5] == pytest.approx(FLOP / (1.1 * 0.0075122))
+    assert list(predicted.y) == [1, 2, 3, 4, 5, 6]
+    assert not named(performance.figure(on_gpu, build.SHAPE), "predicted")
+
+
 def test_the_uncached_bound_does_not_stretch_the_axis(
     build: SimpleNamespace, in_theory: Profile
 ) -> None:

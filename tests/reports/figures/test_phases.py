@@ -33,9 +33,9 @@ def test_the_table_has_a_row_per_thread(in_trace: Profile) -> None:
     assert [cell.text for cell in table.rows[3]] == [
         "3, C[1][1]",
         "A[1][1] and B[1][1]",
-        "A[1][0], B[0][1], A[1][1] and B[1][1]",
+        "A[1][0], A[1][1], B[0][1] and B[1][1]",
         "A[1][3] and B[3][1]",
-        "A[1][2], B[2][1], A[1][3] and B[3][1]",
+        "A[1][2], A[1][3], B[2][1] and B[3][1]",
     ]
 
 

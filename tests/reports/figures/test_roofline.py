@@ -109,7 +109,7 @@ def test_a_recorded_run_is_a_symbol_of_its_own(
     assert rung.marker.symbol[1] == "star-dot"
     assert rung.marker.line.color[1] == style.INK  # the page gives it the ink of its scheme
     assert "recorded 2026-02-03 on NVIDIA GeForce RTX 3090" in rung.hovertext[1]
-    assert named(figure, "recorded 2026-02-03 on NVIDIA GeForce RTX 3090")
+    assert named(figure, "recorded 2026-02-03")
 
 
 def test_a_rung_that_failed_its_check_keeps_only_theory(

@@ -21,13 +21,21 @@ def test_a_curve_per_variant_in_order_of_size(build: SimpleNamespace) -> None:
 def test_predicted_and_recorded_curves_are_hidden_together(
     in_prediction: Profile, on_gpu: Profile
 ) -> None:
-    curves = [
+    found = [
         one for one in sizes.figure(in_prediction, recorded=on_gpu).data if one.name == "tiled"
     ]
+    *curves, key = found
     assert [one.line.dash for one in curves] == ["dash", "solid"]
-    assert {one.legendgroup for one in curves} == {"tiled"}
-    assert [one.showlegend for one in curves] == [True, False]
+    assert [one.meta["needs"] for one in curves] == [["tiled"]] * 2
+    assert key.meta["toggles"] == "tiled"
     assert curves[0].marker.symbol != curves[1].marker.symbol
+
+
+def test_the_axis_has_the_sizes_themselves(build: SimpleNamespace) -> None:
+    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+    axis = sizes.figure(made).layout.xaxis
+    assert list(axis.tickvals) == [2048, 4096]
+    assert list(axis.ticktext) == ["2,048", "4,096"]
 
 
 def test_products_that_are_not_square_are_left_out(on_gpu: Profile) -> None:

@@ -8,9 +8,19 @@ from analysis.result import Profile
 from reports.figures import steps
 
 
+def test_what_a_name_stands_for_is_said(build: SimpleNamespace, in_prediction: Profile) -> None:
+    notes = ("vectorized is another at this shape", "a note")
+    made = build.change(in_prediction, "vectorized", notes=notes)
+    *_, said = steps.figure(made, build.SHAPE).layout.sliders[0].steps
+    assert said.value.startswith("vectorized is another at this shape. vectorized is 1.29×")
+
+
 def test_rungs_without_a_time_are_left_out(build: SimpleNamespace, in_prediction: Profile) -> None:
     figure = steps.figure(in_prediction, build.SHAPE)
-    assert list(figure.layout.xaxis.ticktext) == ["2", "3", "4", "5", "6", "7"]
+    assert list(figure.layout.xaxis.ticktext) == [
+        "naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d",
+        "vectorized",
+    ]  # fmt: skip
     assert [trace.name.split(" (")[0] for trace in figure.data] == ["predicted", "FP32 peak"]
 
 

@@ -77,7 +77,7 @@ def test_a_constraint_that_removes_nothing_is_listed_with_zero() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("cublas", "cublas is a reference, which has no parameters to tune: choose one of naive-"),
+        ("cublas", "cublas has no parameters of its own to tune: choose one of naive-"),
         ("one-block", "one-block has no parameters to tune: choose one of naive-uncoalesced"),
         ("tiled:tile=7", "tiled: tile = 7 is not legal: choose one of 8, 16, 32"),
     ],

@@ -1,0 +1,140 @@
+"""Round by round: every sample beside the state of the GPU while it was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import plotly.graph_objects as go
+
+from analysis.problem import Gemm
+from analysis.result import Measured, Moment, Profile, Record
+from reports import ladder, style, text
+
+TITLE = "Samples round by round"
+READING = (
+    "A round times every variant once, in turns, so that a drifting clock hits all alike. Above: "
+    "each sample against the median of its variant; zooming out shows the few that lie far off. "
+    "Below, on the same axis: what the GPU said between the rounds. Samples that rise where the "
+    "clock falls are those of a throttled GPU; a slope with a steady clock is a GPU, or a cache, "
+    "that still warms up."
+)
+
+ROOM = 0.1  # of the span, on either side
+CUT = 0.005  # of all samples, at either end: one that took twice the time would hide the others
+SAMPLES_PX, STATE_PX = 300, 120
+_State = tuple[str, str, str, Callable[[float | None], str]]
+_STATES: tuple[_State, ...] = (
+    ("sm_clock_hz", "SM clock", "Hz", text.hertz),
+    ("temperature_c", "temperature", "°C", text.celsius),
+    ("power_w", "power", "W", text.watts),
+)
+
+
+def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+    """Samples over rounds, and a panel for each state that is known of them.
+
+    Of `recorded` where the profile measured nothing on a GPU at this shape.
+    """
+    run = next((one for one in (profile, recorded) if one and _sampled(one, shape)), None)
+    if run is None:
+        return style.empty(f"{TITLE}, {text.shape(shape)}", "Nothing was measured on a GPU here.")
+    title = f"{TITLE}, {text.shape(shape)}"
+    if run is not profile:
+        title += f", {ladder.recorded_label(run)}"
+    moments = next((one.moments for one in run.conditions if one.shape == shape), ())
+    states = [one for one in _STATES if any(getattr(m.state, one[0]) for m in moments)]
+    height = SAMPLES_PX + STATE_PX * len(states)
+    return go.Figure(
+        data=[
+            *(_samples(run, *one) for one in _sampled(run, shape)),
+            *(_state(place, moments, one) for place, one in enumerate(states, start=2)),
+        ],
+        layout=style.layout(title, height=height + 120) | _axes(run, shape, states, height),
+    )
+
+
+def _sampled(run: Profile, shape: Gemm) -> list[tuple[Record, Measured]]:
+    """What was timed in rounds: a CPU was sampled by itself."""
+    return [
+        (record, measured)
+        for record in ladder.records_at(run, shape)
+        if (measured := ladder.measurement(record)) and measured.clock == "CUDA events"
+    ]
+
+
+def _relative(measured: Measured) -> list[float]:
+    return [round(sample / measured.median_s - 1, 5) for sample in measured.samples_s]
+
+
+def _samples(run: Profile, record: Record, measured: Measured) -> dict[str, object]:
+    look = style.looks(run)[record.label]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": list(range(1, len(measured.samples_s) + 1)),
+        "y": _relative(measured),
+        "name": style.plain(record.label),
+        "line": {"color": look.colour, "width": 0.75},
+        "marker": {"color": look.colour, "symbol": look.symbol, "size": 6},
+        "hovertemplate": "round %{x}: %{y:+.2%} of its median",
+    }
+
+
+def _state(place: int, moments: Sequence[Moment], of: _State) -> dict[str, object]:
+    field, name, _, _ = of
+    known = [one for one in moments if getattr(one.state, field) is not None]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [one.rounds for one in known],
+        "y": [getattr(one.state, field) for one in known],
+        "yaxis": f"y{place}",
+        "name": name,
+        "showlegend": False,
+        "line": {"color": style.INK, "width": 1.5},
+        "marker": {"color": style.INK, "size": 5},
+        "hoverinfo": "text",
+        "hovertext": [_about(one) for one in known],
+    }
+
+
+def _about(one: Moment) -> str:
+    state = one.state
+    return style.hover(
+        f"{text.seconds(one.time_s)} after the first round began",
+        *(f"{name}: {show(getattr(state, field))}" for field, name, _, show in _STATES),
+        f"throttled by {text.listing(state.throttle_reasons)}" if state.throttle_reasons else "",
+    )
+
+
+def _axes(run: Profile, shape: Gemm, states: Sequence[_State], height: float) -> dict[str, object]:
+    """The samples' axis on top, then one per state; all of them over the same rounds."""
+    samples, *below = _domains(len(states), height)
+    lowest = f"y{len(states) + 1}" if states else "y"
+    axes: dict[str, object] = {
+        "xaxis": style.axis("round", rangemode="tozero", tickformat=",", anchor=lowest),
+        "yaxis": style.axis(
+            "of the median", domain=samples, tickformat="+.1%", range=_span(run, shape)
+        ),
+    }
+    for place, ((_, name, unit, _), domain) in enumerate(zip(states, below, strict=True), start=2):
+        axes[f"yaxis{place}"] = style.axis(
+            f"{name},<br>{unit}", domain=domain, tickformat=".3~s", nticks=4
+        )
+    return axes
+
+
+def _domains(states: int, height: float) -> Iterator[list[float]]:
+    """The part of the plot's height that each panel takes, from the top."""
+    yield [states * STATE_PX / height, 1.0]
+    for below in reversed(range(states)):
+        yield [below * STATE_PX / height, (below + 0.75) * STATE_PX / height]
+
+
+def _span(run: Profile, shape: Gemm) -> list[float]:
+    """Where nearly all samples are; zooming out shows the others."""
+    values = sorted(value for _, measured in _sampled(run, shape) for value in _relative(measured))
+    cut = int(CUT * len(values))
+    low, high = values[cut], values[-1 - cut]
+    room = ROOM * (high - low) or ROOM
+    return [low - room, high + room]
