@@ -45,6 +45,8 @@ class LaunchRecord:
     block: tuple[int, int, int]
     dynamic_shared_bytes: int
     arguments: tuple[str, ...]
+    defines: dict[str, str]
+    options: tuple[str, ...]
     seed: int | None
     resources: Resources
     basis: str | None
@@ -126,10 +128,12 @@ def _notes(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
         ("kernels", before.kernel, after.kernel),
         ("compilers", before.resources.compiler, after.resources.compiler),
         ("arguments", ", ".join(before.arguments), ", ".join(after.arguments)),
+        ("defines", _defined(before), _defined(after)),
+        ("options", " ".join(before.options), " ".join(after.options)),
         ("executed blocks", before.basis, after.basis),
     ):
         if ours != theirs:
-            yield f"the {what} differ: {ours} before, {theirs} after"
+            yield f"the {what} differ: {ours or 'none'} before, {theirs or 'none'} after"
     if before.device != after.device:
         named = [one.device or "none" for one in (before, after)]
         yield (
@@ -139,3 +143,7 @@ def _notes(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
         yield "the random content differs: where counts depend on it, give both the same --seed"
+
+
+def _defined(one: LaunchRecord) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(one.defines.items()))

@@ -34,6 +34,8 @@ BEFORE = LaunchRecord(
     block=(32, 32, 1),
     dynamic_shared_bytes=0,
     arguments=("f32[64]", "i32=8"),
+    defines={"WIDTH": "32"},
+    options=("-lineinfo",),
     seed=1,
     resources=RESOURCES,
     basis="all 1,024 blocks executed",
@@ -135,7 +137,9 @@ def test_code_of_two_architectures_is_refused() -> None:
     ("changes", "words"),
     [
         ({"kernel": "other"}, "the kernels differ: transpose before, other after"),
-        ({"arguments": ("f32[128]", "i32=8"), "seed": 1}, "the arguments differ: f32[64], i32=8 "),
+        ({"arguments": ("f32[128]", "i32=8")}, "the arguments differ: f32[64], i32=8 "),
+        ({"defines": {}}, "the defines differ: WIDTH=32 before, none after"),
+        ({"options": ("-g",)}, "the options differ: -lineinfo before, -g after"),
         ({"basis": "4 of 1,024 blocks executed"}, "the executed blocks differ: all 1,024 "),
         (
             {"resources": replace(RESOURCES, compiler="NVRTC 13.1")},
