@@ -17,7 +17,7 @@ ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
 LIFTED = " (caches lift it)"  # the bound of the source texts, which is no roof
 GAP = "from nominal peak to the time"
-NEGLIGIBLE = 0.01  # of every predicted time: nobody would look for such a resource
+NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class _Item:
     name: str
     time_s: float
     text: str
+    is_notable: bool = True
 
 
 def breakdown(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table | None:
@@ -58,8 +59,8 @@ def _roofs(record: Record) -> Iterator[_Item]:
 
 def _alone(found: Timing) -> Iterator[_Item]:
     for bound in found.predicted.bounds:
-        if bound.time_s >= NEGLIGIBLE * found.predicted.time_s:
-            yield _item(ALONE, bound.name, bound.time_s)
+        share = bound.time_s / found.predicted.time_s
+        yield _item(ALONE, bound.name, bound.time_s, is_notable=share >= NEGLIGIBLE)
 
 
 def _gap(found: Timing) -> Iterator[_Item]:
@@ -75,8 +76,9 @@ def _gap(found: Timing) -> Iterator[_Item]:
         yield _item(GAP, f"time, {grade}", found.measured.median_s)
 
 
-def _item(group: str, name: str, time_s: float) -> _Item:
-    return _Item(group=group, name=name, time_s=time_s, text=text.seconds(time_s))
+def _item(group: str, name: str, time_s: float, *, is_notable: bool = True) -> _Item:
+    written = text.seconds(time_s)
+    return _Item(group=group, name=name, time_s=time_s, text=written, is_notable=is_notable)
 
 
 def _step(name: str, time_s: float) -> _Item:
@@ -85,7 +87,7 @@ def _step(name: str, time_s: float) -> _Item:
 
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell]]:
     """The items of all variants, each group under its name; what a variant lacks is a dash."""
-    keys = dict.fromkeys(key for each in of_each for key in each)
+    keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
     for group in (ROOFS, ALONE, GAP):
         names = [name for of, name in keys if of == group]
         if group == ALONE:  # the longest first: it is the limiter

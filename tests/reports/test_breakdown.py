@@ -64,9 +64,17 @@ def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(
     made = build.change(
         in_prediction, "tiled", predicted=replace(tiled.predicted, bounds=tuple(bounds))
     )
-    made = replace(made, records=tuple(r for r in made.records if r.label == "tiled"))
-    shown = [row.partition(":")[0] for row in rows(made, build, "tiled")]
+    alone = replace(made, records=tuple(r for r in made.records if r.label == "tiled"))
+    shown = [row.partition(":")[0] for row in rows(alone, build, "tiled")]
     assert shown[shown.index(ALONE) + 1 : shown.index(GAP)] == ["FP32", "issue", "L2"]
+
+
+def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    tiled = next(record for record in in_prediction.records if record.label == "tiled")
+    none = replace(tiled.predicted, bounds=(Bound(name="L1", time_s=0.0, basis=""),))
+    assert "L1: 0 s" in rows(build.change(in_prediction, "tiled", predicted=none), build, "tiled")
 
 
 def test_what_one_variant_lacks_is_a_dash(build: SimpleNamespace, in_prediction: Profile) -> None:
