@@ -1,4 +1,4 @@
-"""Execute the pages and write what their commands answered into them: python -m docs.update.
+"""Execute pages and notebooks and write what they answered into them: python -m docs.update.
 
     python -m docs.update [PAGE ...] [--gpu] [--check]
 
@@ -13,6 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import nbformat
+
+from docs.snippets.notebook import NOTEBOOKS, code_cells, differences, executed
 from docs.snippets.outcomes import Outcome, outcomes
 from docs.snippets.pages import PageError, name_of, pages
 
@@ -40,6 +43,18 @@ def update(page: Path, *, gpu: bool, check: bool) -> bool:
     return not left
 
 
+def update_notebook(path: Path, *, check: bool) -> bool:
+    """The same for a notebook, all of whose outputs are written anew where one differs."""
+    made = executed(path)
+    other = list(differences(nbformat.read(path, as_version=4), made))
+    print(f"{name_of(path)}: {len(code_cells(made))} cells, {len(other)} not as shown", flush=True)
+    if other and not check:
+        nbformat.write(made, path)
+    for difference in other if check else ():
+        print(difference, file=sys.stderr)
+    return not (other and check)
+
+
 def main() -> int:
     """Parse, execute, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -47,9 +62,14 @@ def main() -> int:
     parser.add_argument("--gpu", action="store_true", help="execute what needs a GPU too")
     parser.add_argument("--check", action="store_true", help="write nothing, show the differences")
     chosen = parser.parse_args()
-    named = [page.resolve() for page in chosen.page] or pages()
+    named = [page.resolve() for page in chosen.page] or [*pages(), *NOTEBOOKS]
     try:
-        right = [update(page, gpu=chosen.gpu, check=chosen.check) for page in named]
+        right = [
+            update_notebook(path, check=chosen.check)
+            if path.suffix == ".ipynb"
+            else update(path, gpu=chosen.gpu, check=chosen.check)
+            for path in named
+        ]
     except PageError as error:
         print(error, file=sys.stderr)
         return 1

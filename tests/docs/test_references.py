@@ -17,7 +17,7 @@ from toolkit.cli import app
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = [*pages(), CONTRIBUTING]
-PLACEHOLDER = re.compile(r"[A-Z]{3,}|NN_|…|\.\.\.")  # stands for something: RUNG, NN_name
+PLACEHOLDER = re.compile(r"[A-Z]{3,}|NN_|\$|…|\.\.\.")  # stands for something: RUNG, NN_name
 SCRIPT = re.compile(
     r"(?:benchmarks|tests|docs|kernels|toolkit|analysis|reports)/[\w./]+\.(?:py|cu)"
 )

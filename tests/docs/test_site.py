@@ -87,3 +87,9 @@ def test_docstrings_are_in_the_reference(site: Path) -> None:
     page = (site / "reference/traffic.html").read_text(encoding="utf-8")
     assert 'id="analysis.access.Tiling"' in page
     assert "<td><p>global load A</p></td>" in page  # of the table in its docstring
+
+
+def test_notebook_is_a_page_with_its_figures(site: Path) -> None:
+    page = (site / "notebook.html").read_text(encoding="utf-8")
+    assert page.count("Plotly.newPlot(") == 3
+    assert "7,489.6 GFLOP/s" in page  # its code printed so
