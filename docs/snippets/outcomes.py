@@ -53,9 +53,9 @@ def _follow(block: Block, session: Session, gpu: bool) -> Iterator[Outcome]:
 
 def _console(block: Block, session: Session) -> Iterator[Outcome]:
     asked = _asked(block)
-    answers = session.commands([exchange.source for exchange in asked], block.where)
-    following = [*(exchange.source for exchange in asked[1:]), ""]
-    for exchange, (printed, status), after in zip(asked, answers, following, strict=True):
+    sources = [exchange.source for exchange in asked]
+    answers = session.commands(sources, block.where, gpu=block.needs == "gpu")
+    for exchange, (printed, status), after in zip(asked, answers, [*sources[1:], ""], strict=True):
         if status and after != ASKS_FOR_STATUS:
             raise PageError(f"{block.where}: exit status {status} of {exchange.source}\n{printed}")
         yield _outcome(block, exchange, printed)
@@ -77,7 +77,7 @@ def _asked(block: Block) -> list[Exchange]:
 
 
 def _bash(block: Block, session: Session) -> Iterator[Outcome]:
-    session.script(block.text, block.where)
+    session.script(block.text, block.where, gpu=block.needs == "gpu")
     return iter(())
 
 

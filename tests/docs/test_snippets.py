@@ -99,6 +99,19 @@ class TestPython:
         with pytest.raises(PageError, match="name 'value' is not defined"):
             followed(page, fence("python", "value"))
 
+    def test_an_interpreter_that_ends_is_refused(self, page: Path) -> None:
+        with pytest.raises(PageError, match=r"page\.md:2: Python ended"):
+            followed(page, fence("python", "import os", "os._exit(0)"))
+
+    def test_a_block_that_hangs_is_stopped(
+        self, page: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("docs.snippets.session.MOST_SECONDS", 0.5)
+        with pytest.raises(PageError, match=r"stopped after 0\.5 s"):
+            followed(page, fence("python", "while True: pass"))
+        with pytest.raises(PageError, match=r"not done after 0\.5 s"):
+            followed(page, fence("console", "$ sleep 60"))
+
     def test_comment_behind_a_print_says_what_it_prints(self, page: Path) -> None:
         (outcome,) = followed(page, fence("python", "print(2 + 2)  # 5: a mistake"))
         assert (outcome.shown, outcome.printed) == (("5",), ("4",))
