@@ -23,7 +23,7 @@ from analysis.result import Profile
 from kernels import find
 from kernels.registry import Variant
 from reports import render
-from reports.figures import gap, phases, tiles
+from reports.figures import gap, hierarchy, phases, tiles
 from toolkit import profile
 from toolkit.recorded import recorded_run
 
@@ -50,6 +50,9 @@ CONFLICT = "&tile_b[k][c_col + j]"  # and of this one the request
 FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
     "phases": lambda made, recorded: phases.figure(made.phases),
     "tile-widths": lambda made, recorded: tiles.widths(made, made.records[0].shape),
+    "hierarchy": lambda made, recorded: hierarchy.figure(
+        _only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded=recorded
+    ),
     "gap": lambda made, recorded: gap.figure(
         _only(made, VARIANT), made.records[0].shape, recorded=recorded
     ),
@@ -129,8 +132,8 @@ def _prepare(shown: Any) -> None:
     shown.evaluate("scrollTo(0, 0)")
 
 
-def _only(made: Profile, label: str) -> Profile:
-    return replace(made, records=tuple(one for one in made.records if one.label == label))
+def _only(made: Profile, *labels: str) -> Profile:
+    return replace(made, records=tuple(one for one in made.records if one.label in labels))
 
 
 def _line(text: str) -> int:

@@ -110,6 +110,15 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         _print_scorecard(profile, shape, recorded)
 
 
+def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+    """Why each rung beats the one before, where a time was predicted."""
+    steps = told_steps(profile, shape, recorded)
+    if steps and ladder.timings(profile, shape):
+        rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
+        out.print("why each rung beats the one before, or does not")  # the table may be narrower
+        out.print(rich_table(rows))
+
+
 def _print_breakdown(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
     """What the times of a few variants are made of; the report has it for many."""
     rows = breakdown(profile, shape, recorded=recorded)
@@ -119,15 +128,6 @@ def _print_breakdown(profile: Profile, shape: Gemm, recorded: Profile | None) ->
     if table.__rich_measure__(out, out.options).minimum <= out.width:
         out.print("where the time goes")  # the table may be narrower
         out.print(table)
-
-
-def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
-    """Why each rung beats the one before, where a time was predicted."""
-    steps = told_steps(profile, shape, recorded)
-    if steps and ladder.timings(profile, shape):
-        rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
-        out.print("why each rung beats the one before, or does not")  # the table may be narrower
-        out.print(rich_table(rows))
 
 
 def _print_published(profile: Profile, shape: Gemm) -> None:
