@@ -35,7 +35,8 @@ def test_pages_are_found() -> None:
     assert not [name for name in names if "decisions" in name]
 
 
-def test_few_blocks_are_not_executed() -> None:
-    everything = [block for page in pages() for block in blocks(page)]
-    left_out = [block.where for block in everything if block.reason_not_executed]
-    assert len(left_out) <= len([block for block in everything if block.is_executed])
+def test_what_is_not_executed_installs_or_needs_other_machines() -> None:
+    left_out = [block for page in pages() for block in blocks(page) if block.reason_not_executed]
+    assert left_out
+    for block in left_out:
+        assert "pip install" in block.text or "ray start" in block.text, block.where
