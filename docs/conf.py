@@ -26,7 +26,8 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "gemm-ladder"
 html_copy_source = False
-html_static_path = [str(PLOTLY)]
+html_static_path = [str(PLOTLY), "site.css"]
+html_css_files = ["site.css"]
 html_show_copyright = html_show_sphinx = False
 
 default_role = "code"  # docstrings write `name`
