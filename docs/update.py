@@ -2,7 +2,8 @@
 
     python -m docs.update [PAGE ...] [--gpu] [--check]
 
-An answer that is as shown, up to its `…`, stays as it is. `--gpu` executes what needs a GPU too,
+An answer that is as shown, up to its `…`, stays as it is; of another,
+what was left out is left out again. `--gpu` executes what needs a GPU too,
 `--check` writes nothing. Exit code 1: a block failed, or a difference is left.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 
+from docs.snippets.exchanges import left_out_again
 from docs.snippets.notebook import NOTEBOOKS, code_cells, differences, executed
 from docs.snippets.outcomes import Outcome, outcomes
 from docs.snippets.pages import PageError, name_of, pages
@@ -25,7 +27,8 @@ def rewritten(text: str, found: Sequence[Outcome]) -> str:
     lines = text.splitlines()
     for outcome in reversed(found):
         if outcome.line is not None and not outcome.is_as_shown:
-            came = [f"{outcome.indent}{line}".rstrip() for line in outcome.printed]
+            answer = left_out_again(outcome.shown, outcome.printed)
+            came = [f"{outcome.indent}{line}".rstrip() for line in answer]
             lines[outcome.line : outcome.line + len(outcome.shown)] = came
     return "\n".join(lines) + "\n"
 

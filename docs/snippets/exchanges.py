@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 ANY = "…"  # alone on a line: any lines; inside of one: any text
 
@@ -68,3 +69,32 @@ def _pattern(shown: str) -> str:
     if shown.strip() == ANY:
         return r"(?:.*\n)*?"
     return ".*?".join(map(re.escape, shown.rstrip().split(ANY))) + r"\n"
+
+
+def left_out_again(shown: Sequence[str], printed: Sequence[str]) -> tuple[str, ...]:
+    """What was printed, without what lies where `shown` leaves something out."""
+    # a line that leaves text out stands for the first one that it fits
+    whole = [one if one.strip() == ANY else _first_fit(one, printed) for one in shown]
+    lines: list[str] = []
+    for tag, first, last, came_first, came_last in SequenceMatcher(
+        None, whole, printed, autojunk=False
+    ).get_opcodes():
+        if tag == "equal":
+            lines += shown[first:last]
+        else:
+            lines += _left_out(shown[first:last], printed[came_first:came_last])
+    return tuple(lines)
+
+
+def _first_fit(shown: str, printed: Sequence[str]) -> str:
+    return next((line for line in printed if matches([shown], [line])), shown)
+
+
+def _left_out(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
+    """As many lines as `shown` has around its one `…`, else all: which are meant is not clear."""
+    places = [i for i, line in enumerate(shown) if line.strip() == ANY]
+    if len(places) != 1:
+        return list(printed)
+    (before,) = places
+    end = len(printed) - (len(shown) - 1 - before)
+    return [*printed[:before], ANY, *(printed[end:] if before <= end else ())]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.snippets.exchanges import exchanges, matches
+from docs.snippets.exchanges import exchanges, left_out_again, matches
 from docs.snippets.outcomes import Outcome, outcomes
 from docs.snippets.pages import PageError, blocks
 from docs.update import rewritten, update
@@ -218,6 +218,21 @@ def test_shown_is_what_was_printed(shown: list[str], printed: list[str]) -> None
 )
 def test_shown_is_not_what_was_printed(shown: list[str], printed: list[str]) -> None:
     assert not matches(shown, printed)
+
+
+@pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        (["old"], ["note", "title", "a 1", "b 2", "end"]),  # nothing was left out
+        (["…", "title", "a 0", "b 2", "…"], ["…", "title", "a 1", "b 2", "…"]),
+        (["…", "title", "…", "end"], ["…", "title", "…", "end"]),  # as it is
+        (["…", "a 0", "…", "end"], ["note", "title", "a 1", "b 2", "end"]),  # which is not clear
+        (["note", "ti…", "a 0", "b 2", "end"], ["note", "ti…", "a 1", "b 2", "end"]),
+    ],
+)
+def test_what_was_left_out_is_left_out_again(shown: list[str], kept: list[str]) -> None:
+    printed = ["note", "title", "a 1", "b 2", "end"]
+    assert list(left_out_again(shown, printed)) == kept
 
 
 def test_blank_lines_stay_inside_of_an_answer() -> None:
