@@ -72,8 +72,7 @@ def load(path: str | Path) -> Profile:
 
 def load_launch(path: str | Path) -> LaunchRecord:
     """The launch that `simulate --json` printed into a file; raises as `load`."""
-    newest = launch_comparison.SCHEMA_VERSION
-    return _parsed(_read(Path(path)), str(path), _launches, newest)
+    return parse_launch(_read(Path(path)), str(path))
 
 
 def holds_launch(path: str | Path) -> bool:
@@ -169,6 +168,10 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 def parse(text: str, where: str) -> Profile:
     return _parsed(text, where, _profiles, SCHEMA_VERSION)
+
+
+def parse_launch(text: str, where: str) -> LaunchRecord:
+    return _parsed(text, where, _launches, launch_comparison.SCHEMA_VERSION)
 
 
 def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest: int) -> T:
