@@ -2,9 +2,9 @@
 
     python -m docs.update [PAGE ...] [--gpu] [--check]
 
-An answer that is as shown, up to its `…`, stays as it is; of another,
-what was left out is left out again. `--gpu` executes what needs a GPU too,
-`--check` writes nothing. Exit code 1: a block failed, or a difference is left.
+An answer that is as shown, up to its `…`, stays as it is; of another, what was left out is left out
+again. `--gpu` executes what needs a GPU too, `--check` writes nothing. Exit code 1: a block failed,
+or a difference is left.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import nbformat
-
 from docs.snippets.exchanges import left_out_again
-from docs.snippets.notebook import NOTEBOOKS, code_cells, differences, executed
+from docs.snippets.notebook import NOTEBOOKS, code_cells, differences, executed, read, write
 from docs.snippets.outcomes import Outcome, outcomes
 from docs.snippets.pages import PageError, name_of, pages
 
@@ -49,10 +47,10 @@ def update(page: Path, *, gpu: bool, check: bool) -> bool:
 def update_notebook(path: Path, *, check: bool) -> bool:
     """The same for a notebook, all of whose outputs are written anew where one differs."""
     made = executed(path)
-    other = list(differences(nbformat.read(path, as_version=4), made))
+    other = list(differences(read(path), made))
     print(f"{name_of(path)}: {len(code_cells(made))} cells, {len(other)} not as shown", flush=True)
     if other and not check:
-        nbformat.write(made, path)
+        write(made, path)
     for difference in other if check else ():
         print(difference, file=sys.stderr)
     return not (other and check)

@@ -24,7 +24,7 @@ ROUNDING = 1e-6  # of numbers in figures: sums of another order differ far less
 
 def executed(path: Path) -> Any:
     """The notebook with the outputs of its code, and nothing that differs from run to run."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     with tempfile.TemporaryDirectory() as scratch:
         client = NotebookClient(
             notebook,
@@ -42,6 +42,15 @@ def executed(path: Path) -> Any:
         cell.outputs = [_plain(output) for output in cell.outputs]
     notebook.metadata.language_info = {"name": "python"}
     return notebook
+
+
+def read(path: Path) -> Any:
+    """The notebook that a file holds."""
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def write(notebook: Any, path: Path) -> None:
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
 
 
 def code_cells(notebook: Any) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import nbformat
 import pytest
 
 from docs.snippets.notebook import (
@@ -15,6 +14,7 @@ from docs.snippets.notebook import (
     executed,
     figures_of,
     is_same,
+    read,
     text_of,
 )
 from docs.snippets.pages import ROOT
@@ -24,7 +24,7 @@ from docs.snippets.pages import ROOT
 
 @pytest.fixture(scope="module")
 def kept() -> Any:
-    return nbformat.read(NOTEBOOK, as_version=4)
+    return read(NOTEBOOK)
 
 
 @pytest.fixture(scope="module")
