@@ -29,6 +29,7 @@ from typing import Literal
 
 from analysis.counters import ALL_COUNTERS
 from analysis.errors import InputError
+from analysis.geometry import Geometry
 from analysis.lines import LineChange, line_changes
 from analysis.problem import Gemm
 from analysis.result import (
@@ -315,10 +316,9 @@ class _Sides:
         for grade, ours, theirs, note in self._numbers(before, after):
             if note:
                 notes.append(note)
-            names = [name for name in ours if name in theirs]
-            compared += len(names)
-            changes = (_count_change(grade, name, ours, theirs) for name in names)
-            counts += [_with_lines(c, before, after) for c in changes if c.before != c.after]
+            compared += len(ours.keys() & theirs.keys())
+            changes = changed_counts(grade, ours, theirs)
+            counts += [_with_lines(change, before, after) for change in changes]
         time, why_not = self._time(before, after)
         predicted, about = self._prediction(before, after)
         return Pair(
@@ -341,9 +341,10 @@ class _Sides:
         if before.theory and after.theory:
             foreseen = _theory(before.theory), _theory(after.theory)
             yield "theory", _filled(*foreseen), _filled(*reversed(foreseen)), ""
-        yield "compiled", _launch(before), _launch(after), ""
+        yield "compiled", launch_counts(before.geometry), launch_counts(after.geometry), ""
         if self._same_machine(_architectures(before.resources, after.resources)):
-            yield "compiled", _resources(before), _resources(after), ""
+            given = resource_counts(before.resources), resource_counts(after.resources)
+            yield "compiled", given[0], given[1], ""
         if self.same_device:
             yield "compiled", _occupancy(before), _occupancy(after), ""
         ran = before.simulated, after.simulated
@@ -401,10 +402,11 @@ class _Sides:
             )
         differ = ours.constants != theirs.constants
         about = f"predicted with constants of {ours.constants} before, of {theirs.constants} after"
-        return _predicted(ours, theirs), about if differ else ""
+        return prediction_change(ours, theirs), about if differ else ""
 
 
-def _predicted(before: Predicted, after: Predicted) -> PredictionChange:
+def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:
+    """Two predicted times of one device and state of L2, and whether they are one."""
     # sums of another order differ in their last digits: that is no change
     same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
     is_same = same_time and before.limiter == after.limiter
@@ -490,8 +492,8 @@ def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return own | absent
 
 
-def _launch(record: Record) -> dict[str, int]:
-    geometry = record.geometry
+def launch_counts(geometry: Geometry | None) -> dict[str, int]:
+    """What is launched, in numbers; none of a launch that nobody made."""
     if geometry is None:
         return {}
     return {
@@ -501,8 +503,8 @@ def _launch(record: Record) -> dict[str, int]:
     }
 
 
-def _resources(record: Record) -> dict[str, int]:
-    resources = record.resources
+def resource_counts(resources: Resources | None) -> dict[str, int]:
+    """What the compiler gave, in numbers; none of a kernel that was not compiled."""
     if resources is None:
         return {}
     return {
@@ -525,6 +527,14 @@ def _unmodelled(counters: Mapping[str, int]) -> dict[str, int]:
         for name, count in counters.items()
         if name in ALL_COUNTERS and ALL_COUNTERS[name].grade != "modelled"
     }
+
+
+def changed_counts(
+    grade: Grade, before: Mapping[str, int], after: Mapping[str, int]
+) -> list[CountChange]:
+    """The counts of one grade that both sides have and that differ, in the order of the first."""
+    changes = (_count_change(grade, name, before, after) for name in before if name in after)
+    return [change for change in changes if change.before != change.after]
 
 
 def _count_change(

@@ -369,7 +369,10 @@ class _Prediction:
         """Of the SM with the most blocks."""
         found = self._replayed
         clocks = found.clocks * (1 + self._coupling * self._waits)
-        return replace(found, clocks=max(clocks, *(t * self.clock_hz for t in self._below_l1_s)))
+        # lines through a few blocks and small K may end below what a unit is busy for
+        busy = found.load_store, found.issued / SCHEDULERS
+        least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))
+        return replace(found, clocks=max(clocks, *least))
 
     @cached_property
     def _replayed(self) -> _Totals:

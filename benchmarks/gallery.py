@@ -1,18 +1,34 @@
-"""The screenshots of docs/gallery.md, anew: python benchmarks/gallery.py PROFILE.html FOLDER.
+"""The pictures of docs/, anew: python benchmarks/gallery.py [NAME ...].
 
-Needs Playwright and the system's Chromium, as the tests of the report do. The page is one of
-`python -m toolkit profile --device h200 --shape 4096`.
+All are of one profile, which is made first, in a minute: the ladder at 4096 on an H200, simulated,
+beside the run that ships with the package. Pictures are parts of its report, or a single figure.
+Needs Playwright and the system's Chromium, as the tests of the report do.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
+from analysis.result import Profile
+from kernels import find
+from kernels.registry import Variant
+from reports import render
+from reports.figures import gap, hierarchy, phases, tiles
+from toolkit import profile
+from toolkit.recorded import recorded_run
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+DEVICE, SHAPE = "h200", "4096"
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT = 1000, 1000
 ALL_DRAWN = (
@@ -20,47 +36,114 @@ ALL_DRAWN = (
     ".every(p => p.dataset.drawn !== undefined)"
 )
 MARGIN = 4  # px
-# Nothing in front of the picture, and the source without its own scroll bar
-STYLE = ".bar { position: static !important; } .source > .scroll { max-height: none; }"
-LINE = "section[aria-labelledby=source-0] .source > .scroll > table > tbody > tr:not(.sass) >> nth="
-# What each picture shows: from the top of one element to the bottom of another
-PICTURES = {
+VARIANT = "vectorized"  # whose source and requests are shown
+LINE = 'section[aria-labelledby=source-0] .source:visible tr:not(.sass):has-text("{}") >> nth=0'
+# Parts of the report: from the top of one element to the bottom of another
+PARTS = {
     "report": ("#ladder-0 ~ h3 >> nth=0", "section[aria-labelledby=ladder-0] .plot >> nth=1"),
-    "source": (f"{LINE}57", f"{LINE}90"),
+    "source": (LINE.format("for (int phase = 0"), LINE.format("the tiles may be overwritten")),
     "access": ("#access-0", "section[aria-labelledby=access-0] .plot:visible >> nth=0"),
 }
-CONFLICT = "line 83: load from shared memory, 16 B per lane"
+OPENED = "tile_a[a_col + 3]"  # of this line the machine code is shown
+CONFLICT = "&tile_b[k][c_col + j]"  # and of this one the request
+# Single figures, from the profile and the run beside it
+FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
+    "phases": lambda made, recorded: phases.figure(made.phases),
+    "tile-widths": lambda made, recorded: tiles.widths(made, made.records[0].shape),
+    "hierarchy": lambda made, recorded: hierarchy.figure(
+        _only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded=recorded
+    ),
+    "gap": lambda made, recorded: gap.figure(
+        _only(made, VARIANT), made.records[0].shape, recorded=recorded
+    ),
+}
+PLOTLY = Path(go.__file__).parents[1] / "package_data" / "plotly.min.js"
 
 
-def main(page: Path, folder: Path) -> None:
-    """Draw the page in a browser and keep its pictures."""
+def main(names: Sequence[str], folder: Path = FOLDER) -> None:
+    """Make the profile and take the pictures that are named, all unless some are."""
+    if unknown := set(names) - {*PARTS, *FIGURES}:
+        sys.exit(f"no such picture: {', '.join(unknown)} (known: {', '.join([*PARTS, *FIGURES])})")
+    made = profile(shapes=[SHAPE], device=DEVICE, executor="simulate", seed=1)
+    with browser() as shown:
+        take(shown, made, names or [*PARTS, *FIGURES], folder)
+
+
+def take(shown: Any, made: Profile, names: Sequence[str], folder: Path) -> None:
+    """The pictures of a profile, in a window, as files of a folder."""
+    recorded = recorded_run(made.device.key)
+    if parts := PARTS.keys() & set(names):
+        _open(shown, render(made, recorded=recorded))
+        _prepare(shown)
+        for name in parts:
+            take_part(shown, PARTS[name], folder / f"{name}.png")
+    for name in FIGURES.keys() & set(names):
+        take_figure(shown, FIGURES[name](made, recorded), folder / f"{name}.png")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A window of the system's Chromium."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        shown.goto(page.resolve().as_uri())
-        _prepare(shown)
-        for name, (first, last) in PICTURES.items():
-            top = shown.locator(first).bounding_box()["y"] - MARGIN
-            end = shown.locator(last).bounding_box()
-            height = end["y"] + end["height"] + MARGIN - top
-            clip = {"x": 0, "y": top, "width": WIDTH, "height": height}
-            shown.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
-        browser.close()
+        started = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield started.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        started.close()
+
+
+def _open(shown: Any, html: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(html, encoding="utf-8")
+        shown.goto(page.as_uri())
+
+
+def take_part(shown: Any, ends: tuple[str, str], target: Path) -> None:
+    """A picture of the page from the top of one element to the bottom of another."""
+    first, last = ends
+    top = shown.locator(first).bounding_box()["y"] - MARGIN
+    end = shown.locator(last).bounding_box()
+    height = end["y"] + end["height"] + MARGIN - top
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": height}
+    shown.screenshot(path=target, full_page=True, clip=clip)
+
+
+def take_figure(shown: Any, figure: go.Figure, target: Path) -> None:
+    """A picture of a figure as it is first seen, with no network."""
+    body = figure.to_html(include_plotlyjs=False, config={"displayModeBar": False})
+    script = f'<script src="{PLOTLY.as_uri()}"></script>'
+    _open(shown, body.replace("<head>", f"<head>{script}"))
+    shown.wait_for_selector(".plotly-graph-div .main-svg")
+    shown.locator(".plotly-graph-div").screenshot(path=target)
 
 
 def _prepare(shown: Any) -> None:
     """All figures drawn, a line opened, a request with conflicts chosen."""
     while not shown.evaluate(ALL_DRAWN):
         shown.wait_for_timeout(100)
-    shown.add_style_tag(content=STYLE)
-    section = shown.locator("section[aria-labelledby=access-0] .of-variant:visible")
-    section.locator(".controls select").select_option(label=CONFLICT)
-    shown.locator("button.line", has_text="65").click()
+    shown.add_style_tag(
+        content=".bar { position: static !important; } .source > .scroll { max-height: none; }"
+    )
+    for part in ("source", "access"):
+        shown.locator(f"#{part}-variant-0").select_option(VARIANT)
+    requests = shown.locator("section[aria-labelledby=access-0] .of-variant:visible select")
+    requests.select_option(label=f"line {_line(CONFLICT)}: load from shared memory, 16 B per lane")
+    shown.locator(LINE.format(OPENED)).locator("button.line").click()
     shown.mouse.move(0, 0)
     shown.wait_for_timeout(1500)
     shown.evaluate("scrollTo(0, 0)")
 
 
+def _only(made: Profile, *labels: str) -> Profile:
+    return replace(made, records=tuple(one for one in made.records if one.label in labels))
+
+
+def _line(text: str) -> int:
+    """The line of the variant's source that has a text, from 1."""
+    variant = find(VARIANT)
+    assert isinstance(variant, Variant)
+    return next(k for k, line in enumerate(variant.source.splitlines(), start=1) if text in line)
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:3]))
+    main(sys.argv[1:])

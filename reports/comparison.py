@@ -18,6 +18,7 @@ from analysis.comparison import (
     TimeChange,
 )
 from analysis.counters import ALL_COUNTERS
+from analysis.launch_comparison import LaunchComparison
 from analysis.lines import LineChange
 from analysis.statistics import NEGLIGIBLE_CHANGE
 from reports import text
@@ -29,6 +30,14 @@ SIGNS = {
     "same": "= same",
     "ambiguous": "? ambiguous",
 }
+COUNT_TITLES = ("count", "before", "after", "change", "grade")
+LINE_TITLES = (
+    ("line", "", False),
+    ("code", "", False),
+    ("count", "", False),
+    ("before", "", True),
+    ("after", "", True),
+)
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
 
@@ -191,7 +200,7 @@ def _changes_table(
     pairs: Sequence[Pair], verdict: str, most: int | None, is_compact: bool
 ) -> Table:
     """One row per count that differs; of each record at most so many, then how many more."""
-    titles = ("variant", "count", "before", "after", "change", "grade")
+    titles = ("variant", *COUNT_TITLES)
     rows: Iterable[tuple[Cell, ...]] = (
         row
         for pair in pairs
@@ -204,6 +213,36 @@ def _changes_table(
     if is_compact:  # a meaning is shorter than a counter's name
         rows = ((row[0], Cell(text=row[1].text), *row[2:]) for row in rows)
     return plain_table([(t, "", t in ("before", "after", "change")) for t in titles], rows)
+
+
+def launch_sentences(comparison: LaunchComparison) -> tuple[str, ...]:
+    """What came out of two launches: of the counts, and of the predicted time if there is one."""
+    changed = len(comparison.changed)
+    within = len(comparison.counts) - changed
+    parts = [f"{comparison.compared} compared", f"{changed or 'none'} changed"]
+    if within:
+        parts.append(f"{within} {text.differ(within)} within the tolerance")
+    return f"Counts: {'; '.join(parts)}.", *_of_prediction(comparison.predicted)
+
+
+def _of_prediction(one: PredictionChange | None) -> Iterator[str]:
+    if one is not None:
+        before, after = map(text.seconds, (one.before_s, one.after_s))
+        limiters = " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
+        change = f", {text.change(one.change - 1)}" if one.change and one.change != 1 else ""
+        yield f"Predicted time: {before} → {after}{change}; limiter: {limiters}."
+
+
+def launch_tables(comparison: LaunchComparison, *, most: int | None = None) -> tuple[Table, Table]:
+    """The counts that changed from one launch to another, and the source lines behind them."""
+    counts = ((_meaning_cell(one), *list(_change(one))[1:]) for one in comparison.changed)
+    lines = [_line(one.name, line) for one in comparison.changed for line in one.lines]
+    titles = [(t, "", t in ("before", "after", "change")) for t in COUNT_TITLES]
+    return plain_table(titles, counts), plain_table(LINE_TITLES, lines[:most])
+
+
+def _meaning_cell(one: CountChange) -> Cell:
+    return Cell(text=_meaning(one.name))
 
 
 def _limited(
@@ -244,14 +283,7 @@ def _by(one: CountChange) -> str:
 def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
     """One row per source line and counter of it that changed."""
     return plain_table(
-        (
-            ("variant", "", False),
-            ("line", "", False),
-            ("code", "", False),
-            ("count", "", False),
-            ("before", "", True),
-            ("after", "", True),
-        ),
+        (("variant", "", False), *LINE_TITLES),
         (
             row
             for pair in pairs

@@ -25,6 +25,7 @@ from analysis.errors import InputError, ToolkitError
 
 if TYPE_CHECKING:
     from analysis.comparison import ProfileComparison
+    from analysis.launch_comparison import LaunchComparison
     from analysis.result import Profile, Score
     from analysis.tuning import Tuning
 
@@ -653,8 +654,10 @@ def _with_recorded(
 
 @app.command(epilog="Example: python -m toolkit compare before.json after.json --fail-on counts")
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="A.json", help="The profile of before.")],
-    after: Annotated[Path, typer.Argument(metavar="B.json", help="The profile of after.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="A.json", help="Of before: a profile, or `simulate --json`.")
+    ],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The same of after.")],
     html: Annotated[
         Path | None, typer.Option("--html", help="Where a page of it goes.", show_default="none")
     ] = None,
@@ -670,29 +673,39 @@ def compare(
         bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
     ] = False,
 ) -> None:
-    """Say what changed from one profile to another: counts to the last digit, and times.
+    """Say what changed between two profiles or launches: counts to the last digit, and times.
 
-    Counts need no GPU: a job that profiles without one can hold a kernel's traffic.
+    Counts need no GPU: a job without one can hold a kernel's traffic.
     """
     kinds = _kinds(fail_on)
     with _one_line_errors():
-        from analysis.comparison import compare as compare_profiles
-        from reports.comparison import page
-        from toolkit.store import load
-
         if before.resolve() == after.resolve():
             raise InputError(f"{before} and {after} are one file: give two profiles")
         if html:
             _check_output(html, others=[before, after])
-        found = compare_profiles(load(before), load(after))
+        found = _comparison(before, after)
         with damage_of(before, after):
+            text = _comparison_page(found, html) if html else ""
             shown = _compared(found, as_json)
-            text = page(found) if html else ""
         if html:
             _write({html: text})
         sys.stdout.write(shown)
         for kind in kinds:
             _hold(found, kind)
+
+
+def _comparison(before: Path, after: Path) -> ProfileComparison | LaunchComparison:
+    """Two profiles compared, or two launches."""
+    from analysis.comparison import compare as compare_profiles
+    from analysis.launch_comparison import compare_launches
+    from toolkit.store import holds_launch, load, load_launch
+
+    launches = [path for path in (before, after) if holds_launch(path)]
+    if not launches:
+        return compare_profiles(load(before), load(after))
+    if len(launches) == 1:
+        raise InputError(f"only {launches[0]} is of `simulate --json`: give two of a kind")
+    return compare_launches(load_launch(before), load_launch(after))
 
 
 KINDS = ("counts", "time")
@@ -709,7 +722,16 @@ def _kinds(text: str | None) -> list[str]:
     return kinds
 
 
-def _compared(found: ProfileComparison, as_json: bool) -> str:
+def _comparison_page(found: ProfileComparison | LaunchComparison, html: Path) -> str:
+    from analysis.launch_comparison import LaunchComparison
+    from reports.comparison import page
+
+    if isinstance(found, LaunchComparison):
+        raise InputError(f"--html {html}: the page is of profiles, not of launches: leave it out")
+    return page(found)
+
+
+def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str:
     """What standard output gets, whole before anything is written."""
     from toolkit.console import out
     from toolkit.console_compare import document, print_comparison
@@ -721,17 +743,17 @@ def _compared(found: ProfileComparison, as_json: bool) -> str:
     return capture.get()
 
 
-def _hold(found: ProfileComparison, kind: str) -> None:
+def _hold(found: ProfileComparison | LaunchComparison, kind: str) -> None:
     """Fail on what --fail-on names, also where nothing of the kind could be compared."""
-    from toolkit.console_compare import regressions
+    from toolkit.console_compare import compares, regressions
 
     changed = list(regressions(found, kind))
     if changed:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         _fail(f"--fail-on {kind}: {changed[0]}{more}", DIFFERS)
-    if "not compared" in (found.counts if kind == "counts" else found.times):
+    if not compares(found, kind):
         what = "count" if kind == "counts" else "time of a GPU"
-        is_foreseen = kind == "time" and found.predictions != "not compared"
+        is_foreseen = kind == "time" and compares(found, "predicted time")
         but = " (predicted ones are compared, and hold nothing)" if is_foreseen else ""
         _fail(f"--fail-on {kind}: no {what} could be compared{but}: profile both sides alike")
 

@@ -21,6 +21,7 @@ from analysis.problem import Gemm
 from analysis.result import Measured, Predicted, Profile, Record, Theory
 from kernels.registry import Reference, Variant
 from reports import ladder, rungs, text
+from reports.breakdown import breakdown
 from reports.headline import answer, standing
 from reports.hierarchy import grades, launches, summary
 from reports.ladder import Timing, measurement, records_at, shapes, twin
@@ -101,6 +102,7 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
                 out.print(line, soft_wrap=True)
         for line in _riddles(records):
             out.print(line, soft_wrap=True)
+        _print_breakdown(profile, shape, recorded)
         _print_steps(profile, shape, recorded)
         _print_published(profile, shape)
         _print_levels(profile, shape, recorded)
@@ -124,6 +126,17 @@ def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Non
         rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
         out.print("why each rung beats the one before, or does not")  # the table may be narrower
         out.print(rich_table(rows))
+
+
+def _print_breakdown(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+    """What the times of a few variants are made of; the report has it for many."""
+    rows = breakdown(profile, shape, recorded=recorded)
+    if rows is None:
+        return
+    table = rich_table(rows)
+    if table.__rich_measure__(out, out.options).minimum <= out.width:
+        out.print("where the time goes")  # the table may be narrower
+        out.print(table)
 
 
 def _print_published(profile: Profile, shape: Gemm) -> None:

@@ -1,4 +1,4 @@
-"""What `compare` prints: what changed from one profile to another."""
+"""What `compare` prints: what changed from one profile, or launch, to another."""
 
 from __future__ import annotations
 
@@ -8,15 +8,32 @@ from typing import Any
 
 from rich.markup import escape
 
-from analysis.comparison import ProfileComparison
+from analysis.comparison import CountChange, ProfileComparison
+from analysis.launch_comparison import LaunchComparison, LaunchRecord
 from reports import text
-from reports.comparison import described, doubts, remarks, sentences, shape_sections
+from reports.comparison import (
+    described,
+    doubts,
+    launch_sentences,
+    launch_tables,
+    remarks,
+    sentences,
+    shape_sections,
+)
 from toolkit.console import out, rich_table
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
 
 
-def print_comparison(comparison: ProfileComparison) -> None:
+def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
+    """What came out of two profiles, or of two launches."""
+    if isinstance(comparison, LaunchComparison):
+        _print_launches(comparison)
+    else:
+        _print_profiles(comparison)
+
+
+def _print_profiles(comparison: ProfileComparison) -> None:
     """The two profiles, what came out, the tables of what differs, and the remarks."""
     out.print(f"[dim]first:[/]  {escape(described(comparison.before))}", soft_wrap=True)
     out.print(f"[dim]second:[/] {escape(described(comparison.after))}", soft_wrap=True)
@@ -39,20 +56,59 @@ def print_comparison(comparison: ProfileComparison) -> None:
         out.print(f"[yellow]note:[/] {escape(remark)}", soft_wrap=True)
 
 
-def document(comparison: ProfileComparison) -> dict[str, Any]:
+def _print_launches(comparison: LaunchComparison) -> None:
+    """The two launches, what came out, what differs with its source lines, and the remarks."""
+    out.print(f"[dim]first:[/]  {escape(_launch(comparison.before))}", soft_wrap=True)
+    out.print(f"[dim]second:[/] {escape(_launch(comparison.after))}", soft_wrap=True)
+    for sentence in launch_sentences(comparison):
+        out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
+    tables = launch_tables(comparison, most=MOST_CHANGES)
+    for title, rows in zip(("counts", "source lines"), tables, strict=True):
+        if rows.rows:
+            out.print(rich_table(rows, title=title))
+    for note in comparison.notes:
+        out.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+
+
+def _launch(one: LaunchRecord) -> str:
+    grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
+    architecture = one.resources.architecture
+    return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
+
+
+def document(comparison: ProfileComparison | LaunchComparison) -> dict[str, Any]:
     """What `--json` prints."""
     return asdict(comparison)
 
 
-def regressions(comparison: ProfileComparison, kind: str) -> Iterator[str]:
+def regressions(comparison: ProfileComparison | LaunchComparison, kind: str) -> Iterator[str]:
     """What `--fail-on` of that kind is to fail on, a phrase each."""
+    if isinstance(comparison, LaunchComparison):
+        yield from map(_phrase, comparison.changed if kind == "counts" else ())
+        return
     for pair in comparison.pairs:
         where = f"{pair.label} at {pair.shape}"
         for lost in pair.lost:
             yield f"{where}: {lost}"
         if kind == "counts":
             for one in pair.changed:
-                yield f"{where}: {one.name} ({one.grade}) {one.before:,} → {one.after:,}"
+                yield f"{where}: {_phrase(one)}"
         elif pair.time and pair.time.verdict == "slower":
             times = (pair.time.before_s, pair.time.after_s)
             yield f"{where}: slower, {' → '.join(map(text.seconds, times))}"
+
+
+def compares(comparison: ProfileComparison | LaunchComparison, kind: str) -> bool:
+    """Whether anything of a kind was compared: "counts", "time" or "predicted time"."""
+    if isinstance(comparison, LaunchComparison):
+        return kind == "counts" or (kind == "predicted time" and comparison.predicted is not None)
+    verdicts = {
+        "counts": comparison.counts,
+        "time": comparison.times,
+        "predicted time": comparison.predictions,
+    }
+    return verdicts[kind] != "not compared"
+
+
+def _phrase(one: CountChange) -> str:
+    return f"{one.name} ({one.grade}) {one.before:,} → {one.after:,}"

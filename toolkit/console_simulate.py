@@ -18,6 +18,7 @@ from rich.table import Table
 
 import toolkit
 from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
+from analysis.launch_comparison import SCHEMA_VERSION
 from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.occupancy import occupancy
 from analysis.result import Predicted
@@ -28,8 +29,6 @@ from toolkit.call import Call, Simulated
 from toolkit.console import err, out
 from toolkit.executor import Execution
 from toolkit.launch_checks import device_of
-
-SCHEMA_VERSION = 1
 
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
 # that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
@@ -470,9 +469,14 @@ def _source_line(line: Line, call: Call, width: int) -> str:
     """The text of a line as far as there is room; of another file its name."""
     if not _is_own(line, call):
         return f"[dim]{escape(line.file)}[/]"
-    texts = (call.text or "").splitlines()
-    code = texts[line.number - 1].strip() if line.number <= len(texts) else ""
+    code = _text(line.file, line.number, call)
     return escape(code if len(code) <= width else code[: width - 1] + "…")
+
+
+def _text(file: str, number: int, call: Call) -> str:
+    """A line of the source that was given; empty where it is of another file, or past the end."""
+    texts = (call.text or "").splitlines() if file == call.source.name else []
+    return texts[number - 1].strip() if 0 < number <= len(texts) else ""
 
 
 # The document.
@@ -493,6 +497,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "defines": call.defines,
         "options": call.options,
         "seed": call.seed,
+        "device": call.device.key if call.device and call.models_traffic else None,
         "resources": asdict(execution.resources),
         "basis": execution.basis,
         "traffic_basis": execution.traffic_basis,
@@ -503,7 +508,12 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "notes": execution.notes,
         "counters": execution.counters,
         "lines": [
-            {"file": file, "line": line, "counters": counters}
+            {
+                "file": file,
+                "line": line,
+                "text": _text(file, line, call),
+                "counters": counters,
+            }
             for (file, line), counters in execution.lines.items()
         ],
         "instructions": [asdict(instruction) for instruction in execution.instructions],

@@ -1,6 +1,7 @@
 """profile.json: written whole or not at all, and checked field by field when it is read.
 
-A file that xz compressed is read as well: recorded runs are shipped so.
+A file that xz compressed is read as well: recorded runs are shipped so. What `simulate --json`
+printed is read, and checked, in the same way.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from analysis import launch_comparison
 from analysis.errors import InputError, RecordError, ToolkitError, shortened
+from analysis.launch_comparison import LaunchRecord
 from analysis.result import SCHEMA_VERSION, Profile
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
 
 # Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
 _LARGEST_INTEGER = 2**128
@@ -63,6 +68,20 @@ def load(path: str | Path) -> Profile:
     Raises RecordError for a file that is absent, damaged, foreign or from a newer version.
     """
     return parse(_read(Path(path)), str(path))
+
+
+def load_launch(path: str | Path) -> LaunchRecord:
+    """The launch that `simulate --json` printed into a file; raises as `load`."""
+    return parse_launch(_read(Path(path)), str(path))
+
+
+def holds_launch(path: str | Path) -> bool:
+    """Whether a file is of `simulate --json`; False for any other, readable or not."""
+    try:
+        document = json.loads(_read(Path(path)))
+    except (RecordError, RecursionError, ValueError):
+        return False
+    return isinstance(document, dict) and {"kernel", "grid", "counters"} <= document.keys()
 
 
 def check_writable(path: str | Path) -> None:
@@ -148,14 +167,27 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 
 def parse(text: str, where: str) -> Profile:
+    return _parsed(text, where, _profiles, SCHEMA_VERSION)
+
+
+def parse_launch(text: str, where: str) -> LaunchRecord:
+    return _parsed(text, where, _launches, launch_comparison.SCHEMA_VERSION)
+
+
+def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest: int) -> T:
+    """What a document of this toolkit holds; RecordError for any other, or one after `newest`."""
+    from pydantic import ValidationError
+
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
-        _check_schema(document, where)
+        _check_schema(document, where, newest)
         _check_numbers(document, where)
-        return _validated(text, where)
+        return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise RecordError(f"{where}: it is no JSON: {place}: {error.msg}") from error
+    except ValidationError as error:
+        raise RecordError(f"{where}: {first_problem(error)}") from error
     except RecursionError as error:
         raise RecordError(f"{where}: it is no profile: it is nested too deeply") from error
     except RecordError:
@@ -175,16 +207,16 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return result
 
 
-def _check_schema(document: object, where: str) -> None:
+def _check_schema(document: object, where: str, newest: int) -> None:
     if not isinstance(document, dict) or "schema_version" not in document:
         raise RecordError(f"{where}: it is no profile of this toolkit (it has no schema_version)")
     version = document["schema_version"]
     if type(version) is not int or version < 1:
         raise RecordError(f"{where}: schema_version: it is {_shown(version)}, not 1 or more")
-    if version > SCHEMA_VERSION:
+    if version > newest:
         raise RecordError(
             f"{where}: it was written by a newer version (schema {_shown(version)}, "
-            f"this one reads {SCHEMA_VERSION}): update the toolkit"
+            f"this one reads {newest}): update the toolkit"
         )
 
 
@@ -202,20 +234,18 @@ def _check_numbers(value: object, where: str, at: tuple[str | int, ...] = ()) ->
             _check_numbers(item, where, (*at, index))
 
 
-def _validated(text: str, where: str) -> Profile:
-    from pydantic import ValidationError
-
-    try:
-        return _adapter().validate_json(text, strict=True)
-    except ValidationError as error:
-        raise RecordError(f"{where}: {first_problem(error)}") from error
-
-
 @cache
-def _adapter() -> TypeAdapter[Profile]:
+def _profiles() -> TypeAdapter[Profile]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Profile)
+
+
+@cache
+def _launches() -> TypeAdapter[LaunchRecord]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(LaunchRecord)
 
 
 def first_problem(error: ValidationError) -> str:

@@ -23,9 +23,10 @@ CASES = 100_000
 SHARES = {
     "stored_text": 20,
     "stored_document": 4,
+    "stored_launch": 4,
     "report": 0.1,
     "disassembly": 8,
-    "operands": 40,
+    "operands": 36,
     "machine_code": 8,
     "launch": 18,
     "command_line": 2,

@@ -12,12 +12,15 @@ import struct
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
+from analysis.launch_comparison import compare_launches
+from reports.comparison import launch_sentences, launch_tables
 from toolkit.arguments import parse_arguments
 from toolkit.call import parse_call
 from toolkit.cli import app, damage_of
@@ -26,7 +29,7 @@ from toolkit.cubin import warp_operations
 from toolkit.experiment import profile
 from toolkit.sass.decode import OperandError, decode, parse_guard, parse_operands
 from toolkit.sass.disassemble import disassemble
-from toolkit.store import dumps, parse
+from toolkit.store import dumps, parse, parse_launch
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 HOSTILE: tuple[Any, ...] = (
@@ -71,6 +74,18 @@ def document() -> dict[str, Any]:
 
 
 @cache
+def launch_document() -> dict[str, Any]:
+    """A launch as `simulate --json` prints it, a prediction included."""
+    asked = ("-g", "1", "-b", "32", "-a", "f32[32]", "-a", "i32=32", "-d", "t4", "--json")
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "scale.cu"
+        source.write_text(SOURCE, encoding="utf-8")
+        made = CliRunner().invoke(app, ["simulate", str(source), *asked])
+    found: dict[str, Any] = json.loads(made.stdout)
+    return found
+
+
+@cache
 def image() -> bytes:
     """The machine code of a small kernel."""
     return compile_cubin(SOURCE, name="scale.cu", kernel="scale", arch="sm_90").image
@@ -106,17 +121,39 @@ def stored_text(data: bytes) -> None:
 
 def stored_document(data: bytes) -> None:
     """The reader, and all that is made of what it lets through, on a damaged profile."""
+    text = _damaged(document(), data)
+    if text is not None:
+        _read(text)
+
+
+def stored_launch(data: bytes) -> None:
+    """The same for what `simulate --json` printed, and a comparison with what it was before."""
+    text = _damaged(launch_document(), data)
+    if text is None:
+        return
+    try:
+        found = parse_launch(text, "launch.json")
+        before = parse_launch(json.dumps(launch_document()), "before.json")
+        compared = compare_launches(before, found)
+        launch_sentences(compared)
+        launch_tables(compared)
+    except ToolkitError as error:
+        _check_line(error)
+
+
+def _damaged(whole: dict[str, Any], data: bytes) -> str | None:
+    """A document with hostile places, as text if it has one."""
     choices = Choices(data)
-    damaged = json.loads(json.dumps(document()))
+    damaged = json.loads(json.dumps(whole))
     for _ in range(1 + choices.number(3)):
         _damage(damaged, choices)
     try:
         text = json.dumps(damaged)
     except ValueError:  # Python has no text for such an integer
-        return
+        return None
     if choices.number(20) == 0:
         text = text.replace("[", DEEP[: choices.number(len(DEEP))], 1)
-    _read(text)
+    return text
 
 
 def _read(text: str) -> None:
@@ -311,6 +348,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     for target in (
         stored_text,
         stored_document,
+        stored_launch,
         report,
         disassembly,
         operands,

@@ -19,7 +19,7 @@ from toolkit.store import parse
 sys.path.append(str(Path(__file__).parent))
 from targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
 
-CASES = {"report": 5, "stored_document": 60, "command_line": 60}
+CASES = {"report": 5, "stored_document": 60, "stored_launch": 120, "command_line": 60}
 MOST = 300
 
 

@@ -213,3 +213,76 @@ def test_another_tile_changes_theory_machine_code_and_registers(folder: Path) ->
     assert ("simulated", WARP_INSTRUCTIONS) in names
     assert ("compiled", "static shared bytes") in names
     assert any(c["lines"] for pair in document["pairs"] for c in pair["counts"])
+
+
+# --- launches -----------------------------------------------------------------------------------
+
+TURN = """extern "C" __global__ void turn(float *data) {
+    __shared__ float tile[16][WIDTH];
+    const int row = threadIdx.x / 16, column = threadIdx.x % 16;
+    tile[column][row] = data[threadIdx.x];
+    __syncthreads();
+    data[threadIdx.x] = tile[row][column];
+}"""
+STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
+
+
+def launch(name: str, width: int, *more: str) -> str:
+    """A file with the document of `simulate` of a block whose tile has rows of `width`."""
+    Path("turn.cu").write_text(TURN, encoding="utf-8")
+    asked = ["turn.cu", "-g", "1", "-b", "256", "-a", "f32[256]", "-D", f"WIDTH={width}", *more]
+    made = CliRunner().invoke(app, ["simulate", *asked, "--seed", "1", "--json"])
+    assert made.exit_code == 0, made.output
+    Path(name).write_text(made.stdout, encoding="utf-8")
+    return name
+
+
+def test_launches_that_count_alike_pass() -> None:
+    result = compare(launch("d.json", 16), launch("e.json", 16), "--fail-on", "counts")
+    assert result.exit_code == 0
+    assert re.search(r"^Counts: \d+ compared; none changed\.$", result.stdout, re.M)
+
+
+def test_a_conflict_that_came_is_found_with_its_line() -> None:
+    result = compare(launch("d.json", 17), launch("e.json", 16), "--fail-on", "counts")
+    assert result.exit_code == 3
+    # each of 8 warps stores two rows as columns: 16 apart they meet in 4 banks, 8 lanes in each;
+    # 17 apart only two lanes meet, 15 · 17 + 1 = 256 = 0 modulo 32
+    assert re.search(r"^ wavefronts of shared stores +16 +64 ", result.stdout, re.M)
+    assert re.search(r"^ turn.cu:4 +tile\[column\]", result.stdout, re.M)
+    assert result.stderr.startswith("error: --fail-on counts: static shared bytes (compiled) 1,088")
+
+
+def test_launches_as_a_document() -> None:
+    found = json.loads(compare(launch("d.json", 17), launch("e.json", 16), "--json").stdout)
+    (stores,) = [one for one in found["counts"] if one["name"] == STORES]
+    assert (stores["before"], stores["after"]) == (16, 64)
+    assert found["after"]["kernel"] == "turn"
+
+
+def test_times_of_launches_are_told_and_hold_nothing() -> None:
+    files = launch("d.json", 17, "-d", "h200"), launch("e.json", 16, "-d", "h200")
+    said = compare(*files).stdout
+    assert re.search(r"^Predicted time: \S+ µs → \S+ µs, .*; limiter: \w+", said, re.M)
+    assert "(predicted ones are compared, and hold nothing)" in refused(*files, "--fail-on", "time")
+
+
+def test_launches_are_compared_with_launches() -> None:
+    assert refused(launch("d.json", 16), "a.json") == (
+        "only d.json is of `simulate --json`: give two of a kind"
+    )
+
+
+def test_a_damaged_launch_is_refused() -> None:
+    document = json.loads(Path(launch("d.json", 16)).read_text("utf-8"))
+    Path("e.json").write_text(json.dumps(document | {"grid": [1, 1]}), encoding="utf-8")
+    assert refused("d.json", "e.json").startswith("e.json: grid[2]: it is missing")
+    Path("e.json").write_text(json.dumps(document | {"schema_version": 9}), encoding="utf-8")
+    assert "written by a newer version (schema 9, this one reads 2)" in refused("d.json", "e.json")
+
+
+def test_a_page_is_of_profiles() -> None:
+    files = launch("d.json", 16), launch("e.json", 16)
+    assert refused(*files, "--html", "x.html") == (
+        "--html x.html: the page is of profiles, not of launches: leave it out"
+    )

@@ -121,7 +121,7 @@ def test_recorded_times_stand_apart_from_what_this_machine_did(screen: Screen) -
     assert not re.search(r"occupancy +result", screen.text)
     assert "not run" not in screen.text
     assert screen.text.count("(measured)") == 1
-    assert screen.text.splitlines()[-1] == "cpu on this machine: 65.5 kFLOP/s (measured)"
+    assert "cpu on this machine: 65.5 kFLOP/s (measured)" in screen.text.splitlines()
 
 
 def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(
@@ -196,6 +196,22 @@ def test_predicted_times_fit_beside_recorded_ones(
     assert max(map(len, table)) <= width
     assert " predicted" in table[1]
     assert "/ recorded" in table[2]
+
+
+@pytest.mark.parametrize(("width", "is_shown"), [(100, True), (30, False)])
+def test_few_variants_are_taken_apart_where_there_is_room(
+    screen: Screen, theory: Profile, width: int, is_shown: bool
+) -> None:
+    screen.open(width)
+    two = with_predictions(replace(theory, records=theory.records[:2]))
+    print_profile(two, None)
+    assert ("from nominal peak to the time" in screen.text) == is_shown
+
+
+def test_the_whole_ladder_is_left_to_the_report(screen: Screen, theory: Profile) -> None:
+    screen.open(100)
+    print_profile(with_predictions(theory), None)
+    assert "where the time goes" not in screen.text
 
 
 def test_why_each_rung_beats_the_one_before_is_on_the_terminal(

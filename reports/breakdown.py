@@ -1,0 +1,122 @@
+"""The times of a few variants taken apart, a column each: roofs, resources, limiters, the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.gap import steps_to_measured
+from analysis.problem import Gemm
+from analysis.result import Predicted, Profile, Record
+from reports import ladder, text
+from reports.ladder import Timing
+from reports.prediction import signed_seconds
+from reports.table import Cell, Table, plain_table
+
+ROOFS = "roofs (theory)"
+ALONE = "each resource alone (predicted)"
+BUSIEST = "busy the longest, share of time"
+LIFTED = " (caches lift it)"  # the bound of the source texts, which is no roof
+GAP = "from nominal peak to the time"
+NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Item:
+    """What one variant has of a row: text, the time behind it, and a quieter line below."""
+
+    group: str
+    name: str
+    text: str
+    time_s: float = 0.0
+    details: tuple[str, ...] = ()
+    is_notable: bool = True
+
+
+def breakdown(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table | None:
+    """A row per roof, resource and step of the gap, a column per rung; None without a rung."""
+    records = [record for record in ladder.rungs_at(profile, shape) if record.theory]
+    if not records:
+        return None
+    of_each = [{(i.group, i.name): i for i in _items(record, recorded)} for record in records]
+    titles = [("time of", "", False), *((record.label, "", True) for record in records)]
+    return plain_table(titles, _rows(of_each))
+
+
+def _items(record: Record, recorded: Profile | None) -> Iterator[_Item]:
+    yield from _roofs(record)
+    found = ladder.timing(record, recorded)
+    if found:
+        yield from _alone(found)
+        yield from _busiest(found.predicted)
+        yield from _gap(found)
+
+
+def _roofs(record: Record) -> Iterator[_Item]:
+    if record.theory:
+        uncached = record.theory.uncached
+        yield _item(ROOFS, f"{uncached.name}{LIFTED}", uncached.time_s)
+        for roof in record.theory.ceilings:
+            yield _item(ROOFS, roof.name, roof.time_s)
+
+
+def _alone(found: Timing) -> Iterator[_Item]:
+    for bound in found.predicted.bounds:
+        share = bound.time_s / found.predicted.time_s
+        yield _item(ALONE, bound.name, bound.time_s, is_notable=share >= NEGLIGIBLE)
+
+
+def _busiest(predicted: Predicted) -> Iterator[_Item]:
+    for name, resource, share in (
+        ("limiter", predicted.limiter, predicted.limiter_share),
+        ("next", predicted.next_limiter, predicted.next_share),
+    ):
+        yield _Item(group=BUSIEST, name=name, text=resource, details=(text.percent(share),))
+
+
+def _gap(found: Timing) -> Iterator[_Item]:
+    for step in found.predicted.gap[:1]:  # nominal peak: it is added to nothing
+        yield _item(GAP, step.name, step.time_s)
+    for step in found.predicted.gap[1:]:
+        yield _step(step.name, step.time_s)
+    yield _item(GAP, "time, predicted", found.predicted.time_s)
+    if found.measured:
+        for step in steps_to_measured(found.predicted, found.measured):
+            yield _step(step.name, step.time_s)
+        grade = found.grade.partition(" ")[0]  # the date of a recorded run stands elsewhere
+        yield _item(GAP, f"time, {grade}", found.measured.median_s)
+
+
+def _item(group: str, name: str, time_s: float, *, is_notable: bool = True) -> _Item:
+    written = text.seconds(time_s)
+    return _Item(group=group, name=name, time_s=time_s, text=written, is_notable=is_notable)
+
+
+def _step(name: str, time_s: float) -> _Item:
+    return _Item(group=GAP, name=name, time_s=time_s, text=signed_seconds(time_s))
+
+
+def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell]]:
+    """The items of all variants, each group under its name; what a variant lacks is a dash."""
+    keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
+    for group in (ROOFS, ALONE, BUSIEST, GAP):
+        names = [name for of, name in keys if of == group]
+        if group == ALONE:  # the longest first: it is the limiter
+            names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
+        if names:
+            yield [Cell(text=group), *(Cell(text="") for _ in of_each)]
+        for name in names:
+            found = [each.get((group, name)) for each in of_each]
+            yield [
+                Cell(text=f"  {name}"),
+                *(_cell(one) for one in found),
+            ]
+
+
+def _cell(item: _Item | None) -> Cell:
+    return Cell(text=item.text, details=item.details) if item else Cell(text=text.ABSENT)
+
+
+def _time(each: dict[tuple[str, str], _Item], group: str, name: str) -> float:
+    found = each.get((group, name))
+    return found.time_s if found else 0.0

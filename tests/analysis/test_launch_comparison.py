@@ -1,0 +1,158 @@
+"""Two launches of `simulate --json` beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from analysis.counters import MODELLED
+from analysis.errors import InputError
+from analysis.launch_comparison import LaunchRecord, compare_launches
+from analysis.result import LineCounters, Predicted, Resources
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+DRAM = "dram__bytes_read.sum"
+RESOURCES = Resources(
+    architecture="sm_90",
+    compiler="NVRTC 13.0.88",
+    registers_per_thread=14,
+    static_shared_bytes=4096,
+    local_bytes=0,
+)
+
+
+def line(text: str, wavefronts: int, number: int = 3) -> LineCounters:
+    return LineCounters(file="t.cu", line=number, text=text, counters={WAVEFRONTS: wavefronts})
+
+
+BEFORE = LaunchRecord(
+    source="t.cu",
+    kernel="transpose",
+    grid=(32, 32, 1),
+    block=(32, 32, 1),
+    dynamic_shared_bytes=0,
+    arguments=("f32[64]", "i32=8"),
+    defines={"WIDTH": "32"},
+    options=("-lineinfo",),
+    seed=1,
+    resources=RESOURCES,
+    basis="all 1,024 blocks executed",
+    counters={WAVEFRONTS: 1024, DRAM: 4_000_000},
+    lines=(line("out[i] = tile[j][i];", 1024),),
+    predicted=None,
+    device="h200",
+)
+
+
+def predicted(time_s: float) -> Predicted:
+    return Predicted(
+        time_s=time_s,
+        cycles=1.0,
+        clock_hz=1e9,
+        launch_s=0.0,
+        flop_per_s=0.0,
+        l2="flushed",
+        limiter="shared memory",
+        limiter_share=0.5,
+        next_limiter="DRAM",
+        next_share=0.4,
+        bounds=(),
+        gap=(),
+        constants="c",
+        basis="b",
+        is_fitted=False,
+    )
+
+
+def edited(**changes: Any) -> LaunchRecord:
+    return replace(BEFORE, **changes)
+
+
+def test_equal_launches_differ_in_nothing() -> None:
+    found = compare_launches(BEFORE, BEFORE)
+    # blocks, threads, dynamic shared bytes; registers, static shared, local bytes; two counters
+    assert found.compared == 8
+    assert (found.counts, found.changed, found.notes, found.predicted) == ((), (), (), None)
+
+
+def test_a_changed_counter_names_its_line() -> None:
+    after = edited(
+        counters={WAVEFRONTS: 32, DRAM: 4_000_000}, lines=(line("out[i] = tile[j][i];", 32, 9),)
+    )
+    (change,) = compare_launches(BEFORE, after).changed
+    assert (change.grade, change.name, change.before, change.after) == (
+        "simulated",
+        WAVEFRONTS,
+        1024,
+        32,
+    )
+    (where,) = change.lines
+    assert (where.line_before, where.line_after, where.before, where.after) == (3, 9, 1024, 32)
+
+
+def test_resources_and_geometry_are_counts() -> None:
+    after = edited(resources=replace(RESOURCES, registers_per_thread=15), block=(32, 8, 1))
+    changed = compare_launches(BEFORE, after).changed
+    assert [(one.name, one.before, one.after) for one in changed] == [
+        ("threads per block", 1024, 256),
+        ("registers per thread", 14, 15),
+    ]
+
+
+def test_modelled_traffic_has_its_tolerance() -> None:
+    (change,) = compare_launches(
+        BEFORE, edited(counters={WAVEFRONTS: 1024, DRAM: 4_000_400})
+    ).counts
+    assert (change.name, change.verdict) == (DRAM, "within")
+
+
+def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
+    assert DRAM in MODELLED
+    before = edited(predicted=predicted(1e-5))
+    found = compare_launches(
+        before, edited(predicted=predicted(2e-5), device="t4", counters={WAVEFRONTS: 1024, DRAM: 1})
+    )
+    assert (found.counts, found.predicted) == ((), None)
+    assert found.compared == 7
+    assert found.notes == (
+        "the devices differ, h200 before and t4 after: neither modelled traffic nor times are "
+        "compared",
+    )
+
+
+def test_predicted_times_of_one_device_are_compared() -> None:
+    found = compare_launches(edited(predicted=predicted(1e-5)), edited(predicted=predicted(2e-5)))
+    assert found.predicted is not None
+    assert (found.predicted.change, found.predicted.verdict) == (2.0, "changed")
+
+
+def test_code_of_two_architectures_is_refused() -> None:
+    with pytest.raises(InputError, match="sm_90 and sm_86: simulate both with the same --arch"):
+        compare_launches(BEFORE, edited(resources=replace(RESOURCES, architecture="sm_86")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kernel": "other"}, "the kernels differ: transpose before, other after"),
+        ({"arguments": ("f32[128]", "i32=8")}, "the arguments differ: f32[64], i32=8 "),
+        ({"defines": {}}, "the defines differ: WIDTH=32 before, none after"),
+        ({"options": ("-g",)}, "the options differ: -lineinfo before, -g after"),
+        ({"basis": "4 of 1,024 blocks executed"}, "the executed blocks differ: all 1,024 "),
+        (
+            {"resources": replace(RESOURCES, compiler="NVRTC 13.1")},
+            "the compilers differ: NVRTC 13.0.88 before, NVRTC 13.1 after",
+        ),
+        ({"seed": 2}, "the random content differs"),
+    ],
+)
+def test_what_else_differs_is_said(changes: dict[str, Any], words: str) -> None:
+    (note,) = compare_launches(BEFORE, edited(**changes)).notes
+    assert note.startswith(words)
+
+
+def test_seeds_do_not_matter_where_nothing_is_random() -> None:
+    before = edited(arguments=("f32[64]=zeros",))
+    assert compare_launches(before, replace(before, seed=2)).notes == ()

@@ -1,0 +1,47 @@
+"""The pictures of docs/: one command makes all of them, and pages show all of them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from benchmarks.gallery import FIGURES, OPENED, PARTS, VARIANT, take
+from docs.snippets.pages import ROOT, pages
+from kernels import find
+from tests.reports.browsing import window  # noqa: F401
+from toolkit import profile
+
+FOLDER = ROOT / "docs" / "images"
+SHOWN = {
+    name
+    for page in pages()
+    for name in re.findall(r"!\[[^]]+\]\([^)]*images/([\w-]+)\.png\)", page.read_text("utf-8"))
+}
+
+
+def test_pages_show_what_one_command_makes() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == {*PARTS, *FIGURES}
+    assert {*PARTS, *FIGURES} == SHOWN
+
+
+def size_px(picture: Path) -> tuple[int, int]:
+    """Width and height, from the header of a PNG (its specification, section 11.2.2)."""
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    return width, height
+
+
+@pytest.mark.browser
+def test_pictures_are_taken(window: object, tmp_path: Path) -> None:  # noqa: F811
+    window.set_viewport_size({"width": 1000, "height": 1000})  # type: ignore[attr-defined]
+    made = profile(shapes=["256"], variants=[VARIANT], device="h200", executor="simulate", seed=1)
+    take(window, made, ["source", "access", "gap"], tmp_path)
+    assert OPENED in find(VARIANT).source  # type: ignore[union-attr]
+    for name in ("source", "access", "gap"):
+        width, height = size_px(tmp_path / f"{name}.png")
+        assert 900 < width <= 1000
+        assert height > 400  # a part that is not empty

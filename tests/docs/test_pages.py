@@ -1,0 +1,42 @@
+"""Every command and snippet of README.md and docs/ is executed, and answers as it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.snippets.outcomes import needs_gpu, outcomes
+from docs.snippets.pages import blocks, name_of, pages
+
+PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_says_what_happens(page: Path) -> None:
+    assert_as_shown(page, gpu=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("page", [case for case in PAGES if needs_gpu(case.values[0])])
+def test_page_says_what_happens_on_a_gpu(page: Path) -> None:
+    assert_as_shown(page, gpu=True)
+
+
+def assert_as_shown(page: Path, *, gpu: bool) -> None:
+    other = [outcome for outcome in outcomes(page, gpu=gpu) if not outcome.is_as_shown]
+    assert not other, "\n\n".join(map(str, other)) + "\n\npython -m docs.update writes them anew"
+
+
+def test_pages_are_found() -> None:
+    names = [name_of(page) for page in pages()]
+    assert "README.md" in names
+    assert "docs/validation.md" in names
+    assert not [name for name in names if "decisions" in name]
+
+
+def test_what_is_not_executed_installs_or_needs_other_machines() -> None:
+    left_out = [block for page in pages() for block in blocks(page) if block.reason_not_executed]
+    assert left_out
+    for block in left_out:
+        assert "pip install" in block.text or "ray start" in block.text, block.where

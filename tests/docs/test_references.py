@@ -1,0 +1,89 @@
+"""What pages name in their sentences exists: commands, scripts, files that are linked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from typer.testing import CliRunner
+
+from docs.snippets.pages import ROOT, blocks, name_of, pages
+from toolkit.cli import app
+
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [*pages(), CONTRIBUTING]
+PLACEHOLDER = re.compile(r"[A-Z]{3,}|NN_|\$|…|\.\.\.")  # stands for something: RUNG, NN_name
+SCRIPT = re.compile(
+    r"(?:benchmarks|tests|docs|kernels|toolkit|analysis|reports)/[\w./]+\.(?:py|cu)"
+)
+
+
+def inline(page: Path) -> Iterator[Token]:
+    """The pieces of a page's sentences."""
+    for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
+        yield from token.children or []
+
+
+def code(page: Path) -> Iterator[str]:
+    """All code of a page: inside of sentences, and each line of its blocks of commands."""
+    yield from (re.sub(r"\s+", " ", t.content) for t in inline(page) if t.type == "code_inline")
+    if page is not CONTRIBUTING:
+        for block in blocks(page):
+            if block.language in ("bash", "console"):
+                yield from block.text.replace("\\\n", " ").splitlines()
+
+
+def toolkit_calls(page: Path) -> Iterator[str]:
+    for text in code(page):
+        for part in re.split(r"&&|\||>", text):
+            _, called, words = part.partition("python -m toolkit ")
+            if called and not PLACEHOLDER.search(words):
+                yield words.strip()
+
+
+CALLS = sorted({words for page in PAGES for words in toolkit_calls(page)})
+NAMED = sorted(
+    {
+        (name_of(page), path)
+        for page in PAGES
+        for text in code(page)
+        for path in SCRIPT.findall(text)
+        if not PLACEHOLDER.search(path)
+    }
+)
+LINKED = sorted(
+    {
+        (name_of(page), str(token.attrs["href" if token.type == "link_open" else "src"]))
+        for page in PAGES
+        for token in inline(page)
+        if token.type in ("link_open", "image")
+    }
+)
+
+
+def test_commands_are_found() -> None:
+    assert "profile --device h200 --shape 4096" in CALLS  # of a sentence in docs/gallery.md
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_commands_parse(words: str) -> None:
+    # --help after the rest: everything before it is parsed, nothing is run
+    result = CliRunner().invoke(app, [*shlex.split(words, comments=True), "--help"])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(("page", "path"), NAMED)
+def test_scripts_and_sources_that_are_named_exist(page: str, path: str) -> None:
+    assert (ROOT / path).is_file(), f"{page} names {path}"
+
+
+@pytest.mark.parametrize(("page", "target"), LINKED)
+def test_links_lead_to_files(page: str, target: str) -> None:
+    path = target.partition("#")[0]
+    if path and not re.match(r"\w+:", path):
+        assert ((ROOT / page).parent / path).exists(), f"{page} links {target}"

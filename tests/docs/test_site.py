@@ -1,0 +1,95 @@
+"""The site: made without a warning, whole, and readable without a network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from docs.snippets.pages import ROOT
+
+pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
+
+LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+REFERENCE = "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "doctrees")
+    made = subprocess.run(
+        [sys.executable, *command, ROOT / "docs", folder / "html"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return folder / "html"
+
+
+class Resources(HTMLParser):
+    """What a browser asks for when it shows a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value for name, value in attrs if name == LOADED.get(tag) and value]
+
+
+def resources(site: Path) -> Iterator[tuple[Path, str]]:
+    for page in site.rglob("*.html"):
+        yield from ((page, found) for found in Resources(page).found)
+    for sheet in site.rglob("*.css"):
+        named = re.findall(r"url\(['\"]?([^)'\"]+)", sheet.read_text(encoding="utf-8"))
+        yield from ((sheet, found) for found in named)
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        made = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert made.exists() or page.name == "README.md", page
+
+
+def test_every_page_asks_for_files_that_are_beside_it(site: Path) -> None:
+    asked = list(resources(site))
+    assert len({page for page, _ in asked}) > 20
+    for page, found in asked:
+        path = found.partition("?")[0].partition("#")[0]
+        if path and not path.startswith("data:"):
+            assert (page.parent / path).exists(), f"{page.relative_to(site)} asks for {found}"
+
+
+def modules(*folders: str) -> list[str]:
+    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    return [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in paths
+        if path.name != "__init__.py"
+    ]
+
+
+@pytest.mark.parametrize("module", modules("analysis", "reports/figures"))
+def test_reference_has_every_module_that_notebooks_import(module: str) -> None:
+    assert f"automodule:: {module}\n" in REFERENCE
+
+
+def test_docstrings_are_in_the_reference(site: Path) -> None:
+    page = (site / "reference/traffic.html").read_text(encoding="utf-8")
+    assert 'id="analysis.access.Tiling"' in page
+    assert "<td><p>global load A</p></td>" in page  # of the table in its docstring
+
+
+def test_notebook_is_a_page_with_its_figures(site: Path) -> None:
+    page = (site / "notebook.html").read_text(encoding="utf-8")
+    assert page.count("Plotly.newPlot(") == 3
+    assert "7,489.6 GFLOP/s" in page  # its code printed so

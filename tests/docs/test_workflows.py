@@ -1,0 +1,103 @@
+"""The workflows that docs/ci.md shows: their steps are executed, or stand on what is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.snippets.pages import ROOT, blocks
+from docs.snippets.session import Session
+
+yaml = pytest.importorskip("yaml")
+
+FOLDER = ROOT / "docs" / "workflows"
+CPU, GPU = "cpu-traffic.yml", "gpu-runner.yml"
+EXECUTED = ("no races, nothing out of bounds", "simulate", "compare")
+BY_COLUMNS = "sed -i 's/row [*] columns + column/column * rows + row/' scale_rows.cu"
+
+
+def steps(name: str) -> list[dict[str, Any]]:
+    document = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    (job,) = document["jobs"].values()
+    return [step for step in job["steps"] if "run" in step]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Session]:
+    """A repository with the files of the page, and the record that its author committed."""
+    with Session(tmp_path) as session:
+        for block in blocks(ROOT / "docs" / "ci.md"):
+            session.lay_out(block)
+        session.script(
+            "bash traffic/launch.sh simulate --device h200 --json > traffic/scale_rows.json", "here"
+        )
+        yield session
+
+
+def statuses(repository: Session, *names: str) -> list[int]:
+    """The exit statuses of steps of the CPU workflow, by name."""
+    runs = {step["name"]: step["run"] for step in steps(CPU)}
+    return [status for _, status in repository.commands([runs[name] for name in names], CPU)]
+
+
+def test_cpu_workflow_passes_what_did_not_change(repository: Session) -> None:
+    assert statuses(repository, *EXECUTED) == [0, 0, 0]
+    assert [step["name"] for step in steps(CPU)] == ["install", *EXECUTED]  # which is done here
+
+
+def test_cpu_workflow_stops_traffic_that_grew(repository: Session) -> None:
+    repository.script(BY_COLUMNS, "here")
+    assert statuses(repository, *EXECUTED[1:]) == [0, 3]
+
+
+def test_cpu_workflow_stops_an_access_out_of_bounds(repository: Session) -> None:
+    repository.script("sed -i 's/column < columns && row < rows/true/' scale_rows.cu", "here")
+    assert statuses(repository, EXECUTED[0]) == [1]
+
+
+def test_cpu_workflow_installs_the_toolkit_and_nothing_for_a_gpu() -> None:
+    (install,) = [step["run"] for step in steps(CPU) if step["name"] == "install"]
+    assert install == "pip install ./gemm-ladder"
+
+
+def commands(name: str) -> Iterator[list[str]]:
+    for step in steps(name):
+        for line in step["run"].replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if "-m" in words:
+                yield words[words.index("-m") + 1 :]
+
+
+def test_gpu_workflow_calls_what_is_there() -> None:
+    from typer.testing import CliRunner
+
+    from toolkit.cli import app
+
+    called = list(commands(GPU))
+    assert ["pytest", "-m", "gpu"] in called
+    ours = [words[1:] for words in called if words[0] == "toolkit"]
+    assert [words[0] for words in ours] == ["doctor", "profile", "compare"]
+    for words in ours:
+        asked = CliRunner().invoke(app, [*words, "--help"])
+        assert asked.exit_code == 0, asked.output
+
+
+def test_gpu_workflow_installs_extras_that_exist() -> None:
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    (named,) = re.findall(r"-e '\.\[(.*?)\]'", (FOLDER / GPU).read_text(encoding="utf-8"))
+    assert set(named.split(",")) <= extras.keys()
+
+
+@pytest.mark.parametrize("name", [CPU, GPU])
+def test_page_shows_every_workflow(name: str) -> None:
+    assert f"{{literalinclude}} workflows/{name}" in (ROOT / "docs/ci.md").read_text("utf-8")
+    assert {path.name for path in FOLDER.glob("*.yml")} == {CPU, GPU}

@@ -1,0 +1,98 @@
+"""The times of a few variants taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from analysis.result import Bound, Profile
+from reports.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
+
+
+def rows(profile: Profile, build: SimpleNamespace, label: str, **recorded: Profile) -> list[str]:
+    """'name: text' of every row of one variant's column."""
+    table = breakdown(profile, build.SHAPE, **recorded)
+    assert table is not None
+    (place,) = (k for k, column in enumerate(table.columns) if column.title == label)
+    return [f"{row[0].text.strip()}: {row[place].text}" for row in table.rows]
+
+
+def test_theory_alone_has_roofs_alone(build: SimpleNamespace, in_theory: Profile) -> None:
+    shown = rows(in_theory, build, "naive-coalesced")
+    assert shown[:4] == [
+        f"{ROOFS}: ",
+        "DRAM, uncached (caches lift it): 587.2 ms",  # 2 · 4096³ · 4 B / 936.2 GB/s
+        "FP32: 3.863 ms",  # 2 · 4096³ / 35.58 TFLOP/s
+        "DRAM: 215.0 µs",  # 3 · 4096² · 4 B / 936.2 GB/s
+    ]
+    assert not {f"{ALONE}: ", f"{GAP}: "} & set(shown)
+
+
+def test_the_gap_ends_at_what_was_measured(build: SimpleNamespace, on_gpu: Profile) -> None:
+    tiled = next(record for record in on_gpu.records if record.label == "tiled")
+    assert tiled.measured is not None
+    made = build.change(
+        on_gpu,
+        "tiled",
+        measured=replace(tiled.measured, before=None, after=None),  # clocks are not known
+        predicted=build.predicted(tiled, 0.0506459).predicted,
+    )
+    shown = rows(made, build, "tiled")
+    assert shown[-3:] == [
+        "time, predicted: 50.65 ms",
+        "remainder: +1.000 ms",
+        "time, measured: 51.65 ms",
+    ]
+
+
+def test_a_recorded_run_stands_for_a_measurement(
+    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
+) -> None:
+    assert "time, recorded: 51.65 ms" in rows(in_prediction, build, "tiled", recorded=on_gpu)
+    assert not any("recorded" in row for row in rows(in_prediction, build, "tiled"))
+
+
+def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    tiled = next(record for record in in_prediction.records if record.label == "tiled")
+    assert tiled.predicted is not None
+    bounds = [
+        Bound(name=name, time_s=share * tiled.predicted.time_s, basis="")
+        for name, share in (("issue", 0.4), ("L1", 0.009), ("L2", 0.01), ("FP32", 0.5))
+    ]
+    made = build.change(
+        in_prediction, "tiled", predicted=replace(tiled.predicted, bounds=tuple(bounds))
+    )
+    alone = replace(made, records=tuple(r for r in made.records if r.label == "tiled"))
+    shown = [row.partition(":")[0] for row in rows(alone, build, "tiled")]
+    assert shown[shown.index(ALONE) + 1 : shown.index(BUSIEST)] == ["FP32", "issue", "L2"]
+
+
+def test_the_limiter_and_the_next_one_stand_with_their_shares(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    table = breakdown(in_prediction, build.SHAPE)
+    assert table is not None
+    place = [column.title for column in table.columns].index("tiled")
+    cells = {row[0].text.strip(): row[place] for row in table.rows}
+    assert (cells["limiter"].text, cells["limiter"].details) == ("shared memory", ("60.0 %",))
+    assert (cells["next"].text, cells["next"].details) == ("issue", ("50.0 %",))
+
+
+def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    tiled = next(record for record in in_prediction.records if record.label == "tiled")
+    none = replace(tiled.predicted, bounds=(Bound(name="L1", time_s=0.0, basis=""),))
+    assert "L1: 0 s" in rows(build.change(in_prediction, "tiled", predicted=none), build, "tiled")
+
+
+def test_what_one_variant_lacks_is_a_dash(build: SimpleNamespace, in_prediction: Profile) -> None:
+    made = build.change(in_prediction, "tiled", predicted=None)
+    assert "time, predicted: –" in rows(made, build, "tiled")
+
+
+def test_references_alone_have_none(build: SimpleNamespace, on_gpu: Profile) -> None:
+    alone = tuple(record for record in on_gpu.records if record.rung is None)
+    assert breakdown(replace(on_gpu, records=alone), build.SHAPE) is None
