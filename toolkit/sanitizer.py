@@ -78,6 +78,13 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }
 _WITHIN_WARP = "no __syncwarp() lies between"
+_BULK_REMEDIES = {
+    watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier lies between",
+    watch.WRITE_AFTER_READ: (
+        "no arrival at an mbarrier after the read, which the writer waits for, lies between"
+    ),
+    watch.WRITE_AFTER_WRITE: "nothing that the later one waits for lies between",
+}
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
@@ -283,8 +290,8 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
         yield "there are more kinds of findings than are listed: mend these first"
     if not follows:
         yield (
-            "racecheck and initcheck did not look at shared memory: barriers in memory (mbarrier), "
-            "bulk copies and clusters are not followed"
+            "racecheck and initcheck did not look at shared memory: blocks of a cluster access each "
+            "other's, which is not followed"
         )
 
 
@@ -356,6 +363,7 @@ class _Words:
         )
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
+        kind = int(row["kind"])
         first = self._access(
             self._what(row["pc_before"]),
             row["pc_before"],
@@ -366,7 +374,9 @@ class _Words:
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         remedy = (
-            "a copy that its thread did not wait for (cp.async.wait)"
+            _BULK_REMEDIES[kind]
+            if row["is_async"] == watch.IS_BULK
+            else "a copy that its thread did not wait for (cp.async.wait)"
             if row["is_async"]
             else "no fence and atomic operation orders the blocks"
             if in_global
@@ -443,9 +453,19 @@ class _Words:
         opcode = self._translated.program.instructions[int(pc)].opcode
         if opcode == "LDGSTS":
             return "asynchronous copy"
+        if opcode.startswith(("UTMA", "UBLK")):
+            return "bulk copy"
+        if opcode == "SYNCS":
+            return self._what_of_mbarrier(pc)
         if opcode.startswith(("ATOM", "RED")):
             return "atomic"
         return "write" if opcode.startswith("ST") else "read"
+
+    def _what_of_mbarrier(self, pc: int) -> str:
+        modifiers = self._translated.program.instructions[int(pc)].modifiers
+        if "EXCH" in modifiers:
+            return "initialization of an mbarrier"
+        return "wait for an mbarrier" if "PHASECHK" in modifiers else "arrival at an mbarrier"
 
     def _access(self, what: str, pc: int, block: int, thread: int) -> Access:
         instruction = self._translated.program.instructions[int(pc)]
