@@ -104,6 +104,7 @@ struct Checker {
     Gate gate[MOST_MBARRIERS];
     u32 *acquired;       /* [warps][MOST_MBARRIERS]: phases that all lanes know to be over */
     int has_gates;       /* mbarriers order something in this block */
+    u32 copied_from, copied_to; /* cells that its copies wrote are between these */
     u32 *committed;      /* [threads]: groups of asynchronous copies */
     u32 *mask;           /* [threads]: the lanes that each waits for at a WARPSYNC */
     Pending *pending;
@@ -216,9 +217,17 @@ static void forget_gates(Checker *k) {
         gate->began = gate->done = 0;
     }
     memset(k->acquired, 0, k->threads / LANES * MOST_MBARRIERS * sizeof *k->acquired);
-    for (u32 cell = 0; cell < k->cells; cell++)
+    for (u32 cell = k->copied_from; cell < k->copied_to; cell++)
         if (k->written[cell].epoch >= BY_COPY) k->written[cell].epoch = 0;
     k->has_gates = 0;
+    k->copied_from = k->copied_to = 0;
+}
+
+/* Cells that a copy writes, which nothing in the clocks of later blocks tells from those of theirs. */
+static void note_copied(Checker *k, u32 first, u32 cells) {
+    if (k->copied_from == k->copied_to) k->copied_from = first;
+    if (first < k->copied_from) k->copied_from = first;
+    if (first + cells > k->copied_to) k->copied_to = first + cells;
 }
 
 static void forget_suspects(Worker *c) {

@@ -14,22 +14,18 @@
 /* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
 typedef struct { u32 writer, reader; } Owner;
 typedef struct { u32 pc; u16 thread, fences; } Reader; /* who that reader was */
-typedef struct { /* what is rare: the last write, and a reader before the last one */
-    u32 write_pc, other;
-    u16 write_thread, write_fences;
-    u32 write_stamp;
-    Reader other_reader;
-} Detail;
+typedef struct { u32 pc, stamp; u16 thread, fences; } Writer; /* of the last write, and its phase */
+typedef struct { u32 block; Reader by; } Earlier; /* rare: a reader of another block before the last one */
 
 enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
 
-struct Shadow { Owner *owner; Reader *reader; Detail *detail; };
+struct Shadow { Owner *owner; Reader *reader; Writer *writer; Earlier *earlier; };
 
 /* An access of another block: its warp, the phase of that, and the block's fences before it. */
 typedef struct { u32 warp, stamp, fences; } Event;
 
-static Event write_of(const Detail *x) {
-    return (Event){.warp = x->write_thread / LANES, .stamp = x->write_stamp, .fences = x->write_fences};
+static Event write_of(const Writer *x) {
+    return (Event){.warp = x->thread / LANES, .stamp = x->stamp, .fences = x->fences};
 }
 /* Of reads the phase is not kept. */
 static Event read_of(const Reader *x) { return (Event){.warp = x->thread / LANES, .fences = x->fences}; }
@@ -243,7 +239,8 @@ static void synchronise(Worker *c, const Warp *w, int lane, u64 address) {
 static void free_checks(Checks *all, u32 allocations) {
     if (!all) return;
     for (u32 n = 0; all->shadow && n < allocations; n++) {
-        free(all->shadow[n].owner); free(all->shadow[n].reader); free(all->shadow[n].detail);
+        free(all->shadow[n].owner); free(all->shadow[n].reader);
+        free(all->shadow[n].writer); free(all->shadow[n].earlier);
     }
         if (all->releases) {
         free(all->releases->bucket); free(all->releases->at); free(all->releases->seen);
@@ -262,10 +259,12 @@ static Checks *new_checks(const Launch *launch) {
     if (!all->shadow || !all->found) goto failed;
     for (u32 n = 0; n < launch->allocation_count; n++) {
         const size_t cells = launch->allocations[n].bytes / all->grain + 1;
-        all->shadow[n].owner = calloc(cells, sizeof(Owner));
-        all->shadow[n].reader = calloc(cells, sizeof(Reader));
-        all->shadow[n].detail = calloc(cells, sizeof(Detail));
-        if (!all->shadow[n].owner || !all->shadow[n].reader || !all->shadow[n].detail) goto failed;
+        Shadow *shadow = &all->shadow[n];
+        shadow->owner = calloc(cells, sizeof(Owner));
+        shadow->reader = calloc(cells, sizeof(Reader));
+        shadow->writer = calloc(cells, sizeof(Writer));
+        shadow->earlier = calloc(cells, sizeof(Earlier));
+        if (!shadow->owner || !shadow->reader || !shadow->writer || !shadow->earlier) goto failed;
     }
     return all;
 failed:
@@ -282,46 +281,59 @@ static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 addr
 }
 
 static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                              Owner *owner, Reader *reader, Detail *detail, int unwritten) {
+                              const Shadow *shadow, u64 cell, int unwritten) {
     const u32 me = (u32)c->block->index + 1;
-    const Event last = write_of(detail);
+    Owner *owner = &shadow->owner[cell];
+    Reader *reader = &shadow->reader[cell];
     if (owner->writer) {
+        const Writer *writer = &shadow->writer[cell];
+        const Event last = write_of(writer);
         if (is_foreign(c, w, lane, owner->writer, &last))
-            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
-                          detail->write_pc, detail->write_thread);
+            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer, writer->pc,
+                          writer->thread);
     } else if (unwritten) {
         report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
     }
     if (owner->reader == me) return;
-    if (owner->reader) {
-        detail->other = owner->reader;
-        detail->other_reader = *reader;
-    }
+    if (owner->reader) shadow->earlier[cell] = (Earlier){.block = owner->reader, .by = *reader};
     owner->reader = me;
     *reader = (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
                        .fences = (u16)c->checker->order->fences};
 }
 
+/* Reads of other blocks that a write is not ordered after. */
+static void check_readers(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                          const Shadow *shadow, u64 cell) {
+    const u32 last = shadow->owner[cell].reader;
+    const Reader *reader = &shadow->reader[cell];
+    const Earlier *earlier = &shadow->earlier[cell];
+    const Event read = read_of(reader), before = read_of(&earlier->by);
+    if (!last) return;
+    if (is_foreign(c, w, lane, last, &read))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, last, reader->pc, reader->thread);
+    else if (is_foreign(c, w, lane, earlier->block, &before))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, earlier->block, earlier->by.pc,
+                      earlier->by.thread);
+}
+
+static void note_write(const Worker *c, const Warp *w, int lane, const Shadow *shadow, u64 cell) {
+    shadow->owner[cell].writer = (u32)c->block->index + 1;
+    shadow->writer[cell] = (Writer){.pc = c->pc, .stamp = c->checker->phase[w->index],
+                                    .thread = (u16)thread_of(w, lane),
+                                    .fences = (u16)c->checker->order->fences};
+}
+
 static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                               Owner *owner, const Reader *reader, Detail *detail, int alike) {
-    const Event last = write_of(detail), read = read_of(reader), other_read = read_of(&detail->other_reader);
-    if (!alike && is_foreign(c, w, lane, owner->writer, &last))
-        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, owner->writer,
-                      detail->write_pc, detail->write_thread);
-    const Reader *other = &detail->other_reader;
-    if (is_foreign(c, w, lane, owner->reader, &read))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, owner->reader, reader->pc,
-                      reader->thread);
-    else if (is_foreign(c, w, lane, detail->other, &other_read))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other, other->pc,
-                      other->thread);
+                               const Shadow *shadow, u64 cell, int alike) {
+    const u32 before = shadow->owner[cell].writer;
+    const Writer *writer = &shadow->writer[cell];
+    const Event last = write_of(writer);
+    if (!alike && is_foreign(c, w, lane, before, &last))
+        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, before, writer->pc,
+                      writer->thread);
+    check_readers(c, w, lane, address, width, shadow, cell);
     /* who stores again what its own block has written changes nothing */
-    if (alike && owner->writer == (u32)c->block->index + 1) return;
-    owner->writer = (u32)c->block->index + 1;
-    detail->write_pc = c->pc;
-    detail->write_thread = (u16)thread_of(w, lane);
-    detail->write_fences = (u16)c->checker->order->fences;
-    detail->write_stamp = c->checker->phase[w->index];
+    if (!alike || before != (u32)c->block->index + 1) note_write(c, w, lane, shadow, cell);
 }
 
 /* A barrier of a cluster opens: its blocks know of all that they did so far. */
@@ -386,14 +398,14 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
         const u64 address = all->base + (cell << k->shift);
         if (relaxed) {
             if (is_store) owner->writer = BY_ATOMICS;
+        } else if (is_store && !owner->writer && !owner->reader) {
+            note_write(c, w, l, shadow, cell);
         } else if (is_store) {
             const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
                                        held(k, all->host + (cell << k->shift));
-            check_global_write(c, w, l, address, i->width, owner, &shadow->reader[cell],
-                               &shadow->detail[cell], alike);
+            check_global_write(c, w, l, address, i->width, shadow, cell, alike);
         } else {
-            check_global_read(c, w, l, address, i->width, owner, &shadow->reader[cell],
-                              &shadow->detail[cell], (int)all->unwritten);
+            check_global_read(c, w, l, address, i->width, shadow, cell, (int)all->unwritten);
         }
     }
 }

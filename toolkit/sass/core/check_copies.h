@@ -80,6 +80,7 @@ static void hand_over(Checker *k, u32 thread, u32 number) {
             k->pending[kept++] = p;
             continue;
         }
+        note_copied(k, p.first, p.cells);
         for (u32 cell = p.first; cell < p.first + p.cells; cell++) {
             Written *written = &k->written[cell];
             if (written->kind != WRITE_ASYNC || written->thread != thread) continue;
@@ -201,6 +202,7 @@ static void check_target(const Copy *x, u32 first, u32 cells) {
         if (k->reading_count) check_against_copies(c, x->w, x->lane, cell, WORD);
     }
     for (u32 n = 0; n < c->warp_count; n++) against_reads_of(x, first, cells, &c->block->warps[n]);
+    note_copied(k, first, cells);
     for (u32 cell = first; cell < first + cells; cell++)
         k->written[cell] = (Written){.epoch = UNSETTLED, .pc = c->pc, .step = x->w->steps,
                                      .thread = (u16)thread, .kind = WRITE_BULK};
