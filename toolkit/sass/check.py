@@ -43,11 +43,15 @@ from toolkit.sass.translate import Translated
     DIVERGENT_BLOCK,
     INVALID_MASK,
     MISMATCHED_MASK,
-) = range(1, 9)
+    OUT_OF_BOUNDS,
+    MISALIGNED,
+    WRITE_TO_CONSTANT,
+) = range(1, 12)
 NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK = 1, 2  # of a finding
+MOST_FAULTS, AFTERLIFE = 100, 1 << 25  # distinct ones, and instructions after the first
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower

@@ -26,7 +26,8 @@
 /* toolkit/sass/check.py numbers them likewise. */
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
-    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK
+    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
+    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
  * such; above it, for CHECK_COLLECTIVE, the operation that it stands for. */
@@ -45,15 +46,18 @@ typedef struct {
     u32 thread, thread_before;
     u64 address;
     u32 width, is_async; /* one is a copy that nobody had waited for */
+    u32 is_store, reserved;
     u64 times;
 } Finding;
 
 /* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. Of a bulk
  * copy that was made, `epoch` is BY_COPY, and who knows that more than `stamp` phases of `mbarrier` are
- * over comes after it. Of an atomic operation `plain_stamp` and `plain_thread` tell the last plain
- * write before it in this epoch, which it hides; 0: there was none. */
+ * over comes after it. Of an atomic operation `plain_stamp`, `plain_thread` and `plain_pc` tell the last
+ * plain write before it in this epoch, which it hides; 0: there was none. `step` is of plain ones. */
 typedef struct {
-    u32 epoch, stamp, pc, step, read_epoch;
+    u32 epoch, stamp, pc;
+    union { u32 step, plain_pc; };
+    u32 read_epoch;
     u16 thread;
     u8 kind, mbarrier;
     u32 plain_stamp, plain_thread;
@@ -85,7 +89,8 @@ struct Checks {
     Shadow *shadow;      /* of each allocation */
     Releases *releases;  /* what blocks published */
     Finding *found;
-    u32 found_count, lost;
+    u32 found_count, lost, last; /* `last`: the one that was found again last */
+    u32 faults; /* instructions among them that accessed what they may not */
 };
 
 /* Of a block that runs, or of room for one. */
@@ -258,19 +263,24 @@ static void check_block(Worker *c) {
 
 static int within_warp(const Finding *f) { return f->thread / LANES == f->thread_before / LANES; }
 
-static void report(Worker *c, const Finding *f) {
+static int are_alike(const Finding *x, const Finding *y) {
+    return x->kind == y->kind && x->pc == y->pc && x->pc_before == y->pc_before &&
+           x->space == y->space && within_warp(x) == within_warp(y);
+}
+
+/* Whether it is the first of its two instructions. */
+static int report(Worker *c, const Finding *f) {
     Checks *k = c->checks;
-    for (u32 n = k->found_count; n-- > 0;) {
-        Finding *old = &k->found[n];
-        if (old->kind == f->kind && old->pc == f->pc && old->pc_before == f->pc_before &&
-            old->space == f->space && within_warp(old) == within_warp(f)) {
-            old->times++;
-            return;
-        }
+    if (k->last >= k->found_count || !are_alike(&k->found[k->last], f))
+        for (k->last = 0; k->last < k->found_count && !are_alike(&k->found[k->last], f);) k->last++;
+    if (k->last < k->found_count) {
+        k->found[k->last].times++;
+        return 0;
     }
-    if (k->found_count == MOST_FINDINGS) { k->lost = 1; return; }
+    if (k->found_count == MOST_FINDINGS) { k->lost = 1; return 0; }
     k->found[k->found_count] = *f;
     k->found[k->found_count++].times = 1;
+    return 1;
 }
 
 static u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)lane; }
@@ -455,6 +465,15 @@ static u32 asynchrony(const Written *last) {
     return last->kind == WRITE_BULK ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
 }
 
+/* An access comes after a write that it is not ordered with; where both are atomic, after the plain write
+ * that the earlier one hides. */
+static void report_write(Worker *c, const Warp *w, u32 finding, int lane, u32 cell, u32 width,
+                         const Written *last, u32 kind) {
+    const int is_hidden = kind == WRITE_ATOMIC && last->kind == WRITE_ATOMIC;
+    report_pair(c, w, finding, lane, cell, width, is_hidden ? last->plain_thread : last->thread,
+                is_hidden ? last->plain_pc : last->pc, asynchrony(last));
+}
+
 /* Whether the last write of a cell is not ordered before an access of `thread` now. */
 static int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
     if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
@@ -506,8 +525,7 @@ static void check_fresh_read(Worker *c, const Warp *w, int lane, u32 first, u32 
     const Written *written = &k->written[cell];
     if (written->epoch < k->first_epoch) note_unwritten_read(c, w, lane, first, cell, width);
     else if (races_with_write(k, written, thread_of(w, lane), kind))
-        report_pair(c, w, FOUND_READ_AFTER_WRITE, lane, cell, width, written->thread, written->pc,
-                    asynchrony(written));
+        report_write(c, w, FOUND_READ_AFTER_WRITE, lane, cell, width, written, kind);
 }
 
 /* `lanes` of a warp, `lane` the first of them, read the same. */
@@ -618,15 +636,16 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
                     (together ? stored(k, i, x, written->thread % LANES, offset)
                               : held(k, c->block->shared + (size_t)cell * k->grain));
             if (!alike)
-                report_pair(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written->thread,
-                            written->pc, asynchrony(written));
+                report_write(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written, kind);
         }
         check_against_reads(c, w, lane, cell, i->width, 0);
         if (k->reading_count) check_against_copies(c, w, lane, cell, i->width);
         const int hides = kind == WRITE_ATOMIC && written->epoch == k->epoch;
         const int is_plain = written->kind == WRITE_PLAIN;
+        const u32 plain_pc = is_plain ? written->pc : written->plain_pc;
         *written = (Written){.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
-                             .stamp = k->phase[w->index], .pc = c->pc, .step = w->steps,
+                             .stamp = k->phase[w->index], .pc = c->pc,
+                             .step = kind == WRITE_ATOMIC ? plain_pc : w->steps,
                              .read_epoch = written->read_epoch, .thread = (u16)thread,
                              .kind = (u8)kind,
                              .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,

@@ -73,8 +73,91 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
     }
 }
 
-static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
+static u32 words_of(const Ins *i) { return i->width > WORD ? i->width / WORD : 1; }
+
+/* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
+
+/* Distinct instructions; and what a launch may execute after the first, as one that was given zeros may
+ * never end: some seconds. */
+enum { MOST_FAULTS = 100, AFTERLIFE = 1 << 25 };
+
+static u32 space_of(const Worker *c, const Ins *i, u64 address) {
     const u32 space = i->flags >> SPACE_SHIFT & 7;
+    if (space != SPACE_GENERIC) return space;
+    if (in_shared_window(c, address)) return SPACE_SHARED;
+    return in_local_window(c, address) ? SPACE_LOCAL : SPACE_GLOBAL;
+}
+
+/* A generic address, within the memory that it means. */
+static u64 within_space(const Worker *c, const Ins *i, u64 address, u32 space) {
+    if ((i->flags >> SPACE_SHIFT & 7) != SPACE_GENERIC || space == SPACE_GLOBAL) return address;
+    if (space == SPACE_LOCAL) return address - c->launch->local_window;
+    return (address - c->launch->shared_window) & ((1ull << SHARED_WINDOW_BITS) - 1);
+}
+
+/* What is wrong with an access; 0: nothing. */
+static u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
+    const Launch *launch = c->launch;
+    if (address & (i->width - 1)) return FOUND_MISALIGNED;
+    if (space == SPACE_SHARED && c->cluster_size > 1) return 0; /* whose block it is shows later */
+    if (space == SPACE_SHARED) return is_in_shared(launch, address, i->width) ? 0 : FOUND_OUT_OF_BOUNDS;
+    if (space == SPACE_LOCAL)
+        return address + i->width <= launch->local_bytes ? 0 : FOUND_OUT_OF_BOUNDS;
+    const Allocation *all = allocation_of(c, address, address + i->width);
+    return !all ? FOUND_OUT_OF_BOUNDS : is_store && !all->writable ? FOUND_WRITE_TO_CONSTANT : 0;
+}
+
+/* Whether no lane faults, seen at once. */
+static int is_sound(Worker *c, const Ins *i, const u64 *a, int is_store) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    u64 low, high, bits = 0;
+    extent(a, &low, &high);
+    for (int l = 0; l < LANES; l++) bits |= a[l];
+    if (bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
+    if (space == SPACE_SHARED)
+        return is_in_shared(c->launch, low, i->width) && is_in_shared(c->launch, high, i->width);
+    const Allocation *all = allocation_of(c, low, high + i->width);
+    return all && (all->writable || !is_store);
+}
+
+/* The lanes of m whose access can be made. */
+static u32 sound_lanes(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store) {
+    u32 sound = m;
+    if (is_sound(c, i, a, is_store)) return m;
+    for (u32 left = m; left && !c->fault.kind; left &= left - 1) {
+        const int l = __builtin_ctz(left);
+        const u32 space = space_of(c, i, a[l]), kind = fault_of(c, i, within_space(c, i, a[l], space), space, is_store);
+        if (!kind) continue;
+        const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
+                           .block = c->block->index, .thread = thread_of(w, l), .thread_before = NOBODY,
+                           .address = within_space(c, i, a[l], space), .width = i->width,
+                           .is_store = (u32)is_store};
+        sound &= ~(1u << l);
+        if (!report(c, &f)) continue;
+        if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
+        if (c->checks->faults < MOST_FAULTS) continue;
+        c->checks->lost = 1;
+        stop(c, CANCELLED);
+    }
+    return sound;
+}
+
+/* Registers that an access would have written, had it been made. */
+static void give_zeros(Warp *w, const Ins *i, u32 m) {
+    u32 *d = vector(w, i->d[0]);
+    for (u32 k = 0; k < words_of(i); k++)
+        for (int l = 0; l < LANES; l++)
+            if (m >> l & 1) d[k * LANES + l] = 0;
+}
+
+/* Lanes that are left out get the address of one that is not. */
+static void leave_out(u64 *a, u32 m) {
+    if (m) narrow(a, m);
+}
+
+/* The lanes of m whose access can be made; those are checked. */
+static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7, all = m;
     const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
     const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
     /* a volatile store to shared memory is one like any other */
@@ -82,24 +165,30 @@ static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, 
     u64 a[LANES];
     addresses(w, i, m, a);
     if (space == SPACE_SHARED) own_shared(c, a);
+    m = sound_lanes(c, w, i, m, a, is_store);
+    if (m != all) leave_out(a, m);
+    if (!m) return 0;
     if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, is_store, kind, x);
     else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, is_store, relaxed, x);
     else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
+    return m;
 }
 
 static void op_CHECK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 0, 0);
-    op_LOAD(c, w, i, m);
+    const u32 sound = check_access(c, w, i, m, 0, 0);
+    if (sound) op_LOAD(c, w, i, sound);
+    if (m != sound) give_zeros(w, i, m & ~sound);
 }
 
 static void op_CHECK_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 1, 0);
-    op_STORE(c, w, i, m);
+    const u32 sound = check_access(c, w, i, m, 1, 0);
+    if (sound) op_STORE(c, w, i, sound);
 }
 
 static void op_CHECK_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 1, 1);
-    op_ATOMIC(c, w, i, m);
+    const u32 sound = check_access(c, w, i, m, 1, 1);
+    if (sound) op_ATOMIC(c, w, i, sound);
+    if (m != sound) give_zeros(w, i, m & ~sound);
 }
 
 static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
@@ -113,23 +202,30 @@ static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
 }
 
 static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 reading = m & predicate(w, i->ps[0]);
     Ins shared = *i, global = *i;
-    u64 a[LANES];
+    u64 a[LANES], from[LANES];
+    global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
+    global.s[0] = i->s[2];
+    global.s[1] = i->s[3];
+    const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & predicate(w, i->ps[0]);
+    if (whole) {
+        addresses(w, &global, whole, from);
+        m &= ~whole | sound_lanes(c, w, &global, whole, from, 0);
+    }
     shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
     shared.imm = (i32)i->aux;
+    if (!m) return;
     addresses(w, &shared, m, a);
     own_shared(c, a);
+    m = sound_lanes(c, w, &shared, m, a, 1);
+    if (!m) return;
     check_own_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
     for (int l = 0; l < LANES; l++)
         if (m >> l & 1 && is_in_shared(c->launch, a[l], i->width))
             note_pending(c, thread_of(w, l), a[l], i->width);
-    if (reading && !(i->flags & COPY_PARTIAL)) {
-        global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
-        global.s[0] = i->s[2];
-        global.s[1] = i->s[3];
-        addresses(w, &global, reading, a);
-        check_buffers(c, w, &global, reading, a, 0, 0, NULL);
+    if (whole & m) {
+        narrow(from, whole & m);
+        check_buffers(c, w, &global, whole & m, from, 0, 0, NULL);
     }
     op_COPY_ASYNC(c, w, i, m);
 }
@@ -198,8 +294,6 @@ static void op_CHECK_COLLECTIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* Registers that hold what nobody wrote. */
-
-static u32 words_of(const Ins *i) { return i->width > WORD ? i->width / WORD : 1; }
 
 static Suspect *suspect_at(const Worker *c, const Warp *w, u32 slot) {
     Suspect *x = &c->checker->suspect[(size_t)w->index * c->launch->slots + slot];
