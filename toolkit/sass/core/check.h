@@ -551,10 +551,11 @@ static void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64
 
 /* What most reads are, without a look at what is rare: of words written before the last barrier, or by
  * a bulk copy for which all of the warp have waited, by lanes of which none is known to have read them
- * in an earlier phase of this epoch. The lanes that this is not true of. */
+ * in an earlier phase of this epoch. The lanes that this is not true of. `is_run`: all lanes read, each
+ * what follows the last one's. */
 static inline __attribute__((always_inline)) u32
 note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc,
-                  const int has_gates) {
+                  const int has_gates, const int is_run) {
     Written *restrict written = k->written;
     ReadBy *restrict reads = k->read + (size_t)w->index * k->cells;
     const u32 epoch = k->epoch, first = k->first_epoch;
@@ -562,9 +563,10 @@ note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 
     const u32 *restrict acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
     u32 rare = 0;
     for (int l = 0; l < LANES; l++) {
-        const u32 lane = m & 1u << l;
+        const u32 lane = is_run ? 1u << l : m & 1u << l;
+        const u32 begin = is_run ? cells[0] + (u32)l * count : cells[l];
         if (!lane) continue;
-        for (u32 cell = cells[l]; cell < cells[l] + count; cell++) {
+        for (u32 cell = begin; cell < begin + count; cell++) {
             ReadBy *read = &reads[cell];
             const u32 stamp = read->stamp, mask = stamp < floor ? 0 : read->mask;
             const Written *last = &written[cell];
@@ -576,19 +578,24 @@ note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 
             read->mask = mask | lane;
             read->stamp = is_rare ? stamp : phase;
             read->pc = pc;
-            written[cell].read_epoch = epoch;
+            if (last->read_epoch != epoch) written[cell].read_epoch = epoch; /* most often it is */
         }
     }
     return rare;
 }
 
-/* The lowest and the highest of the addresses; inactive lanes hold that of an active one. */
-static void extent(const u64 *a, u64 *low, u64 *high) {
-    *low = *high = a[0];
-    for (int l = 1; l < LANES; l++) {
-        *low = a[l] < *low ? a[l] : *low;
-        *high = a[l] > *high ? a[l] : *high;
+/* The lowest and the highest of the addresses, and all their bits; inactive lanes hold the address of an
+ * active one. */
+typedef struct { u64 low, high, bits; } Extent;
+
+static Extent extent_of(const u64 *a) {
+    u64 low = a[0], high = a[0], bits = 0;
+    for (int l = 0; l < LANES; l++) {
+        low = a[l] < low ? a[l] : low;
+        high = a[l] > high ? a[l] : high;
+        bits |= a[l];
     }
+    return (Extent){.low = low, .high = high, .bits = bits};
 }
 
 /* Reads of this epoch that a write of `lane` is not ordered after. */

@@ -280,11 +280,25 @@ static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 addr
     report(c, &f);
 }
 
+static Reader reader_now(const Worker *c, const Warp *w, int lane) {
+    return (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
+                    .fences = (u16)c->checker->order->fences};
+}
+
+/* This block has read a cell; the last other one that did is kept. */
+static inline void note_reader(const Shadow *shadow, u64 cell, u32 me, Reader now) {
+    Owner *owner = &shadow->owner[cell];
+    if (owner->reader == me) return;
+    if (owner->reader)
+        shadow->earlier[cell] = (Earlier){.block = owner->reader, .by = shadow->reader[cell]};
+    owner->reader = me;
+    shadow->reader[cell] = now;
+}
+
 static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
                               const Shadow *shadow, u64 cell, int unwritten) {
     const u32 me = (u32)c->block->index + 1;
-    Owner *owner = &shadow->owner[cell];
-    Reader *reader = &shadow->reader[cell];
+    const Owner *owner = &shadow->owner[cell];
     if (owner->writer) {
         const Writer *writer = &shadow->writer[cell];
         const Event last = write_of(writer);
@@ -294,11 +308,7 @@ static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u
     } else if (unwritten) {
         report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
     }
-    if (owner->reader == me) return;
-    if (owner->reader) shadow->earlier[cell] = (Earlier){.block = owner->reader, .by = *reader};
-    owner->reader = me;
-    *reader = (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
-                       .fences = (u16)c->checker->order->fences};
+    note_reader(shadow, cell, me, reader_now(c, w, lane));
 }
 
 /* Reads of other blocks that a write is not ordered after. */
@@ -369,13 +379,13 @@ static void check_bulk_write(Worker *c, u64 address, u64 bytes) {
 
 /* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
  * one has written. */
-static int is_known(Worker *c, const u64 *a, u64 low, u64 high, u32 width) {
+static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
     const Checker *k = c->checker;
-    const Allocation *all = allocation_of(c, low, high + width);
+    const Allocation *all = allocation_of(c, e->low, e->high + width);
     if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
     const Owner *owners = c->checks->shadow[all - c->launch->allocations].owner;
     const u32 me = (u32)c->block->index + 1, count = width >> k->shift;
-    const int lanes = low == high ? 1 : LANES;
+    const int lanes = e->low == e->high ? 1 : LANES;
     u32 news = 0, cells[LANES];
     for (int l = 0; l < LANES; l++) cells[l] = (u32)((a[l] - all->base) >> k->shift);
     for (u32 n = 0; n < count && !news; n++)
@@ -410,16 +420,35 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
     }
 }
 
-static void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                         int relaxed, const u32 *x) {
+/* Reads of one buffer that no other block has written. The lanes that this is not true of. */
+static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const Extent *e, u32 width) {
+    const Allocation *all = allocation_of(c, e->low, e->high + width);
+    if (!all || all->unwritten) return m;
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
+    u32 left = 0;
+    for (int l = 0; l < LANES; l++) {
+        if (!(m >> l & 1)) continue;
+        const u64 first = (a[l] - all->base) >> shift, end = first + (width >> shift);
+        const Reader now = reader_now(c, w, l);
+        for (u64 cell = first; cell < end; cell++) {
+            const u32 writer = shadow->owner[cell].writer;
+            if (writer && writer != me) left |= 1u << l;
+            else note_reader(shadow, cell, me, now);
+        }
+    }
+    return left;
+}
+
+static void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
+                          int is_store, int relaxed, const u32 *x) {
     const Checker *k = c->checker;
     const Allocation *all = NULL;
     u64 before = 0;
     if (!is_store && !relaxed) {
-        u64 low, high;
-        extent(a, &low, &high);
-        if (is_known(c, a, low, high, i->width)) return;
-        if (low == high) m &= -m; /* one lane stands for all */
+        if (is_known(c, a, e, i->width)) return;
+        if (e->low == e->high) m &= -m; /* one lane stands for all */
+        m = note_own_reads(c, w, m, a, e, i->width);
     }
     for (; m; m &= m - 1) {
         const int l = __builtin_ctz(m);

@@ -7,38 +7,48 @@
 
 /* The checked operations: what is checked comes first, since a load may change its own address. */
 
+static int all_in_shared(const Worker *c, const Extent *e, u32 width) {
+    return is_in_shared(c->launch, e->low, width) && is_in_shared(c->launch, e->high, width);
+}
+
+static int is_run(const u32 *cells, u32 m) {
+    u32 differs = ~m;
+    for (u32 l = 0; l < LANES; l++) differs |= cells[l] ^ (cells[0] + l);
+    return !differs;
+}
+
 static inline __attribute__((always_inline)) u32
 note_reads_of(Checker *k, const Warp *w, const u32 *cells, u32 m, u32 count, u32 pc, const int has_gates) {
     switch (count) {
-    case 1: return note_shared_reads(k, w, cells, m, 1, pc, has_gates);
-    case 4: return note_shared_reads(k, w, cells, m, 4, pc, has_gates);
-    default: return note_shared_reads(k, w, cells, m, count, pc, has_gates);
+    case 1:
+        return is_run(cells, m) ? note_shared_reads(k, w, cells, m, 1, pc, has_gates, 1)
+                                : note_shared_reads(k, w, cells, m, 1, pc, has_gates, 0);
+    case 4: return note_shared_reads(k, w, cells, m, 4, pc, has_gates, 0);
+    default: return note_shared_reads(k, w, cells, m, count, pc, has_gates, 0);
     }
 }
 
 /* The lanes whose reads are left to look at. */
-static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, u32 m, u32 width) {
+static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, const Extent *e, u32 m, u32 width) {
     Checker *k = c->checker;
-    u64 low, high;
     u32 cells[LANES];
-    extent(a, &low, &high);
-    if (low == high || !is_in_shared(c->launch, low, width) || !is_in_shared(c->launch, high, width))
-        return m;
+    if (e->low == e->high) return m;
     for (int l = 0; l < LANES; l++) cells[l] = (u32)a[l] >> k->shift;
     return k->has_gates ? note_reads_of(k, w, cells, m, width >> k->shift, c->pc, 1)
                         : note_reads_of(k, w, cells, m, width >> k->shift, c->pc, 0);
 }
 
-static void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                         u32 kind, const u32 *x) {
-    if (!is_store && kind == WRITE_PLAIN) m = check_common_reads(c, w, a, m, i->width);
+static void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
+                             int is_store, u32 kind, const u32 *x) {
+    if (!all_in_shared(c, e, i->width)) return; /* in a cluster, or about to stop */
+    if (!is_store && kind == WRITE_PLAIN) m = check_common_reads(c, w, a, e, m, i->width);
     while (m) {
         const int l = __builtin_ctz(m);
         u32 lanes = m & -m;
-        if (!is_store) /* neighbours that read the same */
+        if (!is_store && e->low == e->high) lanes = m;
+        else if (!is_store) /* neighbours that read the same */
             for (int n = l + 1; n < LANES && m >> n & 1 && a[n] == a[l]; n++) lanes |= 1u << n;
         m &= ~lanes;
-        if (!is_in_shared(c->launch, a[l], i->width)) continue; /* it is about to stop */
         if (is_store) check_shared_write(c, w, i, l, a[l], kind, x);
         else check_shared_read(c, w, l, lanes, a[l], i->width, kind);
     }
@@ -64,12 +74,14 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
     if (m & in_own) {
         for (int l = 0; l < LANES; l++) b[l] = a[l] - from;
         narrow(b, m & in_own);
-        check_own_shared(c, w, i, m & in_own, b, is_store, kind, x);
+        const Extent e = extent_of(b);
+        check_own_shared(c, w, i, m & in_own, b, &e, is_store, kind, x);
     }
     if (in_global) {
         memcpy(b, a, sizeof b);
         narrow(b, in_global);
-        check_buffers(c, w, i, in_global, b, is_store, relaxed, x);
+        const Extent e = extent_of(b);
+        check_buffers(c, w, i, in_global, b, &e, is_store, relaxed, x);
     }
 }
 
@@ -108,22 +120,19 @@ static u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_stor
 }
 
 /* Whether no lane faults, seen at once. */
-static int is_sound(Worker *c, const Ins *i, const u64 *a, int is_store) {
+static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
     const u32 space = i->flags >> SPACE_SHIFT & 7;
-    u64 low, high, bits = 0;
-    extent(a, &low, &high);
-    for (int l = 0; l < LANES; l++) bits |= a[l];
-    if (bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
-    if (space == SPACE_SHARED)
-        return is_in_shared(c->launch, low, i->width) && is_in_shared(c->launch, high, i->width);
-    const Allocation *all = allocation_of(c, low, high + i->width);
+    if (e->bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
+    if (space == SPACE_SHARED) return all_in_shared(c, e, i->width);
+    const Allocation *all = allocation_of(c, e->low, e->high + i->width);
     return all && (all->writable || !is_store);
 }
 
-/* The lanes of m whose access can be made. */
-static u32 sound_lanes(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store) {
+/* The lanes of m whose access can be made; the others get the address of one of them. */
+static u32 sound_lanes(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a, Extent *e, int is_store) {
     u32 sound = m;
-    if (is_sound(c, i, a, is_store)) return m;
+    *e = extent_of(a);
+    if (is_sound(c, i, e, is_store)) return m;
     for (u32 left = m; left && !c->fault.kind; left &= left - 1) {
         const int l = __builtin_ctz(left);
         const u32 space = space_of(c, i, a[l]), kind = fault_of(c, i, within_space(c, i, a[l], space), space, is_store);
@@ -139,6 +148,10 @@ static u32 sound_lanes(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, in
         c->checks->lost = 1;
         stop(c, CANCELLED);
     }
+    if (sound && sound != m) {
+        narrow(a, sound);
+        *e = extent_of(a);
+    }
     return sound;
 }
 
@@ -150,14 +163,10 @@ static void give_zeros(Warp *w, const Ins *i, u32 m) {
             if (m >> l & 1) d[k * LANES + l] = 0;
 }
 
-/* Lanes that are left out get the address of one that is not. */
-static void leave_out(u64 *a, u32 m) {
-    if (m) narrow(a, m);
-}
-
 /* The lanes of m whose access can be made; those are checked. */
 static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7, all = m;
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    Extent e;
     const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
     const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
     /* a volatile store to shared memory is one like any other */
@@ -165,11 +174,10 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     u64 a[LANES];
     addresses(w, i, m, a);
     if (space == SPACE_SHARED) own_shared(c, a);
-    m = sound_lanes(c, w, i, m, a, is_store);
-    if (m != all) leave_out(a, m);
+    m = sound_lanes(c, w, i, m, a, &e, is_store);
     if (!m) return 0;
-    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, is_store, kind, x);
-    else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, is_store, relaxed, x);
+    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, &e, is_store, kind, x);
+    else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, &e, is_store, relaxed, x);
     else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
     return m;
 }
@@ -204,28 +212,29 @@ static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
 static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     Ins shared = *i, global = *i;
     u64 a[LANES], from[LANES];
+    Extent e, origin;
     global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
     global.s[0] = i->s[2];
     global.s[1] = i->s[3];
     const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & predicate(w, i->ps[0]);
     if (whole) {
         addresses(w, &global, whole, from);
-        m &= ~whole | sound_lanes(c, w, &global, whole, from, 0);
+        m &= ~whole | sound_lanes(c, w, &global, whole, from, &origin, 0);
     }
     shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
     shared.imm = (i32)i->aux;
     if (!m) return;
     addresses(w, &shared, m, a);
     own_shared(c, a);
-    m = sound_lanes(c, w, &shared, m, a, 1);
+    m = sound_lanes(c, w, &shared, m, a, &e, 1);
     if (!m) return;
-    check_own_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
+    check_own_shared(c, w, &shared, m, a, &e, 1, WRITE_ASYNC, NULL);
     for (int l = 0; l < LANES; l++)
-        if (m >> l & 1 && is_in_shared(c->launch, a[l], i->width))
-            note_pending(c, thread_of(w, l), a[l], i->width);
+        if (m >> l & 1) note_pending(c, thread_of(w, l), a[l], i->width);
     if (whole & m) {
         narrow(from, whole & m);
-        check_buffers(c, w, &global, whole & m, from, 0, 0, NULL);
+        origin = extent_of(from);
+        check_buffers(c, w, &global, whole & m, from, &origin, 0, 0, NULL);
     }
     op_COPY_ASYNC(c, w, i, m);
 }
