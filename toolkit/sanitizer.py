@@ -321,8 +321,8 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
         )
     if not follows:
         yield (
-            "racecheck and initcheck did not look at shared memory: blocks of a cluster access each "
-            "other's, which is not followed"
+            "racecheck and initcheck did not look at shared memory: blocks of a cluster access "
+            "each other's, which is not followed"
         )
 
 

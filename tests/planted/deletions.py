@@ -1,7 +1,7 @@
-"""Rungs with what orders their accesses deleted, one piece at a time, and the two lines of the race.
+"""Rungs with what orders their accesses deleted, piece by piece, and the two lines of the race.
 
-compute-sanitizer's verdict on these is recorded for the barriers of the rungs without bulk copies alone
-(`bugs.without_barriers`); of the rest nobody has asked it yet.
+compute-sanitizer's verdict is recorded for the barriers of the rungs without bulk copies alone
+(`bugs.without_barriers`); of these nobody has asked it yet.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ SUMS_ARE_THERE = barrier(
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A rung at which phases outnumber the stages of its ring, or blocks add to each other's sums."""
+    """A rung where phases outnumber the stages of its ring, or blocks add each other's sums."""
 
     rung: str
     shape: Gemm

@@ -55,10 +55,10 @@ MOST_FAULTS, AFTERLIFE = 100, 1 << 25  # distinct ones, and instructions after t
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
-# The store of one thread that tells an mbarrier of its bytes: made for the blocks of a cluster, which
-# write each other's memory.
+# The store of one thread that tells an mbarrier of its bytes: made for the blocks of a cluster,
+# which write each other's memory.
 UNFOLLOWED = {"STAS"}
-# What ld.cg and st.cg move: to the machine code they are as strong as a flag, which is never as wide.
+# What ld.cg and st.cg move: in machine code they are as strong as a flag, which is never as wide.
 DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
 LOOP_LENGTH = 32

@@ -26,8 +26,10 @@ __device__ void wait(void* b, unsigned parity)
 }
 __device__ void load(void* to, const void* from, unsigned bytes, void* b)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at(b)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1], %2, [%3];"
                  :: "r"(at(to)), "l"(from), "r"(bytes), "r"(at(b)) : "memory");
 }
 __device__ void store(void* to, const void* from, unsigned bytes)
@@ -37,7 +39,10 @@ __device__ void store(void* to, const void* from, unsigned bytes)
                  :: "l"(to), "r"(at(from)), "r"(bytes) : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-__device__ void stores_have_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ void stores_have_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
 extern "C" __global__ void kernel(float* out, const float* in)
 {
     __shared__ __align__(128) float x[64];
@@ -76,7 +81,8 @@ ORDERED = {
         "RAW",
     ),
     "a barrier of the block hands on what one waited for": (
-        "if (t == 0) load(x, in, 256, &a); if (t == 32) wait(&a, 0); [[__syncthreads();]] out[t] = x[t];",
+        "if (t == 0) load(x, in, 256, &a);"
+        "if (t == 32) wait(&a, 0); [[__syncthreads();]] out[t] = x[t];",
         "RAW",
     ),
     "a warp hands on what a lane waited for": (
@@ -153,7 +159,8 @@ def test_what_is_not_in_order_is_found(name: str) -> None:
 
 def test_a_wait_proves_no_more_than_its_parity_says() -> None:
     """That of the phase before the first is over from the start, whatever has ended by now."""
-    body = "if (t == 0) { x[0] = in[t]; arrive(&a); arrive(&a); } if (t == 40) { wait(&a, 1); out[t] = x[0]; }"
+    body = "if (t == 0) { x[0] = in[t]; arrive(&a); arrive(&a); }"
+    body += "if (t == 40) { wait(&a, 1); out[t] = x[0]; }"
     assert kinds(body) == {"racecheck RAW"}
 
 
