@@ -1,7 +1,7 @@
 """The sanitizer's side of the simulator: a program that is watched, and what was found in it.
 
-The core watches operations of its own (`core/check.h`); this puts them in the place of the plain
-ones, so that a plain simulation pays nothing.
+The core watches operations of its own (`core/check_ops.h`); this puts them in the place of the
+plain ones, so that a plain simulation pays nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK = 1, 2  # of a finding
-MOST_FAULTS, AFTERLIFE = 100, 1 << 25  # distinct ones, and instructions after the first
+# Of check_ops.h: distinct instructions that fault, and what is executed after the first.
+MOST_FAULTS, AFTERLIFE = 100, 1 << 25
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
