@@ -208,3 +208,21 @@ def test_a_copy_of_what_was_never_written_is_no_use_of_it() -> None:
     assert kinds(body.replace("WRITTEN", "out[t] = 1;")) == {"initcheck uninitialized read"}
     filled = "if (t < 32) x[t] = 1; __syncthreads();" + body.replace("WRITTEN", "out[t] = 1;")
     assert kinds(filled) == set()  # the last two turns load what nobody wrote
+
+
+def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
+    """Those beyond the 63rd are taken as one, in either parity."""
+    body = """
+    __shared__ __align__(8) unsigned long long many[80];
+    for (int n = t; n < 80; n += 64) begin(many + n, 1);
+    __syncthreads();
+    for (int n = 0; n < 80; ++n) {
+        if (t == 0) load(x, in, 256, many + n);
+        wait(many + n, 0);
+        if (t == 0 && n % 2) arrive(many + n);
+        if (n % 2) wait(many + n, 1);
+        out[t] += x[t];
+        __syncthreads();
+    }
+    """
+    assert findings(body) == []

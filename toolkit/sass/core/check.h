@@ -462,7 +462,7 @@ static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, 
 
 /* What a finding says of a write that comes first. */
 static u32 asynchrony(const Written *last) {
-    return last->kind == WRITE_BULK ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
+    return last->kind == WRITE_BULK || last->epoch == BY_COPY ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
 }
 
 /* An access comes after a write that it is not ordered with; where both are atomic, after the plain write

@@ -28,6 +28,11 @@ static u32 gate_at(Worker *c, u64 address) {
     return (u32)(generation_at(c, address) - c->block->mbarrier);
 }
 
+/* Whether several barriers go by one number, so that neither parities nor beginnings mean anything. */
+static int is_shared_gate(const Worker *c, u32 number) {
+    return number == MOST_MBARRIERS - 1 && c->block->mbarriers == MOST_MBARRIERS;
+}
+
 /* The mbarrier at an address, with its clocks; NULL where there is not enough memory. */
 static Gate *new_gate(Worker *c, u32 number) {
     Checker *k = c->checker;
@@ -63,9 +68,11 @@ static void check_begin(Worker *c, const Warp *w, const Ins *i, u32 m, const u64
     const int first = __builtin_ctz(m);
     for (int l = first; l < LANES; l++) {
         if (!(m >> l & 1) || (l != first && a[l] == a[first])) continue;
-        Gate *gate = new_gate(c, gate_at(c, a[l]));
+        const u32 number = gate_at(c, a[l]);
+        Gate *gate = new_gate(c, number);
         if (!gate) return;
         check_words(c, w, i, l, a[l], WRITE_PLAIN);
+        if (is_shared_gate(c, number)) continue;
         gate->began = gate->done;
         memset(gate->arriving, 0, c->checker->clocks * sizeof(u32));
     }
@@ -135,7 +142,7 @@ static void check_over(Worker *c, const Warp *w, int lane, u64 address, u32 pari
     u32 *own = clock_of(k, thread_of(w, lane));
     const u32 known = own[counted_at(k, number)] > own[over_at(k, number)] ? own[counted_at(k, number)]
                                                                       : own[over_at(k, number)];
-    u32 over = proved(gate, known, parity);
+    u32 over = is_shared_gate(c, number) ? gate->done : proved(gate, known, parity);
     if (over == gate->began || over > gate->done) return; /* nothing, or what never was */
     if (gate->done - over >= KEPT_PHASES) over = gate->done - KEPT_PHASES + 1; /* as far as it is kept */
     join_clock(own, ended_at(k, gate, over - 1), k->clocks);
