@@ -30,7 +30,7 @@ from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
 from toolkit.published import with_published
 from toolkit.records import skipped
-from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished
+from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished, never_ended
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
@@ -169,7 +169,7 @@ def _run(
         return replace(profile_so_far(status), phases=phases)
 
     def keep() -> None:
-        if checkpoint is not None and any(x.measured or x.simulated for x in records.values()):
+        if checkpoint is not None and any(map(_is_worth_keeping, records.values())):
             checkpoint(profile_so_far("interrupted"))
 
     records = Journal(keep)
@@ -191,6 +191,10 @@ def _run(
             raise
         return ended("interrupted")
     return ended("complete")
+
+
+def _is_worth_keeping(record: Record) -> bool:
+    return bool(record.measured or record.simulated) or never_ended(record)
 
 
 def _finished(

@@ -41,10 +41,11 @@ from toolkit.records import (
     with_prediction,
     with_resources,
 )
-from toolkit.sampling import FOR_AN_INTERVAL, Series, interleave
+from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.tiles import tilings
-from toolkit.trial import Trial, survives
+from toolkit.trial import Trial, launch_limit_s, survives
+from toolkit.watchdog import Watchdog, end_process, hung
 from toolkit.workload import Matrix, Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -64,9 +65,13 @@ class GpuBench:
         gpu: Gpu,
         counting: Counting | None = None,
         survives: Callable[[Trial], str | None] = survives,
+        leave: Callable[[str], None] = end_process,
     ) -> None:
         self.gpu = gpu
         self._survives = survives
+        self._leave = leave
+        self._watchdog = Watchdog(self._give_up)
+        self._in_hand: tuple[Gemm, Records] | None = None  # what the watchdog tells
         self._counting = counting
         self.device = gpu.device
         self.monitor = GpuMonitor(gpu.pci_bus_id)
@@ -77,6 +82,7 @@ class GpuBench:
         self._culprit: str | None = None  # whose launch broke the context, for all that follow
 
     def __enter__(self) -> GpuBench:
+        self._watchdog.__enter__()
         try:
             self._cublas = Cublas().__enter__()
         except UnavailableError as error:
@@ -84,6 +90,7 @@ class GpuBench:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._watchdog.__exit__(*exception)
         self.monitor.close()
         if self._cublas is not None:
             self._cublas.__exit__(*exception)
@@ -127,10 +134,24 @@ class GpuBench:
                 records[key], _, _ = self._checked(records[key], selection, stage)
                 self._skip_what_cannot_run(problem, plan, records)
 
+    def _give_up(self, label: str, limit_s: float) -> None:
+        """A launch of `label` does not end, although it did when tried: keep that, and leave.
+
+        The watchdog's thread calls it, while this one waits in the driver.
+        """
+        assert self._in_hand is not None
+        problem, records = self._in_hand
+        reason = hung(limit_s)
+        try:
+            records[problem, label] = failed(records[problem, label], reason)
+        finally:
+            self._leave(f"{label} at {problem}: {reason}")
+
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> _Stage | None:
         """The matrices, with a record planned per selection; None where they cannot be had."""
+        self._in_hand = problem, records
         for selection in plan.selections:
             records[problem, selection.label] = planned(selection, problem, self.device)
         self._skip_what_cannot_run(problem, plan, records)
@@ -297,7 +318,8 @@ class GpuBench:
                 )
             else:
                 record, launch, cubin = self._compiled(record, selection, stage)
-            result = stage.run(launch, operands)
+            with self._watchdog.limit(record.label, launch_limit_s(record.executed_shape)):
+                result = stage.run(launch, operands)
         except ToolkitError as error:
             self._find_culprit(record.label)
             return failed(record, str(error)), None, None
@@ -346,7 +368,9 @@ class GpuBench:
         progress: Progress,
     ) -> None:
         timers = {
-            label: partial(self.gpu.time, launch, flush_l2=not plan.warm_l2)
+            label: self._watched(
+                label, problem, partial(self.gpu.time, launch, flush_l2=not plan.warm_l2)
+            )
             for label, launch in launches.items()
         }
         for label, timer in timers.items():
@@ -390,6 +414,13 @@ class GpuBench:
             )
         if interrupted:
             raise KeyboardInterrupt
+
+    def _watched(self, label: str, problem: Gemm, timer: Timer) -> Timer:
+        def timed() -> float:
+            with self._watchdog.limit(label, launch_limit_s(problem)):
+                return timer()
+
+        return timed
 
 
 class _Stage:

@@ -11,6 +11,7 @@ from analysis.problem import Gemm
 from analysis.result import Profile, Record
 from kernels.registry import Selection, Variant
 from toolkit.plan import Plan
+from toolkit.watchdog import HUNG
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
 DIGITS = 12
@@ -79,7 +80,8 @@ def _options(command: str) -> list[str]:
 def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
     """The records that need not be made again.
 
-    On a GPU the variants of a shape are timed together: a shape stands as a whole, or not at all.
+    On a GPU the variants of a shape are timed together: a shape stands as a whole, or not at all,
+    but for those that did not end, which are not launched again.
     """
     found = {(record.shape, record.label): record for record in before.records}
     done = {key: record for key, record in found.items() if _is_finished(record, before)}
@@ -87,7 +89,12 @@ def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
         return done
     labels = [selection.label for selection in plan.selections]
     whole = {shape for shape in plan.shapes if all((shape, label) in done for label in labels)}
-    return {key: record for key, record in done.items() if key[0] in whole}
+    return {key: record for key, record in done.items() if key[0] in whole or never_ended(record)}
+
+
+def never_ended(record: Record) -> bool:
+    """Whether its kernel had to be stopped."""
+    return record.status == "failed" and (record.reason or "").startswith(HUNG)
 
 
 def _is_finished(record: Record, before: Profile) -> bool:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
@@ -29,6 +31,7 @@ from toolkit.host import available_bytes
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.core import LANES
 from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.machine import Bound, Fault
 from toolkit.sass.representatives import places
@@ -75,9 +78,23 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.MISALIGNED: ("memcheck", "misaligned"),
     machine.WRITE_TO_CONSTANT: ("memcheck", "write to read-only memory"),
     machine.TRAP: ("memcheck", "trap"),
+    machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
+    machine.ARRIVALS: ("synccheck", "invalid arrivals"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }
+_DROPPED = {
+    watch.OUT_OF_BOUNDS: machine.OUT_OF_BOUNDS,
+    watch.MISALIGNED: machine.MISALIGNED,
+    watch.WRITE_TO_CONSTANT: machine.WRITE_TO_CONSTANT,
+}
 _WITHIN_WARP = "no __syncwarp() lies between"
+_BULK_REMEDIES = {
+    watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier lies between",
+    watch.WRITE_AFTER_READ: (
+        "no arrival at an mbarrier after the read, which the writer waits for, lies between"
+    ),
+    watch.WRITE_AFTER_WRITE: "nothing that the later one waits for lies between",
+}
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
@@ -237,8 +254,9 @@ def check_bound(
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings)
     if not follows:
-        findings = [x for x in findings if x.tool == "synccheck" or x.memory != "shared"]
-    if raw.fault is not None:
+        unseen = ("racecheck", "initcheck")
+        findings = [x for x in findings if x.tool not in unseen or x.memory != "shared"]
+    if raw.fault is not None and not _outlives_its_faults(raw):
         findings.append(words.of_fault(raw.fault))
     return Checked(
         kernel=translated.cubin.kernel,
@@ -248,6 +266,15 @@ def check_bound(
         tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
         notes=tuple(_notes(raw, follows)),
     )
+
+
+def _dropped_some(raw: Raw) -> bool:
+    return bool(np.isin(raw.findings["kind"], list(_DROPPED)).any())
+
+
+def _outlives_its_faults(raw: Raw) -> bool:
+    """Whether a launch whose accesses were dropped then did not end, which says nothing of it."""
+    return raw.fault is not None and raw.fault.kind == machine.LIMIT and _dropped_some(raw)
 
 
 def _check_memory(launch: Bound, kernel: str) -> None:
@@ -276,15 +303,26 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _notes(raw: Raw, follows: bool) -> Iterator[str]:
-    if raw.fault is not None:
-        what = "the kernel was stopped there"
-        yield f"{what}: what it does afterwards, and in later blocks, was not checked"
+    unchecked = "what it does afterwards, and in later blocks, was not checked"
+    if _dropped_some(raw):
+        yield (
+            "accesses that memcheck names were left out, reads among them gave 0: what else is "
+            "found may follow from that"
+        )
+    if _outlives_its_faults(raw):
+        limit = f"its limit of instructions (at most {watch.AFTERLIFE:,} of a warp)"
+        yield f"after the first of them the kernel did not end within {limit}: {unchecked}"
+    elif raw.fault is not None:
+        yield f"the kernel was stopped there: {unchecked}"
     if not raw.is_complete:
-        yield "there are more kinds of findings than are listed: mend these first"
+        yield (
+            f"there are more kinds of findings than are listed (memcheck stops after "
+            f"{watch.MOST_FAULTS}): mend these first"
+        )
     if not follows:
         yield (
-            "racecheck and initcheck did not look at shared memory: barriers in memory (mbarrier), "
-            "bulk copies and clusters are not followed"
+            "racecheck and initcheck did not look at shared memory: blocks of a cluster access "
+            "each other's, which is not followed"
         )
 
 
@@ -332,6 +370,8 @@ class _Words:
             return self._hazard(row, *_HAZARDS[kind])
         if kind == watch.UNWRITTEN:
             return self._unwritten(row)
+        if kind in _DROPPED:
+            return self._dropped(row)
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
@@ -340,8 +380,8 @@ class _Words:
         if fault.kind not in _FAULTS:
             raise LaunchError(message)
         tool, kind = _FAULTS[fault.kind]
-        in_memory = tool == "memcheck" and fault.kind != machine.TRAP
-        thread = fault.warp * 32 + fault.lane
+        in_memory = fault.kind in _DROPPED.values()
+        thread = fault.warp * LANES + fault.lane
         what = ("write" if fault.is_store else "read") if in_memory else "wait"
         return Finding(
             tool=tool,
@@ -355,7 +395,24 @@ class _Words:
             times=1,
         )
 
+    def _dropped(self, row: Any) -> Finding:
+        """An access that could not be made."""
+        warp, lane = divmod(int(row["thread"]), LANES)
+        fault = Fault(
+            kind=_DROPPED[int(row["kind"])],
+            instruction=int(row["pc"]),
+            space=int(row["space"]),
+            width_bytes=int(row["width"]),
+            address=int(row["address"]),
+            block=int(row["block"]),
+            warp=warp,
+            lane=lane,
+            is_store=bool(row["is_store"]),
+        )
+        return replace(self.of_fault(fault), times=int(row["times"]))
+
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
+        kind = int(row["kind"])
         first = self._access(
             self._what(row["pc_before"]),
             row["pc_before"],
@@ -366,12 +423,14 @@ class _Words:
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         remedy = (
-            "a copy that its thread did not wait for (cp.async.wait)"
+            _BULK_REMEDIES[kind]
+            if row["is_async"] == watch.IS_BULK
+            else "a copy that its thread did not wait for (cp.async.wait)"
             if row["is_async"]
             else "no fence and atomic operation orders the blocks"
             if in_global
             else _WITHIN_WARP
-            if int(row["thread"]) // 32 == int(row["thread_before"]) // 32
+            if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES
             else "no __syncthreads() lies between"
         )
         first_block = f" of block {first.block}" if in_global else ""
@@ -443,9 +502,19 @@ class _Words:
         opcode = self._translated.program.instructions[int(pc)].opcode
         if opcode == "LDGSTS":
             return "asynchronous copy"
+        if opcode.startswith(("UTMA", "UBLK")):
+            return "bulk copy"
+        if opcode == "SYNCS":
+            return self._what_of_mbarrier(pc)
         if opcode.startswith(("ATOM", "RED")):
             return "atomic"
         return "write" if opcode.startswith("ST") else "read"
+
+    def _what_of_mbarrier(self, pc: int) -> str:
+        modifiers = self._translated.program.instructions[int(pc)].modifiers
+        if "EXCH" in modifiers:
+            return "initialization of an mbarrier"
+        return "wait for an mbarrier" if "PHASECHK" in modifiers else "arrival at an mbarrier"
 
     def _access(self, what: str, pc: int, block: int, thread: int) -> Access:
         instruction = self._translated.program.instructions[int(pc)]

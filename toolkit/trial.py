@@ -28,12 +28,15 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import Operands, launch_arguments
 from toolkit.tensor_map import Tiling
+from toolkit.watchdog import HUNG
 from toolkit.workload import Workload
 
 LAUNCHES = 3  # a fault may take what an earlier launch left
 # A minute to open the GPU, compile and copy; a kernel slower than this is none that anyone times.
 START_S = 60.0
 SLOWEST_FLOP_PER_S = 1e10
+# Of one launch of a kernel that is loaded: what the driver may do first, such as to load cuBLAS.
+LAUNCH_GRACE_S = 20.0
 GRACE_S = 5.0  # between asking a process to end and ending it
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
@@ -65,6 +68,11 @@ class Trial:
         return START_S + LAUNCHES * self.executed.flop / SLOWEST_FLOP_PER_S
 
 
+def launch_limit_s(shape: Gemm) -> float:
+    """How long one launch, and what stands around it when it is timed, may take."""
+    return LAUNCH_GRACE_S + LAUNCHES * shape.flop / SLOWEST_FLOP_PER_S
+
+
 Body = Callable[[Trial], str | None]
 
 
@@ -89,7 +97,7 @@ def survives(trial: Trial, body: Body | None = None, limit_s: float | None = Non
         answer, _ = child.communicate(pickle.dumps((body or launched, trial)), timeout=limit_s)
     except subprocess.TimeoutExpired:
         return (
-            f"did not end within {limit_s:.0f} s and was stopped: an endless loop, or threads that "
+            f"{HUNG} {limit_s:.0f} s and was stopped: an endless loop, or threads that "
             "wait for each other? `python -m toolkit check` says where, with no GPU"
         )
     finally:

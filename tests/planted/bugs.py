@@ -91,7 +91,7 @@ def _read(path: Path) -> Bug:
 def without_barriers() -> list[tuple[str, Variant, str]]:
     """(name, rung, source) of every rung with one of its barriers deleted.
 
-    Rungs of bulk copies are left out, whose shared memory racecheck does not look at.
+    Those of the rungs of bulk copies, and waits, are among `deletions.deletions`.
     """
     found = []
     for variant in (rung for rung in LADDER if rung.bulk_tiles is None):

@@ -9,5 +9,5 @@ extern "C" __global__ void planted(const float* in, float* out)
     const int t = threadIdx.x;
     copy[t * 256] = in[t];  // <-
     __syncthreads();
-    out[t] = copy[t * 256];
+    out[t] = copy[t * 256];  // <-
 }

@@ -1,7 +1,7 @@
 """The sanitizer's side of the simulator: a program that is watched, and what was found in it.
 
-The core watches operations of its own (`core/check.h`); this puts them in the place of the plain
-ones, so that a plain simulation pays nothing.
+The core watches operations of its own (`core/check_ops.h`); this puts them in the place of the
+plain ones, so that a plain simulation pays nothing.
 """
 
 from __future__ import annotations
@@ -43,16 +43,24 @@ from toolkit.sass.translate import Translated
     DIVERGENT_BLOCK,
     INVALID_MASK,
     MISMATCHED_MASK,
-) = range(1, 9)
+    OUT_OF_BOUNDS,
+    MISALIGNED,
+    WRITE_TO_CONSTANT,
+) = range(1, 12)
 NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
+IS_ASYNC, IS_BULK = 1, 2  # of a finding
+# Of check_ops.h: distinct instructions that fault, and what is executed after the first.
+MOST_FAULTS, AFTERLIFE = 100, 1 << 25
 
-SHADOW_BYTES = 36  # of a cell of global memory: Owner, Reader and Detail of check.h
+SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower
-# Barriers in memory and what waits at them: not followed, so that nothing can be said of what they
-# order.
-UNFOLLOWED = {"SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "STAS"}
+# The store of one thread that tells an mbarrier of its bytes: made for the blocks of a cluster,
+# which write each other's memory.
+UNFOLLOWED = {"STAS"}
+# What ld.cg and st.cg move: in machine code they are as strong as a flag, which is never as wide.
+DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
 LOOP_LENGTH = 32
 
@@ -185,7 +193,7 @@ def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
     """Whether an access is volatile or atomic, or the load of a loop that makes an atomic one."""
     load = instructions[index]
     if "STRONG" in load.modifiers:
-        return True
+        return not {"GPU", DATA_WIDTH} <= set(load.modifiers)
     return (
         load.opcode == "LDS"
         and any(

@@ -128,6 +128,8 @@ FINDING = np.dtype(
         ("address", "u8"),
         ("width", "u4"),
         ("is_async", "u4"),
+        ("is_store", "u4"),
+        ("reserved", "u4"),
         ("times", "u8"),
     ]
 )

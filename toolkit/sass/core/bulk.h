@@ -100,7 +100,9 @@ static Row row_at(const Bulk *b, u32 number) {
                  .last = (u32)(map->box[0] - beyond) * map->element};
 }
 
-static void check_bulk_write(Worker *c, u64 address, u64 bytes); /* check.h */
+/* Of the sanitizer (check_copies.h). */
+static void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b);
+static void check_made(Worker *c, const Bulk *b);
 
 /* Host memory of global bytes; NULL where no buffer holds them. */
 static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
@@ -191,7 +193,9 @@ static void tile_to_global(Worker *c, const Bulk *b) {
 /* Make a copy, and tell the barriers that wait for it. */
 static void make(Worker *c, const Bulk *b) {
     Block *own = c->block;
+    Checker *of_own = c->checker;
     c->block = b->issuer;
+    c->checker = b->issuer->checker;
     c->pc = b->pc;
     const u8 *from = b->direction == WITHIN_SHARED ? block_at(c, b->from)->shared + offset_at(b->from)
                      : b->direction == TO_GLOBAL   ? b->issuer->shared + offset_at(b->from)
@@ -212,10 +216,12 @@ static void make(Worker *c, const Bulk *b) {
             put_bytes(c, b, to->shared + offset_at(b->shared), from, (u32)b->bytes);
             mark_bytes(to, offset_at(b->shared), (u32)b->bytes, 1);
         }
+        if (is_followed(c)) check_made(c, b);
         count_down(c, (u64)rank << RANK_SHIFT | offset_at(b->mbarrier), 0, -(i64)b->bytes, 0);
     }
     if (c->fault.kind) c->fault.block = b->issuer->index;
     c->block = own;
+    c->checker = of_own;
 }
 
 static void make_at(Worker *c, u32 k) {
@@ -359,6 +365,7 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     }
     if (b.reduces) b.aux |= (u32)type_of(&b.map) << ATOMIC_TYPE_SHIFT;
     count_bulk(c, w, &b);
+    if (is_followed(c)) check_issue(c, w, i, &b);
     queue(c, &b);
 }
 
@@ -393,6 +400,7 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
         if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
     }
     count_bulk(c, w, &b);
+    if (is_followed(c)) check_issue(c, w, i, &b);
     queue(c, &b);
 }
 

@@ -7,13 +7,14 @@
  * another thread only where
  *
  * - a barrier of the whole block lies between (an `epoch` ends with each),
- * - or a barrier of a part of it, or a warp synchronisation (`know`, a vector clock per thread).
+ * - or a barrier of a part of it, a warp synchronisation, or an mbarrier at which the one arrived and
+ *   for which the other waited (`know`, a vector clock per thread).
  *
  * A thread's clock is the phase of its warp. An asynchronous copy is a write that nothing is
- * ordered with, its own thread included, until that thread waits for it.
+ * ordered with, its own thread included, until that thread waits for it; a bulk copy, until somebody
+ * waits for its mbarrier (check_copies.h).
  *
- * In global memory, accesses of different blocks are not ordered but by a fence and an atomic
- * operation (or a volatile or atomic access) that the other block sees.
+ * In global memory, accesses of different blocks are ordered as check_blocks.h says.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -25,13 +26,16 @@
 /* toolkit/sass/check.py numbers them likewise. */
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
-    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK
+    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
+    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
  * such; above it, for CHECK_COLLECTIVE, the operation that it stands for. */
 enum { CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_INSTEAD_SHIFT = 8 };
 
-enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, MOST_FINDINGS = 1 << 12, WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC };
+enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu, MOST_FINDINGS = 1 << 12 };
+enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };
+enum { IS_ASYNC = 1, IS_BULK }; /* Finding.is_async: a copy of a thread, and a bulk copy */
 
 /* Accesses of two threads, `before` the one that was simulated first; the first pair of each two
  * instructions, and how many there were. */
@@ -41,48 +45,52 @@ typedef struct {
     u64 block, block_before;
     u32 thread, thread_before;
     u64 address;
-    u32 width, is_async; /* the earlier one is a copy that nobody had waited for */
+    u32 width, is_async; /* one is a copy that nobody had waited for */
+    u32 is_store, reserved;
     u64 times;
 } Finding;
 
-/* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. Of an atomic
- * operation `plain_stamp` and `plain_thread` tell the last plain write before it in this epoch, which
- * it hides; 0: there was none. */
+/* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. Of a bulk
+ * copy that was made, `epoch` is BY_COPY, and who knows that more than `stamp` phases of `mbarrier` are
+ * over comes after it. Of an atomic operation `plain_stamp`, `plain_thread` and `plain_pc` tell the last
+ * plain write before it in this epoch, which it hides; 0: there was none. `step` is of plain ones. */
 typedef struct {
-    u32 epoch, stamp, pc, step, read_epoch;
+    u32 epoch, stamp, pc;
+    union { u32 step, plain_pc; };
+    u32 read_epoch;
     u16 thread;
-    u8 kind, unused;
+    u8 kind, mbarrier;
     u32 plain_stamp, plain_thread;
 } Written;
 typedef struct { u32 stamp, mask, pc; } ReadBy;
 
-/* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
-typedef struct { u32 writer, reader; } Owner;
-typedef struct { u32 pc; u16 thread, fences; } Reader; /* who that reader was */
-typedef struct { /* what is rare: the last write, and a reader before the last one */
-    u32 write_pc, other;
-    u16 write_thread, write_fences;
-    Reader other_reader;
-} Detail;
-
-enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
-
-typedef struct { Owner *owner; Reader *reader; Detail *detail; } Shadow;
-
 /* An asynchronous copy of a thread that it has not waited for. */
 typedef struct { u32 thread, group, first, cells; } Pending;
 
-/* What blocks had done before a fence, and published at an address after it. */
-typedef struct { u64 address; u32 block, fences; } Published;
+/* Cells that a bulk copy reads, as long as its warp has not waited for its group. */
+typedef struct { u32 thread, group, first, cells, pc; } Reading;
+
+enum { KEPT_PHASES = 4 }; /* of an mbarrier: who waits by parity is at most one phase behind */
+
+/* An mbarrier. `done` phases of it are over, `began` of them before it was initialized last; the clock
+ * of all who arrived so far is `arriving`, and that at the end of phase n `ended[n % KEPT_PHASES]`. */
+typedef struct { u32 began, done, *arriving, *ended; } Gate;
+
+/* A register that holds what nobody had written to shared memory: the lanes, and the read. */
+typedef struct { u32 lanes, pc, cell, width; } Suspect;
+
+typedef struct Order Order; /* what the block knows of others: check_blocks.h */
+typedef struct Shadow Shadow;
+typedef struct Releases Releases;
 
 /* What the checkers of all blocks have in common: global memory, and what was found. */
 struct Checks {
     u32 grain, shift;    /* bytes of a cell: the narrowest access of the program; and their logarithm */
     Shadow *shadow;      /* of each allocation */
-    Published *published;
-    u64 published_count, published_room;
+    Releases *releases;  /* what blocks published */
     Finding *found;
-    u32 found_count, lost;
+    u32 found_count, lost, last; /* `last`: the one that was found again last */
+    u32 faults; /* instructions among them that accessed what they may not */
 };
 
 /* Of a block that runs, or of room for one. */
@@ -93,53 +101,37 @@ struct Checker {
     Written *written;    /* [cells] */
     ReadBy *read;        /* [warps][cells] */
     u32 *phase, *floor;  /* [warps]: the clock now, and at the last barrier of the block */
-    u32 *know;           /* [threads][threads]: clocks up to which a thread is ordered after others */
-    u32 *meeting;        /* [CTA_BARRIERS][threads]: clocks of those who arrived at a partial barrier */
+    u32 clocks;          /* in a row of `know`: threads, then two of each mbarrier */
+    u32 *know;           /* [threads][clocks]: clocks up to which a thread is ordered after others */
+    u32 *joined;         /* [clocks]: room */
+    u32 *meeting;        /* [CTA_BARRIERS][clocks]: of those who arrived at a partial barrier */
     int crossed;         /* `know` holds something across warps */
+    Gate gate[MOST_MBARRIERS];
+    u32 *acquired;       /* [warps][MOST_MBARRIERS]: phases that all lanes know to be over */
+    int has_gates;       /* mbarriers order something in this block */
+    u32 copied_from, copied_to; /* cells that its copies wrote are between these */
     u32 *committed;      /* [threads]: groups of asynchronous copies */
     u32 *mask;           /* [threads]: the lanes that each waits for at a WARPSYNC */
     Pending *pending;
     u64 pending_count, pending_room;
-    u32 fences;
-    u32 *acquired;       /* by block: fences of it that this block has seen; NULL: of none */
-    u64 blocks;
-    u32 has_acquired;    /* this block has seen some */
+    Reading *reading;
+    u64 reading_count, reading_room;
+    Suspect *suspect;    /* [warps][slots] */
+    u32 *suspects;       /* [warps]: how many there are */
+    Order *order;
 };
 
-static void free_checks(Checks *all, u32 allocations) {
-    if (!all) return;
-    for (u32 n = 0; all->shadow && n < allocations; n++) {
-        free(all->shadow[n].owner); free(all->shadow[n].reader); free(all->shadow[n].detail);
-    }
-    free(all->shadow); free(all->published); free(all->found); free(all);
-}
-
-/* NULL where there is not enough memory. */
-static Checks *new_checks(const Launch *launch) {
-    Checks *all = calloc(1, sizeof *all);
-    if (!all) return NULL;
-    all->grain = launch->check;
-    all->shift = (u32)__builtin_ctz(all->grain);
-    all->shadow = calloc(launch->allocation_count + 1, sizeof *all->shadow);
-    all->found = calloc(MOST_FINDINGS, sizeof *all->found);
-    if (!all->shadow || !all->found) goto failed;
-    for (u32 n = 0; n < launch->allocation_count; n++) {
-        const size_t cells = launch->allocations[n].bytes / all->grain + 1;
-        all->shadow[n].owner = calloc(cells, sizeof(Owner));
-        all->shadow[n].reader = calloc(cells, sizeof(Reader));
-        all->shadow[n].detail = calloc(cells, sizeof(Detail));
-        if (!all->shadow[n].owner || !all->shadow[n].reader || !all->shadow[n].detail) goto failed;
-    }
-    return all;
-failed:
-    free_checks(all, launch->allocation_count);
-    return NULL;
-}
+static void free_order(Order *order); /* check_blocks.h */
+static Order *new_order(const Launch *launch, u32 warps);
+static void begin_order(Order *order);
+static void order_epoch(Checker *k);
 
 static void free_checker(Checker *k) {
     if (!k) return;
-    free(k->written); free(k->read); free(k->phase); free(k->know); free(k->meeting);
-    free(k->committed); free(k->mask); free(k->pending); free(k->acquired); free(k);
+    for (u32 n = 0; n < MOST_MBARRIERS; n++) free(k->gate[n].arriving);
+    free(k->written); free(k->read); free(k->phase); free(k->know); free(k->joined); free(k->meeting);
+    free(k->acquired); free(k->committed); free(k->mask); free(k->pending); free(k->reading);
+    free(k->suspect); free(k->suspects); free_order(k->order); free(k);
 }
 
 /* NULL where there is not enough memory. */
@@ -150,13 +142,18 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     k->shift = (u32)__builtin_ctz(k->grain);
     k->cells = launch->shared_bytes / k->grain + 1;
     k->threads = warps * LANES;
-    k->blocks = (u64)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    k->clocks = k->threads + 2 * MOST_MBARRIERS;
     k->written = calloc(k->cells, sizeof *k->written);
     k->read = calloc((size_t)warps * k->cells, sizeof *k->read);
     k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
+    k->acquired = calloc((size_t)warps * MOST_MBARRIERS, sizeof *k->acquired);
     k->committed = calloc(k->threads, sizeof *k->committed);
     k->mask = calloc(k->threads, sizeof *k->mask);
-    if (!k->written || !k->read || !k->phase || !k->committed || !k->mask) {
+    k->suspect = calloc((size_t)warps * launch->slots, sizeof *k->suspect);
+    k->suspects = calloc(warps, sizeof *k->suspects);
+    k->order = new_order(launch, warps);
+    if (!k->written || !k->read || !k->phase || !k->acquired || !k->committed || !k->mask ||
+        !k->suspect || !k->suspects || !k->order) {
         free_checker(k);
         return NULL;
     }
@@ -164,45 +161,126 @@ static Checker *new_checker(const Launch *launch, u32 warps) {
     return k;
 }
 
+/* Vector clocks: made when they are first needed; false where there is no memory. */
+static int has_clocks(Worker *c) {
+    Checker *k = c->checker;
+    if (!k->know) k->know = calloc((size_t)k->threads * k->clocks, sizeof(u32));
+    if (!k->joined) k->joined = calloc(k->clocks, sizeof(u32));
+    if (!k->know || !k->joined) stop(c, NO_MEMORY);
+    return k->know && k->joined;
+}
+
+static u32 *clock_of(const Checker *k, u32 thread) { return k->know + (size_t)thread * k->clocks; }
+
+static void join_clock(u32 *restrict to, const u32 *restrict from, u32 count) {
+    IVDEP for (u32 n = 0; n < count; n++) to[n] = from[n] > to[n] ? from[n] : to[n];
+}
+
+static int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
+    return k->know && clock_of(k, thread)[other] >= stamp;
+}
+
+/* Of each mbarrier, the phases that all lanes of a warp which live know to be over. */
+static void note_acquired(Checker *k, const Warp *w) {
+    u32 *acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
+    memset(acquired, 0xff, MOST_MBARRIERS * sizeof *acquired);
+    for (u32 l = 0; l < LANES; l++) {
+        if (!(w->alive >> l & 1)) continue;
+        const u32 *over = clock_of(k, w->index * LANES + l) + k->threads;
+        IVDEP for (u32 n = 0; n < MOST_MBARRIERS; n++)
+            acquired[n] = over[n] < acquired[n] ? over[n] : acquired[n];
+    }
+}
+
+/* What any thread knows of mbarriers, all do. */
+static void share_gates(Worker *c) {
+    Checker *k = c->checker;
+    memset(k->joined, 0, 2 * MOST_MBARRIERS * sizeof *k->joined);
+    for (u32 n = 0; n < k->threads; n++)
+        join_clock(k->joined, clock_of(k, n) + k->threads, 2 * MOST_MBARRIERS);
+    for (u32 n = 0; n < k->threads; n++)
+        memcpy(clock_of(k, n) + k->threads, k->joined, 2 * MOST_MBARRIERS * sizeof *k->joined);
+    for (u32 n = 0; n < c->warp_count; n++) note_acquired(k, &c->block->warps[n]);
+}
+
 /* Everything so far is ordered before everything from here on, for all threads of the block. */
 static void check_epoch(Worker *c) {
     Checker *k = c->checker;
+    order_epoch(k);
     k->epoch++;
     for (u32 n = 0; n < c->warp_count; n++) k->floor[n] = ++k->phase[n];
+    if (k->has_gates) share_gates(c);
+}
+
+/* A new block: nobody knows of an mbarrier, and no copy of the last one is there any more. */
+static void forget_gates(Checker *k) {
+    for (u32 n = 0; n < k->threads; n++)
+        memset(clock_of(k, n) + k->threads, 0, 2 * MOST_MBARRIERS * sizeof(u32));
+    for (u32 n = 0; n < MOST_MBARRIERS; n++) {
+        Gate *gate = &k->gate[n];
+        if (gate->arriving) memset(gate->arriving, 0, (1 + KEPT_PHASES) * k->clocks * sizeof(u32));
+        gate->began = gate->done = 0;
+    }
+    memset(k->acquired, 0, k->threads / LANES * MOST_MBARRIERS * sizeof *k->acquired);
+    for (u32 cell = k->copied_from; cell < k->copied_to; cell++)
+        if (k->written[cell].epoch >= BY_COPY) k->written[cell].epoch = 0;
+    k->has_gates = 0;
+    k->copied_from = k->copied_to = 0;
+}
+
+/* Cells that a copy writes, which nothing in the clocks of later blocks tells from those of theirs. */
+static void note_copied(Checker *k, u32 first, u32 cells) {
+    if (k->copied_from == k->copied_to) k->copied_from = first;
+    if (first < k->copied_from) k->copied_from = first;
+    if (first + cells > k->copied_to) k->copied_to = first + cells;
+}
+
+static void forget_suspects(Worker *c) {
+    Checker *k = c->checker;
+    for (u32 n = 0; n < c->warp_count; n++) {
+        if (!k->suspects[n]) continue;
+        memset(k->suspect + (size_t)n * c->launch->slots, 0, c->launch->slots * sizeof *k->suspect);
+        k->suspects[n] = 0;
+    }
 }
 
 static void check_block(Worker *c) {
     Checker *k = c->checker;
+    if (k->has_gates) forget_gates(k);
     check_epoch(c);
     k->first_epoch = k->epoch;
     for (u64 n = 0; n < k->pending_count; n++) /* copies that the last block did not wait for */
         for (u32 cell = 0; cell < k->pending[n].cells; cell++)
             k->written[k->pending[n].first + cell].epoch = 0;
-    k->pending_count = 0;
-    k->fences = 0;
+    k->pending_count = k->reading_count = 0;
+    begin_order(k->order);
+    forget_suspects(c);
     memset(k->committed, 0, k->threads * sizeof *k->committed);
-    if (k->has_acquired) memset(k->acquired, 0, k->blocks * sizeof *k->acquired);
-    k->has_acquired = 0;
-    if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->threads * sizeof(u32));
+    if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->clocks * sizeof(u32));
 }
 
 /* Findings. */
 
 static int within_warp(const Finding *f) { return f->thread / LANES == f->thread_before / LANES; }
 
-static void report(Worker *c, const Finding *f) {
+static int are_alike(const Finding *x, const Finding *y) {
+    return x->kind == y->kind && x->pc == y->pc && x->pc_before == y->pc_before &&
+           x->space == y->space && within_warp(x) == within_warp(y);
+}
+
+/* Whether it is the first of its two instructions. */
+static int report(Worker *c, const Finding *f) {
     Checks *k = c->checks;
-    for (u32 n = k->found_count; n-- > 0;) {
-        Finding *old = &k->found[n];
-        if (old->kind == f->kind && old->pc == f->pc && old->pc_before == f->pc_before &&
-            old->space == f->space && within_warp(old) == within_warp(f)) {
-            old->times++;
-            return;
-        }
+    if (k->last >= k->found_count || !are_alike(&k->found[k->last], f))
+        for (k->last = 0; k->last < k->found_count && !are_alike(&k->found[k->last], f);) k->last++;
+    if (k->last < k->found_count) {
+        k->found[k->last].times++;
+        return 0;
     }
-    if (k->found_count == MOST_FINDINGS) { k->lost = 1; return; }
+    if (k->found_count == MOST_FINDINGS) { k->lost = 1; return 0; }
     k->found[k->found_count] = *f;
     k->found[k->found_count++].times = 1;
+    return 1;
 }
 
 static u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)lane; }
@@ -217,35 +295,22 @@ static void report_alone(Worker *c, const Warp *w, u32 kind, u32 space, int lane
 
 /* Ordering of threads. */
 
-static int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
-    return k->know && k->know[(size_t)thread * k->threads + other] >= stamp;
-}
-
-/* The vector clocks, made when they are first needed; false where there is no memory. */
-static int has_clocks(Worker *c) {
-    Checker *k = c->checker;
-    if (!k->know) k->know = calloc((size_t)k->threads * k->threads, sizeof(u32));
-    if (!k->know) stop(c, NO_MEMORY);
-    return k->know != NULL;
-}
-
 /* Lanes of a warp synchronise: what each knew or did, all know. */
 static void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
     Checker *k = c->checker;
     if (!has_clocks(c)) return;
     const u32 base = w->index * LANES;
-    const u32 from = k->crossed ? 0 : base, to = k->crossed ? k->threads : base + LANES;
-    for (u32 j = from; j < to; j++) {
-        u32 latest = j - base < LANES && lanes >> (j - base) & 1 ? k->phase[w->index] : 0;
-        for (u32 l = 0; l < LANES; l++) {
-            if (!(lanes >> l & 1)) continue;
-            const u32 x = k->know[(size_t)(base + l) * k->threads + j];
-            if (x > latest) latest = x;
-        }
-        for (u32 l = 0; l < LANES; l++)
-            if (lanes >> l & 1) k->know[(size_t)(base + l) * k->threads + j] = latest;
-    }
+    const u32 from = k->crossed ? 0 : base, count = k->crossed ? k->clocks : LANES;
+    u32 *joined = k->joined;
+    memset(joined, 0, count * sizeof *joined);
+    for (u32 l = 0; l < LANES; l++)
+        if (lanes >> l & 1) join_clock(joined, clock_of(k, base + l) + from, count);
+    for (u32 l = 0; l < LANES; l++)
+        if (lanes >> l & 1) joined[base - from + l] = k->phase[w->index];
+    for (u32 l = 0; l < LANES; l++)
+        if (lanes >> l & 1) memcpy(clock_of(k, base + l) + from, joined, count * sizeof *joined);
     k->phase[w->index]++;
+    if (k->has_gates) note_acquired(k, w);
 }
 
 /* Barriers of the block. */
@@ -254,15 +319,14 @@ static void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
 static void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
     Checker *k = c->checker;
     if (!count || !has_clocks(c)) return;
-    if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->threads, sizeof(u32));
+    if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->clocks, sizeof(u32));
     if (!k->meeting) { stop(c, NO_MEMORY); return; }
-    u32 *meeting = k->meeting + (size_t)number * k->threads;
+    u32 *meeting = k->meeting + (size_t)number * k->clocks;
     for (u32 l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
         const u32 thread = thread_of(w, (int)l);
-        const u32 *know = k->know + (size_t)thread * k->threads;
-        IVDEP for (u32 j = 0; j < k->threads; j++) meeting[j] = know[j] > meeting[j] ? know[j] : meeting[j];
-        if (k->phase[w->index] > meeting[thread]) meeting[thread] = k->phase[w->index];
+        join_clock(meeting, clock_of(k, thread), k->clocks);
+        meeting[thread] = k->phase[w->index];
     }
     k->crossed = 1;
     k->phase[w->index]++;
@@ -330,16 +394,14 @@ static void check_opening(Worker *c, u32 number, u32 expected) {
         check_epoch(c);
         return;
     }
-    u32 *meeting = k->meeting + (size_t)number * k->threads;
+    u32 *meeting = k->meeting + (size_t)number * k->clocks;
     for (u32 n = 0; n < c->warp_count; n++) {
         const u32 lanes = lanes_at_barrier(&c->block->warps[n], number);
-        for (u32 l = 0; l < LANES; l++) {
-            if (!(lanes >> l & 1)) continue;
-            u32 *know = k->know + (size_t)(n * LANES + l) * k->threads;
-            IVDEP for (u32 j = 0; j < k->threads; j++) know[j] = know[j] > meeting[j] ? know[j] : meeting[j];
-        }
+        for (u32 l = 0; l < LANES; l++)
+            if (lanes >> l & 1) join_clock(clock_of(k, n * LANES + l), meeting, k->clocks);
+        if (k->has_gates && lanes) note_acquired(k, &c->block->warps[n]);
     }
-    memset(meeting, 0, k->threads * sizeof *meeting);
+    memset(meeting, 0, k->clocks * sizeof *meeting);
 }
 
 /* Masks of lanes that synchronise with each other. `masks` is what each lane of m names. */
@@ -390,18 +452,34 @@ static u32 held(const Checker *k, const u8 *at) {
 }
 
 static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
-                        u32 before, u32 pc_before, int is_async) {
+                        u32 before, u32 pc_before, u32 is_async) {
     const Finding f = {.kind = kind, .space = SPACE_SHARED, .pc = c->pc, .pc_before = pc_before,
                        .block = c->block->index, .block_before = c->block->index, .thread = thread_of(w, lane),
                        .thread_before = before, .address = (u64)cell * c->checker->grain,
-                       .width = width, .is_async = (u32)is_async};
+                       .width = width, .is_async = is_async};
     report(c, &f);
+}
+
+/* What a finding says of a write that comes first. */
+static u32 asynchrony(const Written *last) {
+    return last->kind == WRITE_BULK || last->epoch == BY_COPY ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
+}
+
+/* An access comes after a write that it is not ordered with; where both are atomic, after the plain write
+ * that the earlier one hides. */
+static void report_write(Worker *c, const Warp *w, u32 finding, int lane, u32 cell, u32 width,
+                         const Written *last, u32 kind) {
+    const int is_hidden = kind == WRITE_ATOMIC && last->kind == WRITE_ATOMIC;
+    report_pair(c, w, finding, lane, cell, width, is_hidden ? last->plain_thread : last->thread,
+                is_hidden ? last->plain_pc : last->pc, asynchrony(last));
 }
 
 /* Whether the last write of a cell is not ordered before an access of `thread` now. */
 static int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
     if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
     if (last->epoch == UNSETTLED) return 1;
+    if (last->epoch == BY_COPY)
+        return clock_of(k, thread)[k->threads + last->mbarrier] <= last->stamp;
     if (last->epoch != k->epoch) return 0;
     if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC)
         return last->plain_stamp && last->plain_thread != thread &&
@@ -423,15 +501,31 @@ static void begin_phase(const Checker *k, const Warp *w, ReadBy *read, int lane)
     read->mask = left;
 }
 
+static Handler *handler_of(u32 op);
+static Handler op_CHECK_LOAD;
+
+/* A lane reads what nobody has written. To load it harms nobody, as code does that fetches ahead and
+ * finds itself at its end: it is told where it is used. `first` is the first cell of the access. */
+static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u32 cell, u32 width) {
+    Checker *k = c->checker;
+    const Ins *i = &c->launch->program[c->pc];
+    if (handler_of(i->op) != op_CHECK_LOAD) {
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell << k->shift, width);
+        return;
+    }
+    const u32 slot = i->d[0] + ((cell - first) << k->shift) / WORD;
+    Suspect *x = &k->suspect[(size_t)w->index * c->launch->slots + slot];
+    if (!x->lanes) k->suspects[w->index]++;
+    *x = (Suspect){.lanes = x->lanes | 1u << lane, .pc = c->pc, .cell = cell, .width = width};
+}
+
 /* A read of what was not written in an earlier epoch of this block. */
-static void check_fresh_read(Worker *c, const Warp *w, int lane, u32 cell, u32 width, u32 kind) {
+static void check_fresh_read(Worker *c, const Warp *w, int lane, u32 first, u32 cell, u32 width, u32 kind) {
     const Checker *k = c->checker;
     const Written *written = &k->written[cell];
-    if (written->epoch < k->first_epoch)
-        report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell << k->shift, width);
+    if (written->epoch < k->first_epoch) note_unwritten_read(c, w, lane, first, cell, width);
     else if (races_with_write(k, written, thread_of(w, lane), kind))
-        report_pair(c, w, FOUND_READ_AFTER_WRITE, lane, cell, width, written->thread, written->pc,
-                    written->epoch == UNSETTLED);
+        report_write(c, w, FOUND_READ_AFTER_WRITE, lane, cell, width, written, kind);
 }
 
 /* `lanes` of a warp, `lane` the first of them, read the same. */
@@ -446,7 +540,7 @@ static void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64
         ReadBy *read = &reads[cell];
         if (written->epoch - k->first_epoch >= epochs)
             for (u32 left = lanes; left; left &= left - 1)
-                check_fresh_read(c, w, __builtin_ctz(left), cell, width, kind);
+                check_fresh_read(c, w, __builtin_ctz(left), first, cell, width, kind);
         if (kind == WRITE_ATOMIC) continue;
         if (read->stamp != phase) begin_phase(k, w, read, lane);
         read->mask |= lanes;
@@ -455,45 +549,57 @@ static void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64
     }
 }
 
-/* What most reads are, without a look at what is rare: of words written before the last barrier, by
- * lanes of which none is known to have read them in an earlier phase of this epoch. The lanes that
- * this is not true of. */
+/* What most reads are, without a look at what is rare: of words written before the last barrier, or by
+ * a bulk copy for which all of the warp have waited, by lanes of which none is known to have read them
+ * in an earlier phase of this epoch. The lanes that this is not true of. `is_run`: all lanes read, each
+ * what follows the last one's. */
 static inline __attribute__((always_inline)) u32
-note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc) {
+note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc,
+                  const int has_gates, const int is_run) {
     Written *restrict written = k->written;
     ReadBy *restrict reads = k->read + (size_t)w->index * k->cells;
     const u32 epoch = k->epoch, first = k->first_epoch;
     const u32 phase = k->phase[w->index], floor = k->floor[w->index];
+    const u32 *restrict acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
     u32 rare = 0;
     for (int l = 0; l < LANES; l++) {
-        const u32 lane = m & 1u << l;
+        const u32 lane = is_run ? 1u << l : m & 1u << l;
+        const u32 begin = is_run ? cells[0] + (u32)l * count : cells[l];
         if (!lane) continue;
-        for (u32 cell = cells[l]; cell < cells[l] + count; cell++) {
+        for (u32 cell = begin; cell < begin + count; cell++) {
             ReadBy *read = &reads[cell];
             const u32 stamp = read->stamp, mask = stamp < floor ? 0 : read->mask;
-            const int is_rare = (written[cell].epoch - first >= epoch - first) |
+            const Written *last = &written[cell];
+            const int is_copied =
+                has_gates && (last->epoch == BY_COPY) & (acquired[last->mbarrier] > last->stamp);
+            const int is_rare = ((last->epoch - first >= epoch - first) & !is_copied) |
                                 ((stamp >= floor) & (stamp != phase));
             rare |= is_rare ? lane : 0;
             read->mask = mask | lane;
             read->stamp = is_rare ? stamp : phase;
             read->pc = pc;
-            written[cell].read_epoch = epoch;
+            if (last->read_epoch != epoch) written[cell].read_epoch = epoch; /* most often it is */
         }
     }
     return rare;
 }
 
-/* The lowest and the highest of the addresses; inactive lanes hold that of an active one. */
-static void extent(const u64 *a, u64 *low, u64 *high) {
-    *low = *high = a[0];
-    for (int l = 1; l < LANES; l++) {
-        *low = a[l] < *low ? a[l] : *low;
-        *high = a[l] > *high ? a[l] : *high;
+/* The lowest and the highest of the addresses, and all their bits; inactive lanes hold the address of an
+ * active one. */
+typedef struct { u64 low, high, bits; } Extent;
+
+static Extent extent_of(const u64 *a) {
+    u64 low = a[0], high = a[0], bits = 0;
+    for (int l = 0; l < LANES; l++) {
+        low = a[l] < low ? a[l] : low;
+        high = a[l] > high ? a[l] : high;
+        bits |= a[l];
     }
+    return (Extent){.low = low, .high = high, .bits = bits};
 }
 
 /* Reads of this epoch that a write of `lane` is not ordered after. */
-static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width) {
+static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width, u32 is_async) {
     Checker *k = c->checker;
     if (k->written[cell].read_epoch != k->epoch) return;
     for (u32 n = 0; n < c->warp_count; n++) {
@@ -503,9 +609,19 @@ static void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u3
         for (; lanes; lanes &= lanes - 1) {
             const u32 reader = n * LANES + (u32)__builtin_ctz(lanes);
             if (is_after(k, thread_of(w, lane), reader, read->stamp)) continue;
-            report_pair(c, w, FOUND_WRITE_AFTER_READ, lane, cell, width, reader, read->pc, 0);
+            report_pair(c, w, FOUND_WRITE_AFTER_READ, lane, cell, width, reader, read->pc, is_async);
             return;
         }
+    }
+}
+
+/* Bulk copies that still read what a lane writes. */
+static void check_against_copies(Worker *c, const Warp *w, int lane, u32 cell, u32 width) {
+    const Checker *k = c->checker;
+    for (u64 n = 0; n < k->reading_count; n++) {
+        const Reading *r = &k->reading[n];
+        if (cell - r->first < r->cells)
+            report_pair(c, w, FOUND_WRITE_AFTER_READ, lane, cell, width, r->thread, r->pc, IS_BULK);
     }
 }
 
@@ -522,19 +638,21 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
             const int together = written->pc == c->pc && written->step == w->steps &&
                                  written->thread / LANES == w->index;
             /* who writes what is there already changes nothing, whoever comes first */
-            const int alike = x && written->epoch != UNSETTLED &&
+            const int alike = x && written->epoch < BY_COPY &&
                 stored(k, i, x, lane, offset) ==
                     (together ? stored(k, i, x, written->thread % LANES, offset)
                               : held(k, c->block->shared + (size_t)cell * k->grain));
             if (!alike)
-                report_pair(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written->thread,
-                            written->pc, written->epoch == UNSETTLED);
+                report_write(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written, kind);
         }
-        check_against_reads(c, w, lane, cell, i->width);
+        check_against_reads(c, w, lane, cell, i->width, 0);
+        if (k->reading_count) check_against_copies(c, w, lane, cell, i->width);
         const int hides = kind == WRITE_ATOMIC && written->epoch == k->epoch;
         const int is_plain = written->kind == WRITE_PLAIN;
+        const u32 plain_pc = is_plain ? written->pc : written->plain_pc;
         *written = (Written){.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
-                             .stamp = k->phase[w->index], .pc = c->pc, .step = w->steps,
+                             .stamp = k->phase[w->index], .pc = c->pc,
+                             .step = kind == WRITE_ATOMIC ? plain_pc : w->steps,
                              .read_epoch = written->read_epoch, .thread = (u16)thread,
                              .kind = (u8)kind,
                              .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,
@@ -544,384 +662,6 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
 
 static int is_in_shared(const Launch *launch, u64 address, u32 width) {
     return address >= launch->shared_base && address + width <= launch->shared_bytes;
-}
-
-/* Global memory. */
-
-static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,
-                          u32 block, u32 pc, u32 thread) {
-    const Finding f = {.kind = kind, .space = SPACE_GLOBAL, .pc = c->pc, .pc_before = pc,
-                       .block = c->block->index, .block_before = block - 1, .thread = thread_of(w, lane),
-                       .thread_before = thread, .address = address, .width = width};
-    report(c, &f);
-}
-
-/* Whether an access of `block` (plus one), after so many of its fences, races with this block. */
-static int is_foreign(const Worker *c, u32 block, u32 fences) {
-    if (!block || block == BY_ATOMICS || block - 1 == c->block->index) return 0;
-    return !c->checker->has_acquired || c->checker->acquired[block - 1] <= fences;
-}
-
-static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                              Owner *owner, Reader *reader, Detail *detail, int unwritten) {
-    const u32 me = (u32)c->block->index + 1;
-    if (owner->writer) {
-        if (is_foreign(c, owner->writer, detail->write_fences))
-            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer,
-                          detail->write_pc, detail->write_thread);
-    } else if (unwritten) {
-        report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
-    }
-    if (owner->reader == me) return;
-    if (owner->reader) {
-        detail->other = owner->reader;
-        detail->other_reader = *reader;
-    }
-    owner->reader = me;
-    *reader = (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
-                       .fences = (u16)c->checker->fences};
-}
-
-static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                               Owner *owner, const Reader *reader, Detail *detail, int alike) {
-    if (!alike && is_foreign(c, owner->writer, detail->write_fences))
-        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, owner->writer,
-                      detail->write_pc, detail->write_thread);
-    const Reader *other = &detail->other_reader;
-    if (is_foreign(c, owner->reader, reader->fences))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, owner->reader, reader->pc,
-                      reader->thread);
-    else if (is_foreign(c, detail->other, other->fences))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, detail->other, other->pc,
-                      other->thread);
-    /* who stores again what its own block has written changes nothing */
-    if (alike && owner->writer == (u32)c->block->index + 1) return;
-    owner->writer = (u32)c->block->index + 1;
-    detail->write_pc = c->pc;
-    detail->write_thread = (u16)thread_of(w, lane);
-    detail->write_fences = (u16)c->checker->fences;
-}
-
-static void acquire(Worker *c, const Published *p) {
-    Checker *k = c->checker;
-    if (!k->acquired) k->acquired = calloc(k->blocks, sizeof *k->acquired);
-    if (!k->acquired) { stop(c, NO_MEMORY); return; }
-    k->has_acquired = 1;
-    if (k->acquired[p->block] < p->fences) k->acquired[p->block] = p->fences;
-}
-
-/* The block publishes what it did before its last fence at an address, and sees what others did
- * before theirs that they published there. */
-static void synchronise(Worker *c, u64 address) {
-    Checks *all = c->checks;
-    const u32 block = (u32)c->block->index, fences = c->checker->fences;
-    int known = 0;
-    for (u64 n = 0; n < all->published_count; n++) {
-        Published *p = &all->published[n];
-        if (p->address != address) continue;
-        if (p->block == block) { p->fences = fences; known = 1; }
-        else acquire(c, p);
-    }
-    if (known || !fences) return;
-    void *room = grown(all->published, &all->published_room, all->published_count + 1, sizeof(Published));
-    if (!room) { stop(c, NO_MEMORY); return; }
-    all->published = room;
-    all->published[all->published_count++] =
-        (Published){.address = address, .block = block, .fences = fences};
-}
-
-/* A barrier of a cluster opens: its blocks know of all that they did so far. */
-static void check_cluster(Worker *c, Block *first) {
-    Block *own = c->block;
-    Checker *of_own = c->checker;
-    if (!of_own) return;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) first[rank].checker->fences++;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) {
-        c->block = first + rank;
-        c->checker = first[rank].checker;
-        check_epoch(c);
-        for (u32 other = 0; other < c->cluster_size; other++) {
-            const Published p = {.block = (u32)first[other].index,
-                                 .fences = first[other].checker->fences};
-            if (other != rank) acquire(c, &p);
-        }
-    }
-    c->block = own;
-    c->checker = of_own;
-}
-
-/* A bulk copy writes global memory: nobody is blamed for the order, but the bytes are written. */
-static void check_bulk_write(Worker *c, u64 address, u64 bytes) {
-    const Launch *launch = c->launch;
-    const Checks *all = c->checks;
-    for (u32 n = 0; all && n < launch->allocation_count; n++) {
-        const Allocation *x = &launch->allocations[n];
-        if (!inside(x, address, address + bytes)) continue;
-        const u64 first = (address - x->base) >> all->shift, count = bytes >> all->shift;
-        for (u64 cell = first; cell < first + count; cell++)
-            all->shadow[n].owner[cell].writer = BY_ATOMICS;
-    }
-}
-
-/* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
- * one has written. */
-static int is_known(Worker *c, const u64 *a, u64 low, u64 high, u32 width) {
-    const Checker *k = c->checker;
-    const Allocation *all = allocation_of(c, low, high + width);
-    if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
-    const Owner *owners = c->checks->shadow[all - c->launch->allocations].owner;
-    const u32 me = (u32)c->block->index + 1, count = width >> k->shift;
-    const int lanes = low == high ? 1 : LANES;
-    u32 news = 0, cells[LANES];
-    for (int l = 0; l < LANES; l++) cells[l] = (u32)((a[l] - all->base) >> k->shift);
-    for (u32 n = 0; n < count && !news; n++)
-        for (int l = 0; l < lanes; l++)
-            news |= (owners[cells[l] + n].reader ^ me) | owners[cells[l] + n].writer;
-    return !news;
-}
-
-/* One lane's access of a buffer. */
-static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, const Allocation *all,
-                              u64 offset, int is_store, int relaxed, const u32 *x) {
-    Checker *k = c->checker;
-    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
-    const u32 me = (u32)c->block->index + 1;
-    const u64 first = offset >> k->shift, count = i->width >> k->shift;
-    for (u64 cell = first; cell < first + count; cell++) {
-        Owner *owner = &shadow->owner[cell];
-        const int known = owner->writer == me || (!owner->writer && !all->unwritten);
-        if (!is_store && known && owner->reader == me) continue;
-        const u64 address = all->base + (cell << k->shift);
-        if (relaxed) {
-            if (is_store) owner->writer = BY_ATOMICS;
-        } else if (is_store) {
-            const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
-                                       held(k, all->host + (cell << k->shift));
-            check_global_write(c, w, l, address, i->width, owner, &shadow->reader[cell],
-                               &shadow->detail[cell], alike);
-        } else {
-            check_global_read(c, w, l, address, i->width, owner, &shadow->reader[cell],
-                              &shadow->detail[cell], (int)all->unwritten);
-        }
-    }
-}
-
-static void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                         int relaxed, const u32 *x) {
-    const Checker *k = c->checker;
-    const Allocation *all = NULL;
-    u64 before = 0;
-    if (!is_store && !relaxed) {
-        u64 low, high;
-        extent(a, &low, &high);
-        if (is_known(c, a, low, high, i->width)) return;
-        if (low == high) m &= -m; /* one lane stands for all */
-    }
-    for (; m; m &= m - 1) {
-        const int l = __builtin_ctz(m);
-        if (before == a[l] && all && !is_store && !relaxed) continue; /* neighbours read the same */
-        before = a[l];
-        if (!all || !inside(all, a[l], a[l] + i->width)) all = allocation_of(c, a[l], a[l] + i->width);
-        if (!all) continue; /* it is about to stop */
-        if (relaxed && (k->fences || c->checks->published_count)) synchronise(c, a[l]);
-        check_global_lane(c, w, i, l, all, a[l] - all->base, is_store, relaxed, x);
-    }
-}
-
-/* The checked operations: what is checked comes first, since a load may change its own address. */
-
-/* The lanes whose reads are left to look at. */
-static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, u32 m, u32 width) {
-    Checker *k = c->checker;
-    u64 low, high;
-    u32 cells[LANES];
-    extent(a, &low, &high);
-    if (low == high || !is_in_shared(c->launch, low, width) || !is_in_shared(c->launch, high, width))
-        return m;
-    for (int l = 0; l < LANES; l++) cells[l] = (u32)a[l] >> k->shift;
-    switch (width >> k->shift) {
-    case 1: return note_shared_reads(k, w, cells, m, 1, c->pc);
-    case 4: return note_shared_reads(k, w, cells, m, 4, c->pc);
-    default: return note_shared_reads(k, w, cells, m, width >> k->shift, c->pc);
-    }
-}
-
-static void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                         u32 kind, const u32 *x) {
-    if (!is_store && kind == WRITE_PLAIN) m = check_common_reads(c, w, a, m, i->width);
-    while (m) {
-        const int l = __builtin_ctz(m);
-        u32 lanes = m & -m;
-        if (!is_store) /* neighbours that read the same */
-            for (int n = l + 1; n < LANES && m >> n & 1 && a[n] == a[l]; n++) lanes |= 1u << n;
-        m &= ~lanes;
-        if (!is_in_shared(c->launch, a[l], i->width)) continue; /* it is about to stop */
-        if (is_store) check_shared_write(c, w, i, l, a[l], kind, x);
-        else check_shared_read(c, w, l, lanes, a[l], i->width, kind);
-    }
-}
-
-/* Lanes that are in another memory get the address of one that is in this. */
-static void narrow(u64 *a, u32 m) {
-    const u64 first = a[__builtin_ctz(m)];
-    for (int l = 0; l < LANES; l++)
-        if (!(m >> l & 1)) a[l] = first;
-}
-
-/* A generic address says by its window which space it means. */
-static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
-                          int relaxed, u32 kind, const u32 *x) {
-    const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
-    u64 b[LANES];
-    u32 in_shared, in_own, in_local;
-    LANE_BITS(in_shared, in_shared_window(c, a[l]));
-    LANE_BITS(in_own, (a[l] - from) >> SHARED_WINDOW_BITS == 0);
-    LANE_BITS(in_local, in_local_window(c, a[l]));
-    const u32 in_global = m & ~in_shared & ~in_local;
-    if (m & in_own) {
-        for (int l = 0; l < LANES; l++) b[l] = a[l] - from;
-        narrow(b, m & in_own);
-        check_own_shared(c, w, i, m & in_own, b, is_store, kind, x);
-    }
-    if (in_global) {
-        memcpy(b, a, sizeof b);
-        narrow(b, in_global);
-        check_buffers(c, w, i, in_global, b, is_store, relaxed, x);
-    }
-}
-
-static void check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
-    const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
-    const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
-    /* a volatile store to shared memory is one like any other */
-    const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
-    u64 a[LANES];
-    addresses(w, i, m, a);
-    if (space == SPACE_SHARED) own_shared(c, a);
-    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, is_store, kind, x);
-    else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, is_store, relaxed, x);
-    else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
-}
-
-static void op_CHECK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 0, 0);
-    op_LOAD(c, w, i, m);
-}
-
-static void op_CHECK_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 1, 0);
-    op_STORE(c, w, i, m);
-}
-
-static void op_CHECK_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    check_access(c, w, i, m, 1, 1);
-    op_ATOMIC(c, w, i, m);
-}
-
-static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
-    Checker *k = c->checker;
-    void *room = grown(k->pending, &k->pending_room, k->pending_count + 1, sizeof(Pending));
-    if (!room) { stop(c, NO_MEMORY); return; }
-    k->pending = room;
-    k->pending[k->pending_count++] =
-        (Pending){.thread = thread, .group = k->committed[thread],
-                  .first = (u32)address >> k->shift, .cells = width >> k->shift};
-}
-
-static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 reading = m & predicate(w, i->ps[0]);
-    Ins shared = *i, global = *i;
-    u64 a[LANES];
-    shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
-    shared.imm = (i32)i->aux;
-    addresses(w, &shared, m, a);
-    own_shared(c, a);
-    check_own_shared(c, w, &shared, m, a, 1, WRITE_ASYNC, NULL);
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1 && is_in_shared(c->launch, a[l], i->width))
-            note_pending(c, thread_of(w, l), a[l], i->width);
-    if (reading && !(i->flags & COPY_PARTIAL)) {
-        global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
-        global.s[0] = i->s[2];
-        global.s[1] = i->s[3];
-        addresses(w, &global, reading, a);
-        check_buffers(c, w, &global, reading, a, 0, 0, NULL);
-    }
-    op_COPY_ASYNC(c, w, i, m);
-}
-
-/* LDGDEPBAR: the copies so far are a group. */
-static void op_CHECK_COMMIT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)i;
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) c->checker->committed[thread_of(w, l)]++;
-}
-
-/* From here on a copy is as if its thread had stored it. */
-static void settle(Checker *k, const Warp *w, const Pending *p) {
-    for (u32 cell = p->first; cell < p->first + p->cells; cell++) {
-        Written *written = &k->written[cell];
-        if (written->kind != WRITE_ASYNC || written->thread != p->thread) continue;
-        written->kind = WRITE_PLAIN;
-        written->epoch = k->epoch;
-        written->stamp = k->phase[w->index];
-    }
-}
-
-/* DEPBAR: all but the last aux groups of these lanes are there. */
-static void op_CHECK_WAIT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    Checker *k = c->checker;
-    u64 kept = 0;
-    for (u64 n = 0; n < k->pending_count; n++) {
-        const Pending p = k->pending[n];
-        const int mine = p.thread / LANES == w->index && m >> p.thread % LANES & 1;
-        if (mine && p.group + i->aux < k->committed[p.thread]) settle(k, w, &p);
-        else k->pending[kept++] = p;
-    }
-    k->pending_count = kept;
-}
-
-/* MEMBAR of the device: what the block did so far may be published. */
-static void op_CHECK_FENCE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)w; (void)i; (void)m;
-    c->checker->fences++;
-}
-
-/* Lanes of m synchronise, each with those that its mask names; s[5] is the mask where there is one,
- * else the compiler kept none: all of them. */
-static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
-    const u32 *masks = i->reserved & CHECK_HAS_MASK ? vector(w, i->s[5]) : NULL;
-    if (masks) check_masks(c, w, masks, m);
-    for (u32 left = m, lanes; left; left &= ~lanes) {
-        lanes = masks ? (left & masks[__builtin_ctz(left)]) | (left & -left) : left;
-        check_warp_sync(c, w, lanes);
-    }
-}
-
-/* A __syncwarp() where the compiler knows that the lanes are together: no more than a place in the
- * code is left of it. */
-static void op_CHECK_SYNCWARP(Worker *c, Warp *w, const Ins *i, u32 m) {
-    synchronise_lanes(c, w, i, m);
-}
-
-static Handler *handler_of(u32 op);
-
-/* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
- * accesses are made in the order of its instructions. */
-static void op_CHECK_COLLECTIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    synchronise_lanes(c, w, i, m);
-    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(c, w, i, m);
-}
-
-#define CHECK_OPS(OP)                                                                          \
-    OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT)        \
-    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_COLLECTIVE)
-
-EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
-    *count = c->checks ? c->checks->found_count : 0;
-    *lost = c->checks ? c->checks->lost : 0;
-    return c->checks ? c->checks->found : NULL;
 }
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef CONTROL_H
 #define CONTROL_H
 
-#include "check.h"
+#include "check_blocks.h"
 #include "core.h"
 #include "integer.h"
 

@@ -17,7 +17,7 @@
 #include "mbarrier.h"
 #include "bulk.h"
 #include "warp.h"
-#include "check.h"
+#include "check_ops.h"
 #include "control.h"
 
 #define DATA_OPS(OP)                                                                           \
@@ -160,7 +160,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
 enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 
 /* Run a warp until all its groups wait or have left, or a slice is over. */
-static void run_warp(Worker *c, Warp *w) {
+static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w, const int is_checked) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
     i64 left = slice;
@@ -214,11 +214,17 @@ static void run_warp(Worker *c, Warp *w) {
         g->pc = pc + 1;
         g->fresh = 0;
         const u64 wavefronts = count->wavefronts;
+        if (is_checked && m && c->checker->suspects[w->index]) check_use(c, w, i, m);
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
     }
     c->budget -= slice - left;
     if (c->budget < 0) stop(c, LIMIT);
+}
+
+static void run_warp(Worker *c, Warp *w) {
+    if (c->checker) run_warp_as(c, w, 1);
+    else run_warp_as(c, w, 0);
 }
 
 /* Open each barrier of the block in hand that all its threads have reached. */

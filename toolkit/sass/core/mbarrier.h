@@ -78,15 +78,15 @@ static void wake(Worker *c) {
     c->phases = 0;
 }
 
-/* How often the barrier has changed its phase since it was initialized. */
-static u64 *generation_at(Worker *c, u64 address) {
+/* What is known of a barrier: how often it has changed its phase since it was initialized. */
+static Generation *generation_at(Worker *c, u64 address) {
     Block *b = block_at(c, address);
     const u32 offset = offset_at(address);
     for (u32 k = 0; k < b->mbarriers; k++)
-        if (b->mbarrier[k].offset == offset) return &b->mbarrier[k].generation;
+        if (b->mbarrier[k].offset == offset) return &b->mbarrier[k];
     const u32 k = b->mbarriers < MOST_MBARRIERS ? b->mbarriers++ : MOST_MBARRIERS - 1;
     b->mbarrier[k] = (Generation){.offset = offset};
-    return &b->mbarrier[k].generation;
+    return &b->mbarrier[k];
 }
 
 static void mbarrier_fault(Worker *c, u64 address, Mbarrier b) {
@@ -97,6 +97,14 @@ static void mbarrier_fault(Worker *c, u64 address, Mbarrier b) {
     c->fault.bytes = b.bytes;
     c->fault.phase = b.phase;
 }
+
+/* Of the sanitizer (check_copies.h). */
+static int is_followed(const Worker *c);
+static void check_phase(Worker *c, u64 address);
+static void check_begin(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a);
+static void check_arrive(Worker *c, const Warp *w, const Ins *i, int lane, u64 address);
+static void check_arrived(Worker *c, const Warp *w);
+static void check_wait(Worker *c, const Warp *w, u32 lanes, const u64 *a, const u32 *parity);
 
 /* Count `arrivals` and `bytes` down; when nothing lacks any more, the next phase begins. Bytes may
  * come before they are announced: until the last arrival they can be less than none. */
@@ -114,7 +122,8 @@ static void count_down(Worker *c, u64 address, u32 arrivals, i64 bytes, u32 leav
         b.phase ^= 1;
         b.pending = b.expected;
         c->phases++;
-        ++*generation_at(c, address);
+        generation_at(c, address)->generation++;
+        if (is_followed(c)) check_phase(c, address);
     }
     write_mbarrier(c, address, packed(b));
 }
@@ -146,11 +155,12 @@ static void op_MBARRIER_EXCHANGE(Worker *c, Warp *w, const Ins *i, u32 m) {
     if (!mbarriers_of(c, w, i, m, a)) return;
     const u64 *x = source64(w, i, 2, room);
     u32 *d = vector(w, i->d[0]);
+    if (is_followed(c)) check_begin(c, w, i, m, a);
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
         put64(d, l, read_mbarrier(c, a[l]));
         write_mbarrier(c, a[l], x[l]);
-        *generation_at(c, a[l]) = 0;
+        generation_at(c, a[l])->generation = 0;
         mark_bytes(block_at(c, a[l]), offset_at(a[l]), MBARRIER_BYTES, 1);
         if (a[l] != a[__builtin_ctz(m)] || l == __builtin_ctz(m))
             stream_mbarrier(c, a[l], unpacked(x[l]).pending);
@@ -161,7 +171,7 @@ static void op_MBARRIER_EXCHANGE(Worker *c, Warp *w, const Ins *i, u32 m) {
  * s[2]) or came (s[2]); d the value before. MBARRIER_LEAVE: who arrives does so for the last time. */
 enum { ARRIVE_NONE = 0, ARRIVE_ONE, ARRIVE_SOURCE, ARRIVE_MASK = 3 };
 enum { BYTES_NONE = 0, BYTES_ONE, BYTES_SOURCE, BYTES_CAME, BYTES_MODE_SHIFT = 2 };
-enum { MBARRIER_LEAVE = 1 << 17, MBARRIER_TRYWAIT = 1 << 18 };
+enum { MBARRIER_LEAVE = 1 << 17, MBARRIER_TRYWAIT = 1 << 18, MBARRIER_OF_COPIES = 1 << 19 };
 
 static u64 arrival_word(u32 arrivals, i64 bytes) { return (u64)arrivals << 32 | (u32)(i32)bytes; }
 
@@ -178,12 +188,14 @@ static void op_MBARRIER_ARRIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
         before[l] = read_mbarrier(c, a[l]);
         check_bytes(c, w, i, l, block_at(c, a[l]), offset_at(a[l]), MBARRIER_BYTES);
         stream_mbarrier(c, a[l], arrival_word(arrivals, bytes));
+        if (is_followed(c)) check_arrive(c, w, i, l, a[l]);
         count_down(c, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
     }
     if (c->fault.kind) {
         blame(c, w, m);
         return;
     }
+    if (is_followed(c)) check_arrived(c, w);
     for (int l = 0; l < LANES; l++)
         if (m >> l & 1) put64(d, l, before[l]);
 }
@@ -206,8 +218,9 @@ static void op_MBARRIER_CHECK(Worker *c, Warp *w, const Ins *i, u32 m) {
         if (c->stream) take_step_back(c->stream);
         return;
     }
+    if (is_followed(c)) check_wait(c, w, over, a, parity);
     const int first = __builtin_ctz(m);
-    stream_mbarrier(c, a[first], over >> first & 1 ? *generation_at(c, a[first]) : 0);
+    stream_mbarrier(c, a[first], over >> first & 1 ? generation_at(c, a[first])->generation : 0);
     g->expired = 0;
     if (over != m) w->ends_slice = c->asked_again = 1;
     set_predicate(w, i->pd[0], over, m);

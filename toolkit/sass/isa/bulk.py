@@ -23,7 +23,7 @@ from toolkit.sass.isa.registry import Lowering, Source, opcode
 ARRIVALS = {"0": 0, "1": 1, "R": 2}
 BYTES = {"0": 0, "1": 1, "R": 2, "X": 3}
 BYTES_MODE_SHIFT = 2
-LEAVE, TRYWAIT = 1 << 17, 1 << 18
+LEAVE, TRYWAIT, OF_COPIES = 1 << 17, 1 << 18, 1 << 19
 # and of bulk.h
 MULTICAST, REDUCES = 1, 2
 AXES_BITS = 3
@@ -89,7 +89,7 @@ def arrives(i: Instruction, to: Lowering) -> None:
     to.emit(
         "MBARRIER_ARRIVE",
         s=[*sources, Source(to.word(1))],
-        flags=flags,
+        flags=flags | OF_COPIES,
         imm=offset,
         aux=BYTES["X"] << BYTES_MODE_SHIFT if came else ARRIVALS["1"],
     )

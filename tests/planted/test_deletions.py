@@ -1,0 +1,69 @@
+"""Whatever orders the accesses of a rung: without it, the race is found, with both of its lines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.problem import Gemm
+from kernels.registry import LADDER, Variant, find
+from toolkit.sanitizer import Checked, check
+from toolkit.tiles import rung_arguments
+
+sys.path.append(str(Path(__file__).parent))
+from deletions import LAUNCHES, Deletion, Launch, deletions
+
+
+def checked(variant: Variant, source: str, shape: Gemm, parameters: dict[str, int]) -> Checked:
+    executed = variant.executed(shape)
+    geometry = variant.geometry(parameters, executed)
+    rng = np.random.default_rng(1)
+    a = rng.random((executed.m, executed.k), dtype=np.float32)
+    b = rng.random((executed.k, executed.n), dtype=np.float32)
+    c = np.full((executed.m, executed.n), np.nan, np.float32)
+    return check(
+        source,
+        variant.entry,
+        grid=geometry.grid,
+        block=geometry.block,
+        arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        unwritten=[2],
+        arch="sm_90",
+        defines=variant.macros(parameters),
+    )
+
+
+def launched(launch: Launch) -> tuple[Variant, dict[str, int]]:
+    variant = find(launch.rung)
+    assert isinstance(variant, Variant)
+    return variant, variant.defaults | dict(launch.parameters)
+
+
+@pytest.mark.parametrize("deletion", deletions(), ids=lambda deletion: deletion.name)
+def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion: Deletion) -> None:
+    found = checked(
+        deletion.variant, deletion.source, deletion.launch.shape, deletion.parameters
+    ).findings
+    races = [x.accesses for x in found if (x.tool, x.kind) == ("racecheck", deletion.kind)]
+    lines = [(first.line, second.line) for first, second in races]
+    assert any(
+        first in deletion.before and (deletion.after is None or second in deletion.after)
+        for first, second in lines
+    ), [finding.message for finding in found]
+
+
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda x: f"{x.rung} {dict(x.parameters)}")
+def test_as_it_is_the_rung_is_not_blamed(launch: Launch) -> None:
+    variant, parameters = launched(launch)
+    whole = checked(variant, variant.source, launch.shape, parameters)
+    assert [finding.message for finding in whole.findings] == []
+    assert "racecheck" in whole.tools
+
+
+def test_every_rung_that_waits_for_copies_is_tried() -> None:
+    waits = {v.name for v in LADDER if "mbarrier.try_wait" in v.source or "wait_group" in v.source}
+    assert {launch.rung for launch in LAUNCHES} == waits

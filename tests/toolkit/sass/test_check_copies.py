@@ -1,0 +1,228 @@
+"""What mbarriers and bulk copies order, in kernels of a few lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.sanitizer import Finding, check
+
+# Barriers by their address in shared memory; `wait` by parity, as compiled code does.
+HEAD = """
+__device__ unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void begin(void* b, int n)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at(b)), "r"(n) : "memory");
+}
+__device__ void arrive(void* b)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(b)) : "memory");
+}
+__device__ void wait(void* b, unsigned parity)
+{
+    asm volatile("{ .reg .pred p;"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;"
+                 "@!p bra again; }" :: "r"(at(b)), "r"(parity) : "memory");
+}
+__device__ void load(void* to, const void* from, unsigned bytes, void* b)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at(b)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1], %2, [%3];"
+                 :: "r"(at(to)), "l"(from), "r"(bytes), "r"(at(b)) : "memory");
+}
+__device__ void store(void* to, const void* from, unsigned bytes)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(to), "r"(at(from)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+__device__ void stores_have_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+extern "C" __global__ void kernel(float* out, const float* in)
+{
+    __shared__ __align__(128) float x[64];
+    __shared__ __align__(8) unsigned long long a, b;
+    const int t = threadIdx.x;
+    if (t == 0) begin(&a, A), begin(&b, B);
+    BEGUN
+"""
+
+
+def findings(
+    body: str, *, a: int = 1, b: int = 1, begun: str = "__syncthreads();"
+) -> list[Finding]:
+    """Of 64 threads that do this, with barriers for so many arrivals."""
+    source = HEAD.replace("BEGUN", begun) + body + "\n}"
+    arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
+    defines = {"A": a, "B": b}
+    found = check(source, grid=1, block=64, arguments=arguments, defines=defines).findings
+    return list(found)
+
+
+def kinds(body: str, **options: int | str) -> set[str]:
+    return {f"{x.tool} {x.kind}" for x in findings(body, **options)}  # type: ignore[arg-type]
+
+
+# Bodies that are in order, and what they are without the part between the brackets.
+ORDERED = {
+    "a wait for an arrival": (
+        "if (t == 40) x[0] = in[t], arrive(&a); [[wait(&a, 0);]] out[t] = x[0];",
+        "WAR",  # the other warp runs first
+    ),
+    "what is known of others is handed on": (
+        "if (t == 0) x[0] = in[t], arrive(&a);"
+        "if (t == 32) { [[wait(&a, 0);]] arrive(&b); }"
+        "wait(&b, 0); out[t] = x[0];",
+        "RAW",
+    ),
+    "a barrier of the block hands on what one waited for": (
+        "if (t == 0) load(x, in, 256, &a);"
+        "if (t == 32) wait(&a, 0); [[__syncthreads();]] out[t] = x[t];",
+        "RAW",
+    ),
+    "a warp hands on what a lane waited for": (
+        "if (t == 0) load(x, in, 256, &a);"
+        "if (t % 32 == 3) wait(&a, 0); [[__syncwarp();]] out[t] = x[t];",
+        "RAW",
+    ),
+    "the wait for a copy": (
+        "if (t == 0) load(x, in, 256, &a); [[wait(&a, 0);]] out[t] = x[t];",
+        "RAW",
+    ),
+    "a barrier of the block is no wait for a copy": (
+        "if (t == 0) load(x, in, 256, &a); __syncthreads(); [[wait(&a, 0);]] out[t] = x[t];",
+        "RAW",
+    ),
+    "the issuing thread must wait too": (
+        "if (t == 0) { load(x, in, 256, &a); [[wait(&a, 0);]] out[t] = x[t]; }",
+        "RAW",
+    ),
+    "a copy comes after the reads of a released stage": (
+        "x[t] = t; __syncthreads(); out[t] = x[63 - t]; [[arrive(&a);]]"
+        "if (t == 0) { [[wait(&a, 0);]] load(x, in, 256, &b); } wait(&b, 0);",
+        "WAR",
+    ),
+    "a copy comes after the copy before it": (
+        "if (t == 0) { load(x, in, 256, &a); [[wait(&a, 0);]] load(x, in, 256, &b); }"
+        "wait(&a, 0); wait(&b, 0);",
+        "WAW",
+    ),
+    "writes come after a copy": (
+        "if (t == 0) load(x, in, 256, &a); [[wait(&a, 0);]] x[t] = t;",
+        "WAW",
+    ),
+    "a store of many bytes reads what was written before": (
+        "x[t] = t; [[__syncthreads();]] if (t == 0) { store(out, x, 256); stores_have_read(); }",
+        "WAR",  # of the warp that writes later
+    ),
+    "what a store still reads is not written": (
+        "x[t] = t; __syncthreads(); if (t == 0) { store(out, x, 256); [[stores_have_read();]] }"
+        "__syncthreads(); x[t] = 2 * t;",
+        "WAR",
+    ),
+    "others write after a barrier that follows": (
+        "x[t] = t; __syncthreads(); if (t == 0) { store(out, x, 256); stores_have_read(); }"
+        "[[__syncthreads();]] x[t] = 2 * t;",
+        "WAR",
+    ),
+    "a thread's copies, by their mbarrier": (
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(at(x + t)), "l"(in + t));'
+        'asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(at(&a)));'
+        "[[wait(&a, 0);]] out[t] = x[63 - t];",
+        "WAR",  # of the warp that copies later
+    ),
+}
+COUNTS = {  # arrivals where they are not one of each
+    "a copy comes after the reads of a released stage": {"a": 64},
+    "a thread's copies, by their mbarrier": {"a": 64},
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_is_in_order_is_not_blamed(name: str) -> None:
+    body = ORDERED[name][0].replace("[[", "").replace("]]", "")
+    assert findings(body, **COUNTS.get(name, {})) == []
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_is_not_in_order_is_found(name: str) -> None:
+    body, expected = ORDERED[name]
+    while "[[" in body:
+        body = body[: body.index("[[")] + body[body.index("]]") + 2 :]
+    assert f"racecheck {expected}" in kinds(body, **COUNTS.get(name, {}))
+
+
+def test_a_wait_proves_no_more_than_its_parity_says() -> None:
+    """That of the phase before the first is over from the start, whatever has ended by now."""
+    body = "if (t == 0) { x[0] = in[t]; arrive(&a); arrive(&a); }"
+    body += "if (t == 40) { wait(&a, 1); out[t] = x[0]; }"
+    assert kinds(body) == {"racecheck RAW"}
+
+
+def test_a_barrier_is_begun_before_others_use_it() -> None:
+    body = "if (t == 40) arrive(&a); if (t < 32) wait(&a, 0);"
+    assert findings(body) == []
+    pairs = {tuple(access.what for access in x.accesses) for x in findings(body, begun="")}
+    assert ("initialization of an mbarrier", "wait for an mbarrier") in pairs
+    assert ("initialization of an mbarrier", "arrival at an mbarrier") in pairs
+
+
+def test_a_barrier_that_is_begun_anew_starts_with_its_first_phase() -> None:
+    again = "__syncthreads(); if (t == 0) begin(&a, 1); __syncthreads();"
+    once = "if (t == 0) load(x, in, 256, &a); wait(&a, 0); out[t] = x[t];"
+    assert findings(once + again + once) == []
+    assert kinds(once + again + once.replace("wait(&a, 0);", "")) == {"racecheck RAW"}
+
+
+def test_more_arrivals_than_a_phase_counts_are_a_finding() -> None:
+    body = "if (t == 0) load(x, in, 256, &a); if (t == 0) load(x, in, 256, &a); wait(&a, 0);"
+    assert "synccheck invalid arrivals" in kinds(body)
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [("", set()), ("out[t] = ahead;", {"initcheck uninitialized read"})],
+)
+def test_what_was_never_written_may_be_loaded_and_not_used(use: str, expected: set[str]) -> None:
+    volatile = "const float ahead = *(volatile float*)&x[t];"
+    assert kinds(volatile + use) == expected
+
+
+def test_a_copy_of_what_was_never_written_is_no_use_of_it() -> None:
+    """A loop that fetches ahead moves the value on, and ends before it is used."""
+    body = """
+    float now = 0, next = 0, sum = 0;
+    for (int n = 0; n < 4; ++n) {
+        sum += now;
+        now = next;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(next) : "r"(at(x + 16 * n + t % 16)));
+        if (n == 1) WRITTEN
+    }
+    out[t] = sum;
+    """
+    assert kinds(body.replace("WRITTEN", "out[t] = 1;")) == {"initcheck uninitialized read"}
+    filled = "if (t < 32) x[t] = 1; __syncthreads();" + body.replace("WRITTEN", "out[t] = 1;")
+    assert kinds(filled) == set()  # the last two turns load what nobody wrote
+
+
+def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
+    """Those beyond the 63rd are taken as one, in either parity."""
+    body = """
+    __shared__ __align__(8) unsigned long long many[80];
+    for (int n = t; n < 80; n += 64) begin(many + n, 1);
+    __syncthreads();
+    for (int n = 0; n < 80; ++n) {
+        if (t == 0) load(x, in, 256, many + n);
+        wait(many + n, 0);
+        if (t == 0 && n % 2) arrive(many + n);
+        if (n % 2) wait(many + n, 1);
+        out[t] += x[t];
+        __syncthreads();
+    }
+    """
+    assert findings(body) == []

@@ -1,0 +1,93 @@
+"""A launch goes on after an access that faults: each instruction is told once, and how often."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.sanitizer import Checked, check
+from toolkit.sass import check as watch
+
+# 64 threads; x holds 48 floats, `shared` too.
+SOURCE = """
+extern "C" __global__ void kernel(float* x, float* out, int which)
+{
+    __shared__ float shared[48];
+    const int t = threadIdx.x;
+    if (t < 48) shared[t] = t;
+    __syncthreads();
+    STATEMENTS
+}
+"""
+COPY = (
+    'asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" :: '
+    '"r"((unsigned)__cvta_generic_to_shared(shared + TO)), "l"(x + FROM) : "memory");'
+)
+
+
+def checked(statements: str, arch: str = "sm_90") -> Checked:
+    return check(
+        SOURCE.replace("STATEMENTS", statements),
+        grid=1,
+        block=64,
+        arguments=[np.ones(48, np.float32), np.zeros(64, np.float32), np.int32(1)],
+        arch=arch,
+        max_instructions=10**6,
+    )
+
+
+def faults(found: Checked) -> list[tuple[str, int]]:
+    return [(x.kind, x.times) for x in found.findings if x.tool == "memcheck"]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("x[t] = 1;", [("out of bounds", 16)]),  # threads 48 to 63
+        ("out[t] = x[t];", [("out of bounds", 16)]),
+        ("((volatile float*)shared)[t + 40] = 1;", [("out of bounds", 56)]),  # all but 8
+        ("atomicAdd(&x[t], 1.0f);", [("out of bounds", 16)]),
+        ("(which ? x : shared)[t] = 1;", [("out of bounds", 16)]),  # a generic address
+        ("(which ? shared : x)[t] = 1;", [("out of bounds", 16)]),
+        ("*(float*)((char*)x + 2 * t) = 1;", [("misaligned", 32)]),  # the odd ones
+        ("*(float*)((char*)x + 6 * t) = 1;", [("misaligned", 32), ("out of bounds", 16)]),
+        (COPY.replace("TO", "t % 48").replace("FROM", "t"), [("out of bounds", 16)]),
+        (COPY.replace("TO", "t").replace("FROM", "t % 48"), [("out of bounds", 16)]),
+    ],
+)
+def test_every_thread_that_faults_is_counted(
+    statements: str, expected: list[tuple[str, int]], arch: str
+) -> None:
+    found = checked(statements, arch)
+    assert sorted(faults(found)) == expected
+    assert found.executed_blocks == 1
+
+
+def test_the_next_faults_are_found_too_each_at_its_line() -> None:
+    found = checked("x[t] = 1;\n x[t + 1] = 2;\n out[t] = x[t + 2];")
+    ours = [x for x in found.findings if x.tool == "memcheck"]
+    ours.sort(key=lambda finding: finding.accesses[0].line or 0)
+    lines = [x.accesses[0].line or 0 for x in ours]
+    assert [line - lines[0] for line in lines] == [0, 1, 2]
+    assert [x.times for x in ours] == [16, 17, 18]
+    assert [x.accesses[0].what for x in ours] == ["write", "write", "read"]
+
+
+def test_what_faults_is_left_out_and_the_rest_is_done() -> None:
+    found = checked("if (x[t] != (t < 48 ? 1 : 0)) __trap(); x[t] = 2; if (x[t] == 1) __trap();")
+    assert {kind for kind, _ in faults(found)} == {"out of bounds"}
+    assert "were left out, reads among them gave 0" in found.notes[0]
+
+
+def test_a_launch_that_goes_on_for_ever_after_a_fault_is_ended() -> None:
+    found = checked("while (((volatile float*)x)[t + 4096] == 0) {}")
+    assert [kind for kind, _ in faults(found)] == ["out of bounds"]
+    assert "did not end within its limit of instructions" in found.notes[1]
+
+
+def test_there_is_an_end_to_what_is_told() -> None:
+    wrong = "".join(f"((volatile float*)x)[t + {1000 * n}] = 1;\n" for n in range(1, 121))
+    found = checked(wrong)
+    assert len(faults(found)) == watch.MOST_FAULTS == 100
+    assert "there are more kinds of findings" in found.notes[-1]
