@@ -222,7 +222,10 @@ def _of_rung(
         shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
     )
     residence = Residence(device=device, blocks_per_sm=resident.blocks_per_sm)
-    found = simulator.simulate(cubin, selection, residence).predicted
+    try:
+        found = simulator.simulate(cubin, selection, residence).predicted
+    except ToolkitError as error:
+        return {"left_out": str(error)}
     return {"left_out": found} if isinstance(found, str) else _cell(found)
 
 
