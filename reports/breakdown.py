@@ -1,4 +1,4 @@
-"""The times of a few variants taken apart, a column each: roofs, resources alone, the gap."""
+"""The times of a few variants taken apart, a column each: roofs, resources, limiters, the gap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.gap import steps_to_measured
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.result import Predicted, Profile, Record
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.prediction import signed_seconds
@@ -15,6 +15,7 @@ from reports.table import Cell, Table, plain_table
 
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
+BUSIEST = "busy the longest, share of time"
 LIFTED = " (caches lift it)"  # the bound of the source texts, which is no roof
 GAP = "from nominal peak to the time"
 NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
@@ -22,12 +23,13 @@ NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resour
 
 @dataclass(frozen=True, kw_only=True)
 class _Item:
-    """A time of one variant: what it is of, in seconds, as text."""
+    """What one variant has of a row: text, the time behind it, and a quieter line below."""
 
     group: str
     name: str
-    time_s: float
     text: str
+    time_s: float = 0.0
+    details: tuple[str, ...] = ()
     is_notable: bool = True
 
 
@@ -46,6 +48,7 @@ def _items(record: Record, recorded: Profile | None) -> Iterator[_Item]:
     found = ladder.timing(record, recorded)
     if found:
         yield from _alone(found)
+        yield from _busiest(found.predicted)
         yield from _gap(found)
 
 
@@ -61,6 +64,14 @@ def _alone(found: Timing) -> Iterator[_Item]:
     for bound in found.predicted.bounds:
         share = bound.time_s / found.predicted.time_s
         yield _item(ALONE, bound.name, bound.time_s, is_notable=share >= NEGLIGIBLE)
+
+
+def _busiest(predicted: Predicted) -> Iterator[_Item]:
+    for name, resource, share in (
+        ("limiter", predicted.limiter, predicted.limiter_share),
+        ("next", predicted.next_limiter, predicted.next_share),
+    ):
+        yield _Item(group=BUSIEST, name=name, text=resource, details=(text.percent(share),))
 
 
 def _gap(found: Timing) -> Iterator[_Item]:
@@ -88,7 +99,7 @@ def _step(name: str, time_s: float) -> _Item:
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell]]:
     """The items of all variants, each group under its name; what a variant lacks is a dash."""
     keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
-    for group in (ROOFS, ALONE, GAP):
+    for group in (ROOFS, ALONE, BUSIEST, GAP):
         names = [name for of, name in keys if of == group]
         if group == ALONE:  # the longest first: it is the limiter
             names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
@@ -98,8 +109,12 @@ def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell
             found = [each.get((group, name)) for each in of_each]
             yield [
                 Cell(text=f"  {name}"),
-                *(Cell(text=one.text if one else text.ABSENT) for one in found),
+                *(_cell(one) for one in found),
             ]
+
+
+def _cell(item: _Item | None) -> Cell:
+    return Cell(text=item.text, details=item.details) if item else Cell(text=text.ABSENT)
 
 
 def _time(each: dict[tuple[str, str], _Item], group: str, name: str) -> float:

@@ -18,6 +18,7 @@ UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
 NUMBER = r"\d[\d,]*(?:\.\d+)?"
 # "2.90 to 2.69 ms": the unit is of both
 QUANTITY = re.compile(rf"((?:{NUMBER}(?:, | and | to | → ))*{NUMBER}) ({UNIT})(?![\w/])")
+SHARE = re.compile(rf"({NUMBER}) % of the time")
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 DECIMAL = re.compile(r"(?<![\d.,])\d+\.\d+(?![\d.]| ?[\w%])")
 LINK = re.compile(r"\]\((\.\./[\w.]+\.md)\)")
@@ -72,6 +73,18 @@ def test_times_and_rates_of_sentences_stand_in_an_output(page: Path) -> None:
             for of, value in values
             if ("FLOP" in of) == ("FLOP" in unit)
         )
+    }
+    assert unfounded == set()
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
+def test_shares_of_the_time_stand_in_an_output(page: Path) -> None:
+    prose = " ".join(FENCED.sub("", page.read_text("utf-8")).split())
+    shown = [float(share) for share in re.findall(rf"({NUMBER}) %", outputs(page))]
+    unfounded = {
+        share
+        for share in SHARE.findall(prose)
+        if not any(is_rounded(share, "s", value) for value in shown)
     }
     assert unfounded == set()
 

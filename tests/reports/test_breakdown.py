@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.result import Bound, Profile
-from reports.breakdown import ALONE, GAP, ROOFS, breakdown
+from reports.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 
 def rows(profile: Profile, build: SimpleNamespace, label: str, **recorded: Profile) -> list[str]:
@@ -66,7 +66,18 @@ def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(
     )
     alone = replace(made, records=tuple(r for r in made.records if r.label == "tiled"))
     shown = [row.partition(":")[0] for row in rows(alone, build, "tiled")]
-    assert shown[shown.index(ALONE) + 1 : shown.index(GAP)] == ["FP32", "issue", "L2"]
+    assert shown[shown.index(ALONE) + 1 : shown.index(BUSIEST)] == ["FP32", "issue", "L2"]
+
+
+def test_the_limiter_and_the_next_one_stand_with_their_shares(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    table = breakdown(in_prediction, build.SHAPE)
+    assert table is not None
+    place = [column.title for column in table.columns].index("tiled")
+    cells = {row[0].text.strip(): row[place] for row in table.rows}
+    assert (cells["limiter"].text, cells["limiter"].details) == ("shared memory", ("60.0 %",))
+    assert (cells["next"].text, cells["next"].details) == ("issue", ("50.0 %",))
 
 
 def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(
