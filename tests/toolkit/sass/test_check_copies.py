@@ -219,6 +219,7 @@ def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
     for (int n = 0; n < 80; ++n) {
         if (t == 0) load(x, in, 256, many + n);
         wait(many + n, 0);
+        __syncthreads();  // a wait for a parity must not miss its phase
         if (t == 0 && n % 2) arrive(many + n);
         if (n % 2) wait(many + n, 1);
         out[t] += x[t];

@@ -128,25 +128,32 @@ static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
     return all && (all->writable || !is_store);
 }
 
+/* A lane's access is left out. */
+static void drop(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane, u64 address,
+                 int is_store) {
+    const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
+                       .block = c->block->index, .thread = thread_of(w, lane), .thread_before = NOBODY,
+                       .address = address, .width = i->width, .is_store = (u32)is_store};
+    if (!report(c, &f)) return;
+    if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
+    if (c->checks->faults < MOST_FAULTS) return;
+    c->checks->lost = 1;
+    stop(c, CANCELLED);
+}
+
 /* The lanes of m whose access can be made; the others get the address of one of them. */
-static u32 sound_lanes(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a, Extent *e, int is_store) {
+static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Extent *e, int is_store) {
     u32 sound = m;
     *e = extent_of(a);
     if (is_sound(c, i, e, is_store)) return m;
     for (u32 left = m; left && !c->fault.kind; left &= left - 1) {
         const int l = __builtin_ctz(left);
-        const u32 space = space_of(c, i, a[l]), kind = fault_of(c, i, within_space(c, i, a[l], space), space, is_store);
+        const u32 space = space_of(c, i, a[l]);
+        const u64 address = within_space(c, i, a[l], space);
+        const u32 kind = fault_of(c, i, address, space, is_store);
         if (!kind) continue;
-        const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
-                           .block = c->block->index, .thread = thread_of(w, l), .thread_before = NOBODY,
-                           .address = within_space(c, i, a[l], space), .width = i->width,
-                           .is_store = (u32)is_store};
         sound &= ~(1u << l);
-        if (!report(c, &f)) continue;
-        if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
-        if (c->checks->faults < MOST_FAULTS) continue;
-        c->checks->lost = 1;
-        stop(c, CANCELLED);
+        drop(c, w, i, kind, space, l, address, is_store);
     }
     if (sound && sound != m) {
         narrow(a, sound);
