@@ -516,7 +516,9 @@ static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u
     const u32 slot = i->d[0] + ((cell - first) << k->shift) / WORD;
     Suspect *x = &k->suspect[(size_t)w->index * c->launch->slots + slot];
     if (!x->lanes) k->suspects[w->index]++;
-    *x = (Suspect){.lanes = x->lanes | 1u << lane, .pc = c->pc, .cell = cell, .width = width};
+    const int is_first = !x->lanes || x->pc != c->pc; /* of the lanes: the one that is named */
+    *x = (Suspect){.lanes = x->lanes | 1u << lane, .pc = c->pc, .cell = is_first ? cell : x->cell,
+                   .width = width};
 }
 
 /* A read of what was not written in an earlier epoch of this block. */
