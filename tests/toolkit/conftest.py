@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import struct
 import sys
 import types
@@ -30,6 +31,10 @@ for _variable in (
     "TTY_COMPATIBLE",
 ):
     os.environ.pop(_variable, None)
+
+# Who runs in the background of a shell ignores Ctrl-C, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GPU_NAME = "NVIDIA H100 80GB HBM3"
 L2_BYTES = 2**10  # small: it is filled for every sample
