@@ -19,13 +19,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from analysis import launch_comparison
 from analysis.errors import InputError, RecordError, ToolkitError, shortened
-from analysis.launch_comparison import LaunchRecord
 from analysis.result import SCHEMA_VERSION, Profile
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
+
+    from analysis.launch_comparison import LaunchRecord
 
 T = TypeVar("T")
 
@@ -171,7 +171,9 @@ def parse(text: str, where: str) -> Profile:
 
 
 def parse_launch(text: str, where: str) -> LaunchRecord:
-    return _parsed(text, where, _launches, launch_comparison.SCHEMA_VERSION)
+    from analysis.launch_comparison import SCHEMA_VERSION  # loads NumPy
+
+    return _parsed(text, where, _launches, SCHEMA_VERSION)
 
 
 def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest: int) -> T:
@@ -244,6 +246,8 @@ def _profiles() -> TypeAdapter[Profile]:
 @cache
 def _launches() -> TypeAdapter[LaunchRecord]:
     from pydantic import TypeAdapter
+
+    from analysis.launch_comparison import LaunchRecord
 
     return TypeAdapter(LaunchRecord)
 

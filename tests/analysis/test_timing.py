@@ -183,10 +183,19 @@ def test_the_time_is_a_line_along_k() -> None:
 
 
 def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
-    """Nothing here changes along K: two small values say what K itself does."""
-    extended = predict(work(k=512, samples=(128, 256)), H200).cycles
-    itself = predict(work(k=512, samples=(512,)), H200).cycles
-    assert extended == pytest.approx(itself, rel=0.03)
+    """Nothing here changes along K: two small values say what K itself does.
+
+    But for what blocks that get in each other's way make of small differences: up to 3.5%, either
+    way.
+    """
+    off = []
+    for k in (256, 512, 768, 1024):
+        extended = predict(work(k=k, samples=(k // 4, k // 2)), H200).cycles
+        itself = predict(work(k=k, samples=(k,)), H200).cycles
+        off.append(extended / itself - 1)
+    assert max(map(abs, off)) < 0.035
+    assert np.mean(np.abs(off)) < 0.03
+    assert abs(np.mean(off)) < 0.01
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
@@ -217,7 +226,9 @@ def test_no_unit_is_busy_for_longer_than_the_launch() -> None:
     usual = work(blocks=13200, blocks_per_sm=2)
     found = predict(replace(usual, samples=samples, k=4096), H200)
     clocks = {bound.name: bound.time_s * found.clock_hz for bound in found.bounds}
-    assert clocks["shared memory"] + clocks["L1"] == pytest.approx(found.cycles)  # one unit
+    busy = clocks["shared memory"] + clocks["L1"]  # one unit
+    assert busy <= found.cycles * (1 + 1e-9)
+    assert busy == pytest.approx(found.cycles, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["dram_latency", "l2_latency", "shared_latency", "launch_s"])

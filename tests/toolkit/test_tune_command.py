@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -
 
 def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
     document = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
-    command = re.search(r"^python -m toolkit tune (.*)$", document, re.MULTILINE)
+    command = re.search(r"^\$ python -m toolkit tune (.*)$", document, re.MULTILINE)
     assert command is not None
     done = invoke(*command[1].replace("4096", "64").split())  # the same space, sooner
     assert done.exit_code == 0
