@@ -331,7 +331,8 @@ static void report_use(Worker *c, const Warp *w, u32 slot, u32 m) {
     c->pc = x->pc;
     for (int l = 0; l < LANES; l++)
         if (x->lanes & m & 1u << l && (value[l] == FULL || x->width < WORD))
-            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, l, (u64)x->cell << c->checker->shift, x->width);
+            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, l, (u64)x->cell[l] << c->checker->shift,
+                         x->width);
     c->pc = pc;
     clear_suspect(c, w, slot, m);
 }
