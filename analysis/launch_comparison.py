@@ -82,7 +82,7 @@ class LaunchComparison:
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchComparison:
     """Every difference between two launches.
 
-    Raises InputError where their machine code is of two architectures.
+    Raises InputError where their machine code is of two architectures, or no counter is of both.
     """
     ours, theirs = (one.resources.architecture for one in (before, after))
     if ours != theirs:
@@ -96,12 +96,15 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchCompari
     counted = [
         _comparable(one, same_device=before.device == after.device) for one in (before, after)
     ]
+    common = counted[0].keys() & counted[1].keys()
+    if not common:
+        raise InputError("the launches have no counter in common: simulate both again")
     changes = changed_counts("simulated", *counted)
     return LaunchComparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         before=before,
         after=after,
-        compared=len(compiled[0]) + len(counted[0].keys() & counted[1].keys()),
+        compared=len(compiled[0]) + len(common),
         counts=(
             *changed_counts("compiled", *compiled),
             *(replace(c, lines=line_changes(c.name, before.lines, after.lines)) for c in changes),
