@@ -189,3 +189,24 @@ def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read() -> None:
     (access,) = finding.accesses
     assert (finding.tool, access.thread, finding.address) == ("initcheck", (1, 0, 0), 4)
     assert finding.times == 32
+
+
+def test_lanes_that_read_in_two_places_are_told_of_each() -> None:
+    """Both branches load into one register, which is used where they have met again."""
+    source = """extern "C" __global__ void branches(float* out)
+    {
+        __shared__ float cells[128];
+        if (out[0] != 0) cells[threadIdx.x] = 1;
+        __syncthreads();
+        float read;
+        if (threadIdx.x % 2) {
+            read = *(volatile float*)&cells[threadIdx.x];
+        } else {
+            read = *(volatile float*)&cells[threadIdx.x + 64];
+            atomicAdd(&out[64], 1.0f);
+        }
+        out[threadIdx.x] = sqrtf(read);
+    }"""
+    checked = check(source, grid=1, block=64, arguments=[np.zeros(128, np.float32)])
+    told = {(x.accesses[0].line, x.accesses[0].thread, x.address) for x in checked.findings}
+    assert told == {(8, (1, 0, 0), 4), (10, (0, 0, 0), 256)}

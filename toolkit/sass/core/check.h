@@ -77,7 +77,8 @@ enum { KEPT_PHASES = 4 }; /* of an mbarrier: who waits by parity is at most one 
 typedef struct { u32 began, done, *arriving, *ended; } Gate;
 
 /* A register that holds what nobody had written to shared memory: the lanes, and what each read. */
-typedef struct { u32 lanes, pc, width, cell[LANES]; } Suspect;
+typedef struct { u32 pc, cell, width; } Unwritten;
+typedef struct { u32 lanes; Unwritten of[LANES]; } Suspect;
 
 typedef struct Order Order; /* what the block knows of others: check_blocks.h */
 typedef struct Shadow Shadow;
@@ -517,9 +518,7 @@ static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u
     Suspect *x = &k->suspect[(size_t)w->index * c->launch->slots + slot];
     if (!x->lanes) k->suspects[w->index]++;
     x->lanes |= 1u << lane;
-    x->pc = c->pc;
-    x->width = width;
-    x->cell[lane] = cell;
+    x->of[lane] = (Unwritten){.pc = c->pc, .cell = cell, .width = width};
 }
 
 /* A read of what was not written in an earlier epoch of this block. */
