@@ -400,9 +400,14 @@ class _Sides:
                 f"predicted times are not compared: of a {ours.l2} L2 before, "
                 f"of a {theirs.l2} one after"
             )
-        differ = ours.constants != theirs.constants
-        about = f"predicted with constants of {ours.constants} before, of {theirs.constants} after"
-        return prediction_change(ours, theirs), about if differ else ""
+        return prediction_change(ours, theirs), other_constants(ours, theirs)
+
+
+def other_constants(before: Predicted, after: Predicted) -> str:
+    """That two times were predicted with different constants; nothing where they were not."""
+    if before.constants == after.constants:
+        return ""
+    return f"predicted with constants of {before.constants} before, of {after.constants} after"
 
 
 def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:

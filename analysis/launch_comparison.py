@@ -16,6 +16,7 @@ from analysis.comparison import (
     PredictionChange,
     changed_counts,
     launch_counts,
+    other_constants,
     prediction_change,
     resource_counts,
 )
@@ -143,6 +144,10 @@ def _notes(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
             f"the devices differ, {named[0]} before and {named[1]} after: neither modelled traffic "
             "nor times are compared"
         )
+    elif before.predicted and after.predicted:
+        yield from filter(None, [other_constants(before.predicted, after.predicted)])
+    elif before.predicted or after.predicted:
+        yield f"a time was predicted {'before' if before.predicted else 'after'} alone"
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
         yield "the random content differs: where counts depend on it, give both the same --seed"

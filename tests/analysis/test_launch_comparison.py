@@ -171,3 +171,12 @@ def test_bulk_copies_that_came_are_a_change() -> None:
 def test_launches_without_a_common_counter_are_refused() -> None:
     with pytest.raises(InputError, match="no counter in common"):
         compare_launches(BEFORE, edited(counters={}))
+
+
+def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted() -> None:
+    ours = edited(predicted=predicted(1e-3))
+    others = edited(predicted=replace(predicted(1e-3), constants="d"))
+    (note,) = compare_launches(ours, others).notes
+    assert note == "predicted with constants of c before, of d after"
+    assert compare_launches(BEFORE, ours).notes == ("a time was predicted after alone",)
+    assert compare_launches(ours, BEFORE).notes == ("a time was predicted before alone",)
