@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from analysis.counters import ALL_COUNTERS
+from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.lines import LineChange, line_changes
@@ -400,9 +400,14 @@ class _Sides:
                 f"predicted times are not compared: of a {ours.l2} L2 before, "
                 f"of a {theirs.l2} one after"
             )
-        differ = ours.constants != theirs.constants
-        about = f"predicted with constants of {ours.constants} before, of {theirs.constants} after"
-        return prediction_change(ours, theirs), about if differ else ""
+        return prediction_change(ours, theirs), other_constants(ours, theirs)
+
+
+def other_constants(before: Predicted, after: Predicted) -> str:
+    """That two times were predicted with different constants; nothing where they were not."""
+    if before.constants == after.constants:
+        return ""
+    return f"predicted with constants of {before.constants} before, of {after.constants} after"
 
 
 def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:
@@ -532,9 +537,18 @@ def _unmodelled(counters: Mapping[str, int]) -> dict[str, int]:
 def changed_counts(
     grade: Grade, before: Mapping[str, int], after: Mapping[str, int]
 ) -> list[CountChange]:
-    """The counts of one grade that both sides have and that differ, in the order of the first."""
-    changes = (_count_change(grade, name, before, after) for name in before if name in after)
+    """The counts of one grade that both sides have and that differ, in the order of the first.
+
+    Where one side alone has bulk copies, those of the other are none.
+    """
+    ours, theirs = _with_copies(before, after), _with_copies(after, before)
+    changes = (_count_change(grade, name, ours, theirs) for name in ours if name in theirs)
     return [change for change in changes if change.before != change.after]
+
+
+def _with_copies(own: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    absent = {name: 0 for name in OF_BULK_COPIES if name in other and name not in own}
+    return {**own, **absent}
 
 
 def _count_change(

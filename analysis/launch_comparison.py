@@ -16,6 +16,7 @@ from analysis.comparison import (
     PredictionChange,
     changed_counts,
     launch_counts,
+    other_constants,
     prediction_change,
     resource_counts,
 )
@@ -82,7 +83,7 @@ class LaunchComparison:
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchComparison:
     """Every difference between two launches.
 
-    Raises InputError where their machine code is of two architectures.
+    Raises InputError where their machine code is of two architectures, or no counter is of both.
     """
     ours, theirs = (one.resources.architecture for one in (before, after))
     if ours != theirs:
@@ -96,12 +97,15 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchCompari
     counted = [
         _comparable(one, same_device=before.device == after.device) for one in (before, after)
     ]
+    common = counted[0].keys() & counted[1].keys()
+    if not common:
+        raise InputError("the launches have no counter in common: simulate both again")
     changes = changed_counts("simulated", *counted)
     return LaunchComparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         before=before,
         after=after,
-        compared=len(compiled[0]) + len(counted[0].keys() & counted[1].keys()),
+        compared=len(compiled[0]) + len(common),
         counts=(
             *changed_counts("compiled", *compiled),
             *(replace(c, lines=line_changes(c.name, before.lines, after.lines)) for c in changes),
@@ -140,6 +144,10 @@ def _notes(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
             f"the devices differ, {named[0]} before and {named[1]} after: neither modelled traffic "
             "nor times are compared"
         )
+    elif before.predicted and after.predicted:
+        yield from filter(None, [other_constants(before.predicted, after.predicted)])
+    elif before.predicted or after.predicted:
+        yield f"a time was predicted {'before' if before.predicted else 'after'} alone"
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
         yield "the random content differs: where counts depend on it, give both the same --seed"

@@ -71,7 +71,7 @@ def main() -> int:
             else update(path, gpu=chosen.gpu, check=chosen.check)
             for path in named
         ]
-    except PageError as error:
+    except (OSError, PageError) as error:
         print(error, file=sys.stderr)
         return 1
     return int(not all(right))

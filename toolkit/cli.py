@@ -701,11 +701,12 @@ def _comparison(before: Path, after: Path) -> ProfileComparison | LaunchComparis
     from toolkit.store import holds_launch, load, load_launch
 
     launches = [path for path in (before, after) if holds_launch(path)]
-    if not launches:
-        return compare_profiles(load(before), load(after))
-    if len(launches) == 1:
+    if len(launches) == 2:
+        return compare_launches(load_launch(before), load_launch(after))
+    profiles = [load(path) for path in (before, after) if path not in launches]
+    if launches:
         raise InputError(f"only {launches[0]} is of `simulate --json`: give two of a kind")
-    return compare_launches(load_launch(before), load_launch(after))
+    return compare_profiles(*profiles)
 
 
 KINDS = ("counts", "time")

@@ -310,7 +310,7 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
             "found may follow from that"
         )
     if _outlives_its_faults(raw):
-        limit = f"its limit of instructions (at most {watch.AFTERLIFE:,} of a warp)"
+        limit = f"its limit of instructions (at most {watch.AFTERLIFE:,}, counted by warps)"
         yield f"after the first of them the kernel did not end within {limit}: {unchecked}"
     elif raw.fault is not None:
         yield f"the kernel was stopped there: {unchecked}"

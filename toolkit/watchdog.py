@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
-from time import monotonic
 
 HUNG = "did not end within"  # how the reason of a failed record begins
 POLL_S = 0.25  # against limits of many seconds, and rare enough not to be in the way of launches
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Watched:
     what: str
     limit_s: float
-    ends_at_s: float
 
 
 class Watchdog:
@@ -47,16 +45,20 @@ class Watchdog:
     def limit(self, what: str, limit_s: float) -> Iterator[None]:
         """Watch what is done inside; the last of several that are nested counts."""
         before = self._watched
-        self._watched = _Watched(what=what, limit_s=limit_s, ends_at_s=monotonic() + limit_s)
+        self._watched = _Watched(what=what, limit_s=limit_s)
         try:
             yield
         finally:
             self._watched = before
 
     def _watch(self) -> None:
+        # Counted, not read from a clock: it goes on while the process is stopped (Ctrl-Z).
+        seen, spent_s = None, 0.0
         while not self._ended.wait(POLL_S):
             watched = self._watched
-            if watched is not None and monotonic() > watched.ends_at_s:
+            spent_s = spent_s + POLL_S if watched is seen else 0.0
+            seen = watched
+            if watched is not None and spent_s > watched.limit_s:
                 self._expired(watched.what, watched.limit_s)
                 return
 

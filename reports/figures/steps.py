@@ -21,8 +21,6 @@ READING = (
 LINES = {"predicted": "dash", "measured": "solid", "recorded": "solid"}
 COLOURS = {"predicted": "#d55e00", "measured": "#0072b2", "recorded": "#0072b2"}
 SYMBOLS = {"predicted": "diamond-open", "measured": "circle", "recorded": "circle"}
-ROOM_ABOVE = 1.6  # times the peak: the axis is logarithmic
-CHARACTERS = 92  # of a line below the plot; a page breaks it again where it is narrower
 
 
 @dataclass(frozen=True, kw_only=True)

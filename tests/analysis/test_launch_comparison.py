@@ -13,6 +13,7 @@ from analysis.launch_comparison import LaunchRecord, compare_launches
 from analysis.result import LineCounters, Predicted, Resources
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+BULK = "bulk__sectors_read.sum"
 DRAM = "dram__bytes_read.sum"
 RESOURCES = Resources(
     architecture="sm_90",
@@ -156,3 +157,26 @@ def test_what_else_differs_is_said(changes: dict[str, Any], words: str) -> None:
 def test_seeds_do_not_matter_where_nothing_is_random() -> None:
     before = edited(arguments=("f32[64]=zeros",))
     assert compare_launches(before, replace(before, seed=2)).notes == ()
+
+
+def test_bulk_copies_that_came_are_a_change() -> None:
+    after = edited(
+        counters={**BEFORE.counters, BULK: 512}
+    )  # without such copies nobody counts them
+    for sides in ((BEFORE, after), (after, BEFORE)):
+        (change,) = compare_launches(*sides).changed
+        assert (change.name, {change.before, change.after}) == (BULK, {0, 512})
+
+
+def test_launches_without_a_common_counter_are_refused() -> None:
+    with pytest.raises(InputError, match="no counter in common"):
+        compare_launches(BEFORE, edited(counters={}))
+
+
+def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted() -> None:
+    ours = edited(predicted=predicted(1e-3))
+    others = edited(predicted=replace(predicted(1e-3), constants="d"))
+    (note,) = compare_launches(ours, others).notes
+    assert note == "predicted with constants of c before, of d after"
+    assert compare_launches(BEFORE, ours).notes == ("a time was predicted after alone",)
+    assert compare_launches(ours, BEFORE).notes == ("a time was predicted before alone",)

@@ -275,6 +275,8 @@ def test_launches_are_compared_with_launches() -> None:
 
 def test_a_damaged_launch_is_refused() -> None:
     document = json.loads(Path(launch("d.json", 16)).read_text("utf-8"))
+    Path("e.json").write_text(json.dumps(document)[:-99], encoding="utf-8")
+    assert refused("d.json", "e.json").startswith("e.json: it is no JSON: line 1, column ")
     Path("e.json").write_text(json.dumps(document | {"grid": [1, 1]}), encoding="utf-8")
     assert refused("d.json", "e.json").startswith("e.json: grid[2]: it is missing")
     Path("e.json").write_text(json.dumps(document | {"schema_version": 9}), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -111,3 +112,22 @@ def test_the_limit_is_that_of_what_is_watched() -> None:
     ):
         time.sleep(1)
     assert told == [("inner", 0.1)]
+
+
+def test_a_process_that_was_stopped_is_not_late() -> None:
+    code = """
+import os, time
+from toolkit.watchdog import Watchdog
+
+with Watchdog(lambda what, limit_s: os._exit(1)) as watchdog, watchdog.limit("stopped", 2):
+    print("begun", flush=True)
+    for _ in range(8):
+        time.sleep(0.1)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(30) == 0

@@ -170,3 +170,43 @@ def test_neighbours_in_a_word_are_told_apart(type_: str, bytes_: int) -> None:
     translated = translate(cubin)
     bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), [out])
     assert watch.watched(translated, bound).checked_bytes <= bytes_
+
+
+def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read() -> None:
+    """Of a read by all lanes, the one that is named is the first that uses what it got."""
+    source = """extern "C" __global__ void odd(float* out)
+    {
+        __shared__ float cells[64];
+        if (out[0] != 0) cells[threadIdx.x] = 1;
+        __syncthreads();
+        const float read = *(volatile float*)&cells[threadIdx.x];
+        float root = 0;
+        if (threadIdx.x & 1) root = sqrtf(read);
+        out[threadIdx.x] = root;
+    }"""
+    checked = check(source, grid=1, block=64, arguments=[np.zeros(64, np.float32)])
+    (finding,) = checked.findings
+    (access,) = finding.accesses
+    assert (finding.tool, access.thread, finding.address) == ("initcheck", (1, 0, 0), 4)
+    assert finding.times == 32
+
+
+def test_lanes_that_read_in_two_places_are_told_of_each() -> None:
+    """Both branches load into one register, which is used where they have met again."""
+    source = """extern "C" __global__ void branches(float* out)
+    {
+        __shared__ float cells[128];
+        if (out[0] != 0) cells[threadIdx.x] = 1;
+        __syncthreads();
+        float read;
+        if (threadIdx.x % 2) {
+            read = *(volatile float*)&cells[threadIdx.x];
+        } else {
+            read = *(volatile float*)&cells[threadIdx.x + 64];
+            atomicAdd(&out[64], 1.0f);
+        }
+        out[threadIdx.x] = sqrtf(read);
+    }"""
+    checked = check(source, grid=1, block=64, arguments=[np.zeros(128, np.float32)])
+    told = {(x.accesses[0].line, x.accesses[0].thread, x.address) for x in checked.findings}
+    assert told == {(8, (1, 0, 0), 4), (10, (0, 0, 0), 256)}

@@ -76,8 +76,9 @@ enum { KEPT_PHASES = 4 }; /* of an mbarrier: who waits by parity is at most one 
  * of all who arrived so far is `arriving`, and that at the end of phase n `ended[n % KEPT_PHASES]`. */
 typedef struct { u32 began, done, *arriving, *ended; } Gate;
 
-/* A register that holds what nobody had written to shared memory: the lanes, and the read. */
-typedef struct { u32 lanes, pc, cell, width; } Suspect;
+/* A register that holds what nobody had written to shared memory: the lanes, and what each read. */
+typedef struct { u32 pc, cell, width; } Unwritten;
+typedef struct { u32 lanes; Unwritten of[LANES]; } Suspect;
 
 typedef struct Order Order; /* what the block knows of others: check_blocks.h */
 typedef struct Shadow Shadow;
@@ -516,9 +517,8 @@ static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u
     const u32 slot = i->d[0] + ((cell - first) << k->shift) / WORD;
     Suspect *x = &k->suspect[(size_t)w->index * c->launch->slots + slot];
     if (!x->lanes) k->suspects[w->index]++;
-    const int is_first = !x->lanes || x->pc != c->pc; /* of the lanes: the one that is named */
-    *x = (Suspect){.lanes = x->lanes | 1u << lane, .pc = c->pc, .cell = is_first ? cell : x->cell,
-                   .width = width};
+    x->lanes |= 1u << lane;
+    x->of[lane] = (Unwritten){.pc = c->pc, .cell = cell, .width = width};
 }
 
 /* A read of what was not written in an earlier epoch of this block. */

@@ -328,10 +328,13 @@ static void report_use(Worker *c, const Warp *w, u32 slot, u32 m) {
     const Suspect *x = suspect_at(c, w, slot);
     if (!x || !(x->lanes & m)) return;
     const u32 *value = vector(w, slot), pc = c->pc;
-    c->pc = x->pc;
-    for (int l = 0; l < LANES; l++)
-        if (x->lanes & m & 1u << l && (value[l] == FULL || x->width < WORD))
-            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, l, (u64)x->cell << c->checker->shift, x->width);
+    for (int l = 0; l < LANES; l++) {
+        const Unwritten *read = &x->of[l];
+        if (!(x->lanes & m & 1u << l) || (value[l] != FULL && read->width >= WORD)) continue;
+        c->pc = read->pc;
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, l, (u64)read->cell << c->checker->shift,
+                     read->width);
+    }
     c->pc = pc;
     clear_suspect(c, w, slot, m);
 }
@@ -348,8 +351,9 @@ static void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     if (!(copy.lanes & m)) return;
     Suspect *to = &c->checker->suspect[(size_t)w->index * c->launch->slots + i->d[0]];
     c->checker->suspects[w->index] += !to->lanes;
-    *to = copy;
-    to->lanes &= m;
+    to->lanes |= copy.lanes & m;
+    for (int l = 0; l < LANES; l++)
+        if (copy.lanes & m & 1u << l) to->of[l] = copy.of[l];
 }
 
 #define CHECK_OPS(OP)                                                                          \
