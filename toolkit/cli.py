@@ -689,7 +689,7 @@ def compare(
             shown = _compared(found, as_json)
         if html:
             _write({html: text})
-        sys.stdout.write(shown)
+        print(shown, end="", flush=True)  # before what is said on stderr
         for kind in kinds:
             _hold(found, kind)
 
