@@ -45,15 +45,16 @@ def standing(profile: Profile) -> tuple[str, ...]:
 def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Answer:
     """The answer at one shape: measured, then recorded, then predicted, then theory.
 
-    `recorded` is an earlier run; its answer is said to be one.
+    `recorded` is an earlier run; its answer is said to be one, and is of the profile's variants.
     """
     best = ladder.fastest(profile, shape)
+    everything, recorded = recorded, ladder.of_variants_of(profile, recorded)
     known = list(_known(profile, shape, recorded))
     theory = list(_theories(profile, shape)) if best is None else []
     lead, *rest = known or theory
     points = (
         *rest,
-        *_not_covered(shape, recorded),
+        *_not_covered(shape, everything),
         *filter(None, [advice(profile, shape, recorded)]),
         *_steps(profile, shape, recorded),
         *_troubles(profile, shape),

@@ -217,6 +217,15 @@ def fastest(profile: Profile, shape: Gemm) -> Record | None:
     return max(measured, key=_rate, default=None)
 
 
+def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None:
+    """An earlier run without the rungs that a profile was not asked for."""
+    if recorded is None:
+        return None
+    asked = {record.label for record in profile.records}
+    kept = (record for record in recorded.records if record.rung is None or record.label in asked)
+    return replace(recorded, records=tuple(kept))
+
+
 def _rate(record: Record) -> float:
     measured = measurement(record)
     return measured.flop_per_s if measured else 0.0

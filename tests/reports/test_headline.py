@@ -195,6 +195,15 @@ def test_a_recorded_answer_leads_and_theory_follows(
     assert found.asides[0].startswith("In theory ")
 
 
+def test_a_recorded_rung_that_was_not_asked_for_is_not_praised(
+    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
+) -> None:
+    some = tuple(r for r in in_theory.records if r.label in ("tiled", "naive-coalesced"))
+    found = answer(replace(in_theory, records=some), build.SHAPE, recorded=on_gpu)
+    assert found.lead.startswith("tiled is the fastest rung at 4096 × 4096 × 4096 in the run")
+    assert "vectorized" not in "\n".join((found.lead, *found.points, *found.asides))
+
+
 def test_an_own_measurement_leads_before_a_recorded_one(
     build: SimpleNamespace, on_gpu: Profile
 ) -> None:
