@@ -3,7 +3,7 @@
     python tests/corpus/inventory.py                  # the list, on stdout
     python tests/corpus/inventory.py --into FOLDER    # also the cubins and their disassembly
 
-The ladder is taken with the parameters near its defaults. For each opcode with its modifiers: the
+The ladder is taken with its default parameters. For each opcode with its modifiers: the
 architectures that use it, and per operand form the first few operands that were met, with their
 architectures where these are fewer. A form is the operands with register numbers and values taken
 out. Needs NVRTC and nvdisasm, no GPU.
@@ -94,7 +94,7 @@ def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
 
 
 def sources() -> Iterator[Source]:
-    """The corpus, and the ladder with the parameters near its defaults."""
+    """The corpus, and the ladder with its defaults."""
     for path in sorted(CORPUS.glob("*.cu")):
         text = path.read_text(encoding="utf-8")
         minimum, kernel = MINIMUM.search(text.splitlines()[0]), KERNEL.search(text)
@@ -107,16 +107,14 @@ def sources() -> Iterator[Source]:
             minimum_capability=int(minimum[1]) if minimum else 0,
         )
     for variant in LADDER:
-        for parameters in near_defaults(variant):
-            label = variant.label(parameters).replace(":", "-").replace(",", "-")
-            yield Source(
-                label=label,
-                name=variant.file,
-                text=variant.source,
-                kernel=variant.entry,
-                defines=variant.macros(parameters),
-                minimum_capability=variant.since,
-            )
+        yield Source(
+            label=variant.name,
+            name=variant.file,
+            text=variant.source,
+            kernel=variant.entry,
+            defines=variant.macros(variant.defaults),
+            minimum_capability=variant.since,
+        )
 
 
 def form(operands: str) -> str:
