@@ -71,6 +71,76 @@ def _complete_variant(incomplete: str) -> list[str]:
 Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
 Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 
+# What simulate, check and reorder ask of a kernel and its launch.
+KernelFile = Annotated[
+    Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
+]
+GridSize = Annotated[
+    str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
+]
+BlockSize = Annotated[
+    str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+]
+KernelName = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="NAME",
+        help="Such as 'scale' or 'gemm<128, 64>'.",
+        show_default="the only one in the file",
+    ),
+]
+KernelArguments = Annotated[
+    list[str] | None,
+    typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
+]
+SharedBytes = Annotated[
+    int,
+    typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
+]
+Architecture = Annotated[
+    str | None,
+    typer.Option(metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"),
+]
+CompiledForDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        "-d",
+        metavar="NAME",
+        help="The same by a device of `list devices`.",
+        autocompletion=_complete_device,
+    ),
+]
+Macros = Annotated[
+    list[str] | None,
+    typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+]
+CompilerOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+]
+WhichBlocks = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="Blocks to execute: all; representative, some of each place in the grid; or how many.",
+    ),
+]
+MostInstructions = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Repeat the random content of an earlier run.",
+        show_default="random",
+    ),
+]
+
 
 @app.command(epilog="Example: python -m toolkit profile --shape 4096 --variant tiled:tile=16")
 def profile(
@@ -192,69 +262,18 @@ def profile(
 
 @app.command(epilog="Example: python -m toolkit simulate my.cu -g 64 -b 256 -a 'f32[16384]'")
 def simulate(
-    source: Annotated[
-        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
-    ],
-    grid: Annotated[
-        str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
-    ],
-    block: Annotated[
-        str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
-    ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="NAME",
-            help="Such as 'scale' or 'gemm<128, 64>'.",
-            show_default="the only one in the file",
-        ),
-    ] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
-    ] = None,
-    shared: Annotated[
-        int,
-        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
-    ] = 0,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            metavar="NAME",
-            help="The same by a device of `list devices`.",
-            autocompletion=_complete_device,
-        ),
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
-    ] = None,
-    blocks: Annotated[
-        str,
-        typer.Option(
-            metavar="WHICH",
-            help="Blocks to execute: all; representative, some of each place in the grid; or how "
-            "many.",
-        ),
-    ] = "all",
-    max_instructions: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
-    ] = None,
+    source: KernelFile,
+    grid: GridSize,
+    block: BlockSize,
+    kernel: KernelName = None,
+    arg: KernelArguments = None,
+    shared: SharedBytes = 0,
+    arch: Architecture = None,
+    device: CompiledForDevice = None,
+    define: Macros = None,
+    option: CompilerOptions = None,
+    blocks: WhichBlocks = "all",
+    max_instructions: MostInstructions = None,
     save: Annotated[
         list[str] | None,
         typer.Option(
@@ -263,14 +282,7 @@ def simulate(
     ] = None,
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Repeat the random content of an earlier run.",
-            show_default="random",
-        ),
-    ] = None,
+    seed: Seed = None,
     as_json: Json = False,
 ) -> None:
     """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
@@ -319,77 +331,19 @@ def simulate(
 
 @app.command(epilog="Example: python -m toolkit check my.cu -g 64 -b 256 -a 'f32[16384]'")
 def check(
-    source: Annotated[
-        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
-    ],
-    grid: Annotated[
-        str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
-    ],
-    block: Annotated[
-        str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
-    ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="NAME",
-            help="Such as 'scale' or 'gemm<128, 64>'.",
-            show_default="the only one in the file",
-        ),
-    ] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
-    ] = None,
-    shared: Annotated[
-        int,
-        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
-    ] = 0,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            metavar="NAME",
-            help="The same by a device of `list devices`.",
-            autocompletion=_complete_device,
-        ),
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
-    ] = None,
-    blocks: Annotated[
-        str,
-        typer.Option(
-            metavar="WHICH",
-            help="Blocks to execute: all; representative, some of each place in the grid; or how "
-            "many.",
-        ),
-    ] = "all",
-    max_instructions: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Repeat the random content of an earlier run.",
-            show_default="random",
-        ),
-    ] = None,
+    source: KernelFile,
+    grid: GridSize,
+    block: BlockSize,
+    kernel: KernelName = None,
+    arg: KernelArguments = None,
+    shared: SharedBytes = 0,
+    arch: Architecture = None,
+    device: CompiledForDevice = None,
+    define: Macros = None,
+    option: CompilerOptions = None,
+    blocks: WhichBlocks = "all",
+    max_instructions: MostInstructions = None,
+    seed: Seed = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
     ] = False,
@@ -532,33 +486,11 @@ def tune(
 
 @app.command(epilog="Example: python -m toolkit reorder my.cu --kernel gemm -o faster.cubin")
 def reorder(
-    source: Annotated[
-        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
-    ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="NAME",
-            help="Such as 'scale' or 'gemm<128, 64>'.",
-            show_default="the only one in the file",
-        ),
-    ] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"
-        ),
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
-    ] = None,
+    source: KernelFile,
+    kernel: KernelName = None,
+    arch: Architecture = None,
+    define: Macros = None,
+    option: CompilerOptions = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where the new machine code goes."),

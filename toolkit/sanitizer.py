@@ -26,7 +26,7 @@ import numpy as np
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from toolkit.compile import Cubin
-from toolkit.executor import Argument, buffers_of, read_source, three
+from toolkit.executor import Argument, buffers_of, three
 from toolkit.host import available_bytes
 from toolkit.sass import check as watch
 from toolkit.sass import machine
@@ -41,8 +41,7 @@ from toolkit.simulator import (
     MAX_INSTRUCTIONS,
     PERIOD,
     Blocks,
-    compiled,
-    compiled_elsewhere,
+    code_of,
     limited,
     prepared,
 )
@@ -200,19 +199,8 @@ def check(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin, declared = compiled_elsewhere(source, kernel), None
-    if cubin is None:
-        assert isinstance(source, str | Path)
-        text, name = read_source(source)
-        folder = (
-            Path(source).resolve().parent if isinstance(source, Path) or text != source else None
-        )
-        cubin, declared = compiled(
-            text, name, kernel, arch=arch, defines=defines or {}, options=options, folder=folder
-        )
-    translated, bound, _ = prepared(
-        cubin, geometry, arguments, declared=declared, limits_of=arch if declared else None
-    )
+    code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
+    translated, bound, _ = prepared(code, geometry, arguments)
     return check_bound(
         translated,
         bound,

@@ -112,22 +112,8 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    cubin = compiled_elsewhere(source, kernel)
-    if cubin is not None:
-        return simulator.run(cubin, geometry, arguments)
-    assert isinstance(source, str | Path)
-    text, name = read_source(source)
-    is_file = isinstance(source, Path) or text != source
-    return simulator.compile_and_run(
-        text,
-        name,
-        kernel,
-        geometry,
-        arguments,
-        defines or {},
-        options,
-        folder=Path(source).resolve().parent if is_file else None,
-    )
+    code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
+    return simulator.run_code(code, geometry, arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,56 +140,24 @@ class Simulator:
 
     def execute(self, launch: Launch) -> Execution:
         """Run `launch`; as `simulate`."""
-        return self.compile_and_run(
+        code = _compiled(
             launch.source,
             launch.name,
             launch.kernel,
-            launch.geometry,
-            launch.arguments,
-            launch.defines,
-            launch.options,
+            arch=self.arch,
+            defines=launch.defines,
+            options=launch.options,
         )
+        return self.run_code(code, launch.geometry, launch.arguments)
 
-    def compile_and_run(
-        self,
-        source: str,
-        name: str,
-        kernel: str | None,
-        geometry: Geometry,
-        arguments: Sequence[Argument],
-        defines: Mapping[str, object],
-        options: Sequence[str],
-        *,
-        folder: Path | None = None,
-    ) -> Execution:
-        """Run a kernel of a source text, whose own headers are in `folder`; as `simulate`."""
-        cubin, declared = compiled(
-            source, name, kernel, arch=self.arch, defines=defines, options=options, folder=folder
-        )
-        return self.run(cubin, geometry, arguments, declared=declared, limits_of=self.arch)
+    def run(self, cubin: Cubin, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
+        """Execute a kernel that was compiled elsewhere; as `simulate`."""
+        return self.run_code(Code(cubin=cubin), geometry, arguments)
 
-    def run(
-        self,
-        cubin: Cubin,
-        geometry: Geometry,
-        arguments: Sequence[Argument],
-        *,
-        declared: Sequence[Declared] | None = None,
-        limits_of: str | None = None,
-    ) -> Execution:
-        """Execute a compiled kernel.
-
-        `declared` are its parameters where the source is known; `limits_of` is the architecture
-        that it shall fit, where that is not the one it was compiled for.
-        """
-        translated, bound, outputs = prepared(
-            cubin,
-            geometry,
-            arguments,
-            declared=declared,
-            limits_of=limits_of,
-            device=self.device,
-        )
+    def run_code(self, code: Code, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
+        """Execute a compiled kernel; as `simulate`."""
+        cubin = code.cubin
+        translated, bound, outputs = prepared(code, geometry, arguments, device=self.device)
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -363,7 +317,39 @@ class _Counted:
     basis: str
 
 
-def compiled(
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """A kernel's machine code, and what is known of its source.
+
+    `declared` are its parameters where the source is known; `limits_of` is the architecture that it
+    shall fit, where that is not the one it was compiled for.
+    """
+
+    cubin: Cubin
+    declared: Sequence[Declared] | None = None
+    limits_of: str | None = None
+
+
+def code_of(
+    source: str | Path | bytes | Cubin,
+    kernel: str | None,
+    *,
+    arch: str,
+    defines: Mapping[str, object],
+    options: Sequence[str],
+) -> Code:
+    """What `simulate` takes for a source, compiled where it is not yet. Raises as that does."""
+    found = compiled_elsewhere(source, kernel)
+    if found is not None:
+        return Code(cubin=found)
+    assert isinstance(source, str | Path)
+    text, name = read_source(source)
+    is_file = isinstance(source, Path) or text != source
+    folder = Path(source).resolve().parent if is_file else None
+    return _compiled(text, name, kernel, arch=arch, defines=defines, options=options, folder=folder)
+
+
+def _compiled(
     source: str,
     name: str,
     kernel: str | None,
@@ -371,9 +357,9 @@ def compiled(
     arch: str,
     defines: Mapping[str, object],
     options: Sequence[str],
-    folder: Path | None,
-) -> tuple[Cubin, Sequence[Declared] | None]:
-    """The machine code of a kernel, and its parameters as the source declares them."""
+    folder: Path | None = None,
+) -> Code:
+    """A kernel of a source text, whose own headers are in `folder`."""
     architecture, note = known_architecture(arch)
     cubin = compile_cubin(
         source,
@@ -386,28 +372,28 @@ def compiled(
     )
     if note is not None:
         cubin = replace(cubin, resources=replace(cubin.resources, note=note))
-    return cubin, signature(source, cubin.kernel)
+    return Code(cubin=cubin, declared=signature(source, cubin.kernel), limits_of=arch)
 
 
 def prepared(
-    cubin: Cubin,
+    code: Code,
     geometry: Geometry,
     arguments: Sequence[Argument],
     *,
-    declared: Sequence[Declared] | None = None,
-    limits_of: str | None = None,
     device: Device | None = None,
 ) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
     """A launch that was checked before it runs, and the copies of the arrays that it will write.
 
     Raises as `simulate` does, but for what a kernel does wrong.
     """
+    cubin, declared = code.cubin, code.declared
+    arch = code.limits_of or cubin.architecture
     check_geometry(cubin.kernel, geometry)
     check_shared(
         cubin.kernel,
         cubin.resources.static_shared_bytes,
         geometry.dynamic_shared_bytes,
-        limits_of or cubin.architecture,
+        arch,
     )
     _, taken = parameters(cubin.image, cubin.symbol)
     check_arguments(cubin.kernel, arguments, taken, declared)
@@ -420,7 +406,7 @@ def prepared(
         max_threads=translated.program.max_threads,
         required_block=translated.program.required_block,
         cluster=translated.program.cluster,
-        arch=limits_of or cubin.architecture,
+        arch=arch,
     )
     bound, outputs = bind(translated, geometry, arguments)
     bound = _with_names(bound, translated, arguments, declared)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from analysis.errors import InputError
+from toolkit import check as check_kernel
 from toolkit.cli import app
 
 REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
@@ -88,3 +90,14 @@ def test_a_check_that_does_not_fit_into_memory_is_one_line(
         "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: "
         "take a smaller launch\n"
     )
+
+
+def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was_asked_for() -> (
+    None
+):
+    # compiled for sm_75, which no longer has the 96 KiB of sm_70
+    source = 'extern "C" __global__ void f() { extern __shared__ float s[]; s[threadIdx.x] = 1; }'
+    launch = {"grid": 1, "block": 32, "arguments": [], "arch": "sm_70"}
+    assert not check_kernel(source, "f", dynamic_shared_bytes=80 * 1024, **launch).findings
+    with pytest.raises(InputError, match="sm_70 has 98,304"):
+        check_kernel(source, "f", dynamic_shared_bytes=100 * 1024, **launch)
