@@ -74,9 +74,8 @@ __device__ float4 read(unsigned address)
     return quad;
 }
 
-// What workers leave for each other: a flag each, then a tile of sums each, in the order of threads.
+// What workers leave for each other: a flag each, then the sums each, in the order of threads.
 constexpr int FLAGS_BYTES = (WORKERS * 4 + 127) / 128 * 128;
-constexpr int QUADS = TM * TN / 4;
 
 // two blocks per SM, and therefore at most 255 registers
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -183,14 +182,15 @@ sgemm_stream_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tens
 
         used += phases;
 
-        float4* const sums = reinterpret_cast<float4*>(workspace + FLAGS_BYTES) + t;
+        // Float by float: quads of sums would have to begin in an even register, as those of B do, and
+        // every multiply-add would read two registers of one bank.
+        float* const sums = reinterpret_cast<float*>(workspace + FLAGS_BYTES) + t;
         int* const flags = reinterpret_cast<int*>(workspace);
         if (end < tile_begin + phases_of_tile) {  // a later worker ends this tile, and adds these sums
 #pragma unroll
-            for (int q = 0; q < QUADS; ++q) {
-                const float* const quad = &sum[q * 4 / TN][q * 4 % TN];
-                __stcg(&sums[(self * QUADS + q) * THREADS], make_float4(quad[0], quad[1], quad[2], quad[3]));
-            }
+            for (int i = 0; i < TM; ++i)
+#pragma unroll
+                for (int j = 0; j < TN; ++j) sums[((self * TM + i) * TN + j) * THREADS] = sum[i][j];
             __threadfence();
             __syncthreads();
             if (t == 0) asm volatile("st.release.gpu.global.s32 [%0], 1;" :: "l"(flags + self) : "memory");
@@ -208,11 +208,9 @@ sgemm_stream_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tens
                 }
                 __syncthreads();
 #pragma unroll
-                for (int q = 0; q < QUADS; ++q) {
-                    float* const quad = &sum[q * 4 / TN][q * 4 % TN];
-                    const float4 other = __ldcg(&sums[(peer * QUADS + q) * THREADS]);
-                    quad[0] += other.x, quad[1] += other.y, quad[2] += other.z, quad[3] += other.w;
-                }
+                for (int i = 0; i < TM; ++i)
+#pragma unroll
+                    for (int j = 0; j < TN; ++j) sum[i][j] += sums[((peer * TM + i) * TN + j) * THREADS];
             }
             first_row = piece[0], first_col = piece[1];
 #pragma unroll

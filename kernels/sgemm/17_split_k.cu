@@ -213,15 +213,14 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
         if (t % 32 == 0) arrive(drained);
     }
 
-    // Slice by slice into shared memory, [slice][quad][thread of the slice]; the ring is drained.
+    // Slice by slice into shared memory, [slice][float][thread of the slice]: by floats, since sums that
+    // are stored by quads lie in the banks of B's columns (rung 16). The ring is drained.
     __syncthreads();
-    float4* const parts = reinterpret_cast<float4*>(ring_of_tiles);
+    float* const parts = reinterpret_cast<float*>(ring_of_tiles);
     const int thread = t % SLICE;
+    const auto part = [&](int of_slice, int n) -> float& { return parts[(of_slice * TM * TN + n) * SLICE + thread]; };
 #pragma unroll
-    for (int q = 0; q < QUADS; ++q) {
-        const float* const quad = &sum[q * 4 / TN][q * 4 % TN];
-        parts[(slice * QUADS + q) * SLICE + thread] = make_float4(quad[0], quad[1], quad[2], quad[3]);
-    }
+    for (int n = 0; n < TM * TN; ++n) part(slice, n) = sum[n / TN][n % TN];
     __syncthreads();
 
     // From here on slice s has quads s, s + SLICES, ... of the tile.
@@ -233,7 +232,10 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
         total[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int s = 0; s < SLICES; ++s)
-            if (owns(n)) add(total[n], parts[(s * QUADS + slice + n * SLICES) * SLICE + thread]);
+            if (owns(n)) {
+                const int first = (slice + n * SLICES) * 4;
+                add(total[n], make_float4(part(s, first), part(s, first + 1), part(s, first + 2), part(s, first + 3)));
+            }
     }
 
     if (SPLITS > 1) {

@@ -19,14 +19,16 @@ READ_TILE = "ld.shared.v4.f32"
 COPY = ("cp.async.cg.shared.global", "cp.async.ca.shared.global")
 READ_COPIED = ("tiles.a[k]", "tiles.b[k]", "from.a[k]", "from.b[k]")
 BEGIN = "mbarrier.init"
-SUMS_LEFT, SUMS_TAKEN = "__stcg(", "__ldcg("
-PART_LEFT, PART_TAKEN = "parts[(slice * QUADS", "parts[(s * QUADS"
+ROW_COPIED = "] = value[n];"
+SUMS_LEFT = ("__stcg(", "= sum[i][j];")
+SUMS_TAKEN = ("__ldcg(", "sum[i][j] += sums")
+PART_LEFT, PART_TAKEN = "part(slice, n) =", "part(s, first)"
 
 FULL = r"wait\(full[^;]*\);"
 EMPTY = r"if \((?:phase|turn) > 0\) wait\(empty[^;]*\);"
 EVERY_LANE_HAS_READ = r"__syncwarp\(\);"
 COPIES_ARE_THERE = r'asm volatile\("cp\.async\.wait_group[^\n]*;'
-OTHERS_HAVE_LEFT = r'do asm volatile\("ld\.acquire[^;]*;[^;]*;'
+OTHERS_HAVE_LEFT = r'do asm volatile\("ld\.acquire[^;]*;[^;]*"l"\(fl[^;]*;'
 ARRIVE = "if (t % 32 == 0) arrive(drained);"
 LAST_READS = re.compile(r"compute\(next[^;]*;")
 
@@ -53,23 +55,38 @@ OF_BLOCKS = Race(
 )
 
 
-def barrier(comment: str, kind: str, before: str, after: str | None) -> Race:
+def barrier(
+    comment: str, kind: str, before: str | tuple[str, ...], after: str | tuple[str, ...] | None
+) -> Race:
     """The deletion of the barriers of the whole block that stand before or behind some text."""
     return Race(pattern=comment, kind=kind, before=before, after=after)
 
 
 BARRIERS_ARE_THERE = barrier(r"__syncthreads\(\);  // the barriers are there", "RAW", BEGIN, None)
 RING_IS_DRAINED = barrier(
-    r"(?<=the ring is drained\.\n    )__syncthreads\(\);", "WAR", READ_TILE, PART_LEFT
+    r"(?<=The ring is drained\.\n    )__syncthreads\(\);", "WAR", READ_TILE, PART_LEFT
 )
 PARTS_ARE_LEFT = barrier(
     r"__syncthreads\(\);(?=\n\n    // From here on)", "RAW", PART_LEFT, PART_TAKEN
 )
 SUMS_ARE_LEFT = barrier(
-    r"(?<=__threadfence\(\);\n)\s*__syncthreads\(\);", "RAW", SUMS_LEFT, SUMS_TAKEN
+    r"(?<=__threadfence\(\);\n)\s*__syncthreads\(\);(?!\n *if \(t == 0\) atomicAdd)",
+    "RAW",
+    SUMS_LEFT,
+    SUMS_TAKEN,
 )
 SUMS_ARE_THERE = barrier(
     r"(?<=// for the next launch\n)\s*\}\s*__syncthreads\(\);", "RAW", SUMS_LEFT, SUMS_TAKEN
+)
+COPIES_ARE_MADE = Race(
+    pattern=r'do asm volatile\("ld\.acquire[^;]*;[^;]*"l"\(counts\)[^;]*;',
+    kind="RAW",
+    before=ROW_COPIED,
+    after=BULK_COPY,
+    instead="copied = WORKERS;",
+)
+COPIES_ARE_COUNTED = barrier(
+    r"__syncthreads\(\);(?=\n        if \(t == 0\) atomicAdd)", "RAW", ROW_COPIED, BULK_COPY
 )
 
 
@@ -94,12 +111,21 @@ LAUNCHES = (
         Launch(rung=rung, shape=RING, races=(*WAITS, BARRIERS_ARE_THERE), moves_arrival=True)
         for rung in ("bulk-copy", "fenced", "rasterised")
     ),
-    Launch(  # 2 tiles of 11 phases, dealt out to 3 workers
-        rung="stream-k",
-        shape=Gemm(m=100, n=256, k=324),
+    *(
+        Launch(  # 2 tiles of 11 phases, dealt out to 3 workers
+            rung=rung,
+            shape=Gemm(m=100, n=256, k=324),
+            parameters={"workers": 3},
+            races=(*WAITS, BARRIERS_ARE_THERE, SUMS_ARE_LEFT, SUMS_ARE_THERE, OF_BLOCKS),
+            moves_arrival=True,
+        )
+        for rung in ("stream-k", "tall-thread-tile", "realigned")
+    ),
+    Launch(
+        rung="realigned",
+        shape=Gemm(m=100, n=255, k=323),
         parameters={"workers": 3},
-        races=(*WAITS, BARRIERS_ARE_THERE, SUMS_ARE_LEFT, SUMS_ARE_THERE, OF_BLOCKS),
-        moves_arrival=True,
+        races=(COPIES_ARE_MADE, COPIES_ARE_COUNTED),
     ),
     Launch(  # 6 phases of 64
         rung="split-k",
