@@ -49,7 +49,9 @@ class Tiling:
 
     `box` is the tile that one copy moves, in elements. `swizzle` is the length in bytes of the rows
     in shared memory within which pieces of 16 bytes change places, 0 for none. Of what L2 lacks it
-    fetches `l2_promotion` bytes. Raises InputError for what the driver would not encode.
+    fetches `l2_promotion` bytes. `pitches` are bytes from element to element along each axis but
+    the last, where they are others than those of an array that is stored row by row. Raises
+    InputError for what the driver would not encode.
     """
 
     shape: tuple[int, ...]
@@ -57,6 +59,7 @@ class Tiling:
     box: tuple[int, ...]
     swizzle: int = 0
     l2_promotion: int = 128
+    pitches: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("swizzle", SWIZZLES), ("l2_promotion", L2_PROMOTIONS)):
@@ -76,33 +79,55 @@ class Tiling:
     @property
     def pitches_bytes(self) -> tuple[int, ...]:
         """From element to element along each axis, the outermost first."""
+        if self.pitches is not None:
+            return (*self.pitches, self.dtype.itemsize)
         return tuple(
             self.dtype.itemsize * prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))
         )
+
+    @property
+    def extent_bytes(self) -> int:
+        """From the first element to the end of the last."""
+        steps = zip(self.shape, self.pitches_bytes, strict=True)
+        return sum((size - 1) * pitch for size, pitch in steps) + self.dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
     """An argument of a launch: the tensor map of `array`, cut into tiles of `box`.
 
-    An array that is an argument itself (the same object) shares its buffer with the map; any other
-    becomes a buffer, and an output, of its own.
+    An array that is an argument itself (the same object) shares its buffer with the map, and so do
+    maps of one array; any other becomes a buffer, and an output, of its own. `shape` and `pitches`
+    (bytes, see `Tiling`) make it a map of a part of the array, from byte `offset` on: of every
+    fourth row, say. Raises InputError for a part that is not inside of the array.
     """
 
     array: NDArray[Any]
     box: tuple[int, ...]
     swizzle: int = 0
     l2_promotion: int = 128
+    shape: tuple[int, ...] | None = None
+    pitches: tuple[int, ...] | None = None
+    offset: int = 0
     tiling: Tiling = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         tiling = Tiling(
-            shape=self.array.shape,
+            shape=self.array.shape if self.shape is None else tuple(self.shape),
             dtype=self.array.dtype,
             box=tuple(self.box),
             swizzle=self.swizzle,
             l2_promotion=self.l2_promotion,
+            pitches=None if self.pitches is None else tuple(self.pitches),
         )
+        if self.offset % UNIT_BYTES:
+            raise InputError(f"tensor map: offset = {self.offset}: give a multiple of {UNIT_BYTES}")
+        if not 0 <= self.offset <= self.array.nbytes - tiling.extent_bytes:
+            raise InputError(
+                f"tensor map: {tiling.extent_bytes:,} bytes, from the first element of shape "
+                f"{tiling.shape} to its last, at byte {self.offset:,} of an array of "
+                f"{self.array.nbytes:,}: give fewer rows"
+            )
         object.__setattr__(self, "tiling", tiling)
 
 
@@ -146,6 +171,11 @@ def _array(kind: Any, values: Sequence[int]) -> Any:
 
 def _check_axes(tiling: Tiling) -> None:
     axes = len(tiling.shape)
+    if tiling.pitches is not None and len(tiling.pitches) != axes - 1:
+        raise InputError(
+            f"tensor map: pitches {tiling.pitches} of an array of shape {tiling.shape}: give one "
+            "for each axis but the last"
+        )
     if tiling.dtype.name not in DATA_TYPES:
         raise InputError(
             f"tensor map: an array of {tiling.dtype}: a bulk copy knows {', '.join(DATA_TYPES)}: "

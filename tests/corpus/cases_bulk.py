@@ -310,7 +310,7 @@ CASES = (
     tile_as_it_lies(32, 0, 8, 16),
     tile_as_it_lies(32, 128, -4, -5),
     tile_as_it_lies(16, 64, 40, 60),
-    tile_as_it_lies(8, 32, 3, 69),
+    tile_as_it_lies(8, 32, 4, 69),
     tile_as_it_lies(16, 128, 0, 0),
     tiled_product(64, 96, 160),
     twice_a_tile(-8, -3),

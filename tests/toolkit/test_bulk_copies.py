@@ -39,6 +39,7 @@ BODIES = {
     if (t == 0) {{ expect(&barrier, 4096); load_tile(tile, &map, 0, 32, &barrier); }}
     __syncthreads(); out[t] = tile[t]; wait_for(&barrier, 1);""",
     "misaligned": f"{BEGIN} {LOAD.replace('tile, &map', 'tile + 4, &map')}",
+    "within_a_unit": f"{BEGIN} {LOAD.replace('&map, 0,', '&map, 2,')}",
     "beyond": f"{BEGIN} {LOAD.replace('tile, &map', 'tile + 512, &map')}",
     "no_map": f"{BEGIN} {LOAD.replace('&map', '(const TensorMap*)out')}",
 }
@@ -156,6 +157,7 @@ def test_a_tile_that_is_overwritten_too_soon_is_lost() -> None:
     ("name", "reason"),
     [
         ("misaligned", "misaligned shared write of 128 bytes at byte 16: it is not a multiple"),
+        ("within_a_unit", "misaligned global read of 16 bytes at 0x7f0000000008"),
         ("beyond", "shared write of 4,096 bytes out of bounds at byte 2,048"),
         ("no_map", "no tensor map of 2 axes at 0x7f"),
     ],

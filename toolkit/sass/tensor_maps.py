@@ -37,7 +37,7 @@ def described(
 ) -> list[NDArray[np.generic] | np.generic]:
     """The arguments, with 128 bytes for each tensor map; `arrays` have buffers at `addresses`."""
     return [
-        description(argument.tiling, addresses[buffer_of(argument, arrays)])
+        description(argument.tiling, addresses[buffer_of(argument, arrays)] + argument.offset)
         if isinstance(argument, TensorMap)
         else argument
         for argument in arguments

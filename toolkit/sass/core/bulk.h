@@ -318,8 +318,9 @@ static int read_map(Worker *c, const Warp *w, u64 address, u32 axes, int is_stor
         bulk_fault(c, w, NO_TENSOR_MAP, SPACE_GLOBAL, address, axes);
         return 0;
     }
-    const u32 outermost = map->axes - 1u;
-    return check_global(c, w, map->address, map->size[outermost] * map->pitch[outermost], is_store);
+    u64 extent = map->element; /* to the end of the last element: rows may be further apart */
+    for (u32 k = 0; k < map->axes; k++) extent += (map->size[k] - 1) * map->pitch[k];
+    return check_global(c, w, map->address, extent, is_store);
 }
 
 /* The blocks that get a copy: those of the mask, or the one that the address names. */
@@ -352,6 +353,12 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (!read_map(c, w, pair_of(w, i, 1), axes, direction == TO_GLOBAL, &b.map)) return;
     for (u32 k = 0; k < axes; k++) b.at[k] = (i32)word_of(w, i, 0, first + k);
     b.bytes = (u64)rows_of(&b.map) * row_bytes(&b.map);
+    const i64 along_row = (i64)b.at[0] * b.map.element;
+    if (along_row % UNIT) { /* an illegal instruction, to the hardware */
+        bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, b.map.address + (u64)along_row, UNIT);
+        c->fault.is_store = direction == TO_GLOBAL;
+        return;
+    }
     if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT,
                       direction == TO_SHARED)) return;
     if (direction == TO_SHARED) {

@@ -377,6 +377,23 @@ static void check_bulk_write(Worker *c, u64 address, u64 bytes) {
     }
 }
 
+/* A bulk copy reads global memory, as the lane does that issues it. */
+static void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64 bytes) {
+    const Allocation *all = bytes ? allocation_of(c, address, address + bytes) : NULL;
+    if (!all || !c->checks) return; /* beyond the edges, or it is about to stop */
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
+    const u64 first = (address - all->base) >> shift, end = (address + bytes - all->base) >> shift;
+    const Reader now = reader_now(c, w, lane);
+    for (u64 cell = first; cell < end; cell++) {
+        const u32 writer = shadow->owner[cell].writer;
+        if (writer == me || (!writer && !all->unwritten)) note_reader(shadow, cell, me, now);
+        else
+            check_global_read(c, w, lane, all->base + (cell << shift), 1u << shift, shadow, cell,
+                              (int)all->unwritten);
+    }
+}
+
 /* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
  * one has written. */
 static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {

@@ -234,9 +234,20 @@ static int first_lane(const Warp *w, const Ins *i) {
     return __builtin_ctz(w->group[w->current].mask & predicate(w, i->guard));
 }
 
+/* What a copy reads of global memory. */
+static void check_source(const Copy *x) {
+    const Bulk *b = x->b;
+    if (!b->is_tile) check_bulk_read(x->c, x->w, x->lane, b->global, b->bytes);
+    for (u32 n = 0; b->is_tile && n < rows_of(&b->map); n++) {
+        const Row row = row_at(b, n);
+        check_bulk_read(x->c, x->w, x->lane, row.address + row.first, row.last - row.first);
+    }
+}
+
 /* A copy is issued, by the first lane that is here. */
 static void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
     const Copy x = {.c = c, .w = w, .b = b, .lane = first_lane(w, i)};
+    if (b->direction == TO_SHARED) check_source(&x);
     if (!has_clocks(c)) return;
     if (b->direction != TO_SHARED) each_run(&x, b->from, check_origin);
     if (b->direction == TO_GLOBAL) return;
