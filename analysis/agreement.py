@@ -193,7 +193,7 @@ def comparisons(record: Record) -> tuple[Comparison, ...]:
             for space, operation in _ACCESSES
             for comparison in _Side(theory, simulated, space, operation).comparisons()
         ),
-        *_unforeseen(simulated),
+        *_unforeseen(theory.accesses, simulated),
     )
 
 
@@ -404,20 +404,24 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
     return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
 
 
-def _unforeseen(simulated: Simulated) -> Iterator[Comparison]:
+def _unforeseen(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparison]:
     """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
     known = {(space, operation) for space, operation in _ACCESSES}
+    for_others = counts.tiling is not None and counts.tiling.leaves_sums
+    reasons = {"local": "registers that did not suffice are kept in local memory"}
+    if for_others:
+        reasons["global"] = "what blocks have done for each other is counted"
     for access in simulated.accesses:
         action = _OPERATION.get(access.action, access.action)
         if (access.space, action) not in known and access.requests:
-            spilled = access.space == "local"
+            reason = reasons.get(access.space, "")
             yield _compared(
                 f"{access.space} {access.action}s",
                 "requests",
                 0,
                 access.requests,
-                "registers that did not suffice are kept in local memory" if spilled else "",
-                is_explained=spilled,
+                reason,
+                is_explained=bool(reason),
             )
 
 

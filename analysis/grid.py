@@ -107,6 +107,20 @@ def in_bands(height: int) -> Order:
     )
 
 
+def behind(leading: int, order: Order) -> Order:
+    """`order`, with `leading` blocks before it that have no tile."""
+
+    def grid(tiles: TileGrid) -> Grid:
+        x, y, z = order.grid(tiles)
+        return leading + x * y * z, 1, 1
+
+    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+        row, column = order.tile_of(np.maximum(block - leading, 0), tiles)
+        return np.where(block < leading, tiles.down, row), column
+
+    return Order(grid=grid, tile_of=tile_of, leaves_over=True)
+
+
 def split(splits: int) -> Order:
     """Row by row, `splits` neighbouring blocks per tile, of which the last stores it."""
 

@@ -19,7 +19,16 @@ from analysis.access import AccessCounts, Tiling, access_counts
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
-from analysis.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid, in_bands, split, streamed
+from analysis.grid import (
+    COLUMN_MAJOR,
+    ROW_MAJOR,
+    Order,
+    TileGrid,
+    behind,
+    in_bands,
+    split,
+    streamed,
+)
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Pattern
 from kernels import warps
@@ -60,6 +69,17 @@ class BulkTiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Copies:
+    """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
+
+    Rows of a copy are `ROW_FLOATS` times something long.
+    """
+
+    a: int | None
+    b: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
@@ -70,8 +90,9 @@ class Variant:
     what a block asks for at launch. `order` says which tile of C each block computes and what grid
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
     `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
-    blocks leave sums in for each other, a last argument that begins with zeros and is left so; a
-    rung without is given none. Its blocks wait for others of lower numbers.
+    blocks leave sums in for each other, an argument that begins with zeros, and whose flags are left
+    so. A rung without is given none. Its blocks wait for others of lower numbers. A rung with
+    `copies` takes A and B themselves too, behind the workspace.
     """
 
     name: str
@@ -92,7 +113,8 @@ class Variant:
     dynamic_shared_bytes: Callable[[Parameters], int] = lambda parameters: 0
     order: Callable[[Parameters], Order] | None = None
     bulk_tiles: Callable[[Parameters], BulkTiles] | None = None
-    workspace_bytes: Callable[[Parameters, TileGrid], int] | None = None
+    workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
+    copies: Callable[[Parameters, Gemm], Copies] | None = None
 
     @property
     def source(self) -> str:
@@ -201,7 +223,7 @@ class Variant:
         """Bytes of the workspace at the executed shape, None for a rung that takes none."""
         if self.workspace_bytes is None:
             return None
-        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem))
+        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem), problem)
 
     def cooperates(self, parameters: Parameters, problem: Gemm) -> bool:
         """Whether blocks of a launch wait for others: none can be looked at alone."""
@@ -295,6 +317,13 @@ def _wide(p: Parameters) -> Tiling:
 BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
 SPLIT_DEPTH = 64  # of the split rung, for fewer phases: two copies each
 FLAGS_ALIGNMENT = 128  # of the sums behind the flags
+COUNTS_BYTES = 128  # between the sums and copies of A and B
+ROW_FLOATS = 4  # of which the rows of a tensor map are multiples: 16 bytes
+
+
+def row_floats(columns: int) -> int:
+    """From row to row of a copy in the workspace."""
+    return ceil_div(columns, ROW_FLOATS) * ROW_FLOATS
 
 
 def _bulk(p: Parameters) -> Tiling:
@@ -322,26 +351,58 @@ def _bulk_tiles(p: Parameters) -> BulkTiles:
     )
 
 
+def _tall(p: Parameters) -> Tiling:
+    return replace(_bulk(p), block_m=160, thread_m=10)
+
+
+def _tall_tiles(p: Parameters) -> BulkTiles:
+    return replace(_bulk_tiles(p), a=(160, BULK_DEPTH))
+
+
 def _ring_bytes(p: Parameters) -> int:
     return p["stages"] * _bulk(p).shared_bytes
+
+
+def _tall_ring_bytes(p: Parameters) -> int:
+    return p["stages"] * _tall(p).shared_bytes
 
 
 def _ring_or_sums_bytes(p: Parameters) -> int:
     return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
 
 
-def _flags_and_sums_bytes(p: Parameters, blocks: int) -> int:
-    tiling = _bulk(p)
+def _flags_and_sums_bytes(tiling: Tiling, blocks: int) -> int:
     flags = ceil_div(FLOAT_BYTES * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
     return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
-def _of_workers(p: Parameters, tiles: TileGrid) -> int:
-    return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
+def _of_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
+    return _flags_and_sums_bytes(_bulk(p), p["workers"]) if tiles.tiles % p["workers"] else 0
 
 
-def _of_splits(p: Parameters, tiles: TileGrid) -> int:
-    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
+def _of_tall_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
+    return _flags_and_sums_bytes(_tall(p), p["workers"]) if tiles.tiles % p["workers"] else 0
+
+
+def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
+    """Of what has rows that are no multiple of `ROW_FLOATS` long: A's first, then B's."""
+    begin = _flags_and_sums_bytes(_tall(p), p["workers"]) + COUNTS_BYTES
+    copies_a, copies_b = problem.k % ROW_FLOATS != 0, problem.n % ROW_FLOATS != 0
+    behind_a = begin + (FLOAT_BYTES * problem.m * row_floats(problem.k) if copies_a else 0)
+    return Copies(a=begin if copies_a else None, b=behind_a if copies_b else None)
+
+
+def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
+    copies = _realigned_copies(p, problem)
+    if copies.b is not None:
+        return copies.b + FLOAT_BYTES * problem.k * row_floats(problem.n)
+    if copies.a is not None:
+        return copies.a + FLOAT_BYTES * problem.m * row_floats(problem.k)
+    return _of_tall_workers(p, tiles, problem)
+
+
+def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
+    return _flags_and_sums_bytes(_bulk(p), tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
 
 
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
@@ -466,6 +527,34 @@ _SPLIT_K = replace(
     dynamic_shared_bytes=_ring_or_sums_bytes,
     order=lambda p: split(p["splits"]),
     workspace_bytes=_of_splits,
+)
+_TALL_THREAD_TILE = replace(
+    _STREAM_K,
+    name="tall-thread-tile",
+    rung=18,
+    title="Tall thread tiles",
+    idea="ten rows per thread: fewer floats are read for each multiply-add",
+    file="18_tall_thread_tile.cu",
+    entry="sgemm_tall_thread_tile",
+    tiling=_tall,
+    bulk_tiles=_tall_tiles,
+    dynamic_shared_bytes=_tall_ring_bytes,
+    workspace_bytes=_of_tall_workers,
+)
+_REALIGNED = replace(
+    _TALL_THREAD_TILE,
+    name="realigned",
+    rung=19,
+    title="Realigned",
+    idea="rows that bulk copies cannot take are first copied to where they can",
+    file="19_realigned.cu",
+    entry="sgemm_realigned",
+    multiple_of=1,
+    tiling=lambda p: replace(_tall(p), narrows=True),
+    warp=warps.realigned,
+    order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
+    workspace_bytes=_of_realigning_workers,
+    copies=_realigned_copies,
 )
 
 LADDER: tuple[Variant, ...] = (
@@ -638,6 +727,8 @@ LADDER: tuple[Variant, ...] = (
     _RASTERISED,
     _STREAM_K,
     _SPLIT_K,
+    _TALL_THREAD_TILE,
+    _REALIGNED,
 )
 
 CPU = Reference(name="cpu", title="CPU", idea="SciPy's BLAS sgemm on the host")

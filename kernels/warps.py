@@ -192,6 +192,13 @@ def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     }
 
 
+def realigned(tiling: Tiling, problem: Gemm) -> WarpAccesses:
+    """Rung 19: rows of C that are no whole quads are stored float by float."""
+    width = VECTOR if problem.n % VECTOR == 0 else 1
+    store = _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, width)
+    return {**bulk(tiling, problem), ("global", "store", "C"): store}
+
+
 def _quad_of_a(tiling: Tiling) -> tuple[Lanes, Lanes]:
     """Row and first column of the float4 of A's tile that each thread copies."""
     row, vector = np.divmod(THREAD, tiling.depth // VECTOR)

@@ -6,13 +6,19 @@ of them needs padding: what a rung cannot take as it is, another does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from analysis.devices import Device
 from analysis.problem import Gemm
 from kernels.registry import BEST, Selection, Variant, find, parse_selection
 from toolkit.tuned import tuned_for
 
-# By preference where nothing was tuned; on sm_90, a grid that does not fill the device splits K.
+# By preference where nothing was tuned.
 GENERAL = ("wide-thread-tile:fence=1", "double-buffered", "coarsened-2d")
+# Rungs of bulk copies by what an element of a tile takes (docs/against_cublas.md), the first 1.
+STREAMS = {"stream-k": 1.0, "tall-thread-tile": 0.96}
+# Copying A and B is one part in so many of multiplying them, at least: M·N / (M + N).
+FEWEST_PRODUCTS_OF_A_COPY = 1024
 
 
 def best_for(device: Device, shape: Gemm) -> Selection:
@@ -34,14 +40,40 @@ def by_rule(device: Device, shape: Gemm) -> Selection:
     raise AssertionError("coarsened-2d takes every shape on every device")
 
 
-def _of_bulk_copies(device: Device, shape: Gemm) -> tuple[Selection, ...]:
-    stream = find("stream-k")
-    assert isinstance(stream, Variant)
-    legal = stream.parameters["workers"].legal
-    workers = min(legal, key=lambda n: abs(n - 2 * device.sm_count))  # two blocks per SM
-    streamed = parse_selection(f"stream-k:workers={workers}")
-    tiles = stream.tile_grid(streamed.parameters, shape).tiles
-    return (streamed,) if tiles >= device.sm_count else (parse_selection("split-k"), streamed)
+def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
+    """Those for sm_90: a grid that does not fill the device splits K."""
+    workers = min(_legal_workers(), key=lambda n: abs(n - 2 * device.sm_count))  # two per SM
+
+    def cost(name: str) -> float:
+        return STREAMS[name] * _elements_of_tiles(name, shape)
+
+    names = sorted(STREAMS, key=cost)
+    if _tiles(names[0], shape) < device.sm_count:
+        yield parse_selection("split-k")
+    yield from (parse_selection(f"{name}:workers={workers}") for name in names)
+    if shape.c_elements >= FEWEST_PRODUCTS_OF_A_COPY * (shape.m + shape.n):
+        yield parse_selection(f"realigned:workers={workers}")
+
+
+def _legal_workers() -> tuple[int, ...]:
+    return _variant("stream-k").parameters["workers"].legal
+
+
+def _tiles(name: str, shape: Gemm) -> int:
+    variant = _variant(name)
+    return variant.tile_grid(variant.defaults, shape).tiles
+
+
+def _elements_of_tiles(name: str, shape: Gemm) -> int:
+    variant = _variant(name)
+    tiling = variant.tiling(variant.defaults)
+    return _tiles(name, shape) * tiling.block_m * tiling.block_n
+
+
+def _variant(name: str) -> Variant:
+    variant = find(name)
+    assert isinstance(variant, Variant)
+    return variant
 
 
 def _takes(selection: Selection, device: Device, shape: Gemm) -> bool:

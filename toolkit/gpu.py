@@ -278,7 +278,7 @@ class Gpu:
         arrays = buffers_of(launch.arguments)
         buffers = {position: self.upload(array) for position, array in arrays.items()}
         arguments = [
-            encoded(argument.tiling, int(buffers[buffer_of(argument, arrays)]))
+            encoded(argument.tiling, int(buffers[buffer_of(argument, arrays)]) + argument.offset)
             if isinstance(argument, TensorMap)
             else buffers.get(position, argument)
             for position, argument in enumerate(launch.arguments)

@@ -43,7 +43,7 @@ from toolkit.records import (
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.tiles import tilings
+from toolkit.tiles import maps_of
 from toolkit.trial import Trial, launch_limit_s, survives
 from toolkit.watchdog import Watchdog, end_process, hung
 from toolkit.workload import Matrix, Reference, Workload
@@ -221,7 +221,7 @@ class GpuBench:
                     problem=problem,
                     executed=record.executed_shape,
                     seed=plan.seed,
-                    maps=tilings(variant, selection.parameters, record.executed_shape),
+                    maps=maps_of(variant, selection.parameters, record.executed_shape),
                     workspace_bytes=variant.workspace(selection.parameters, record.executed_shape),
                 )
             )

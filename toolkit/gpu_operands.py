@@ -10,8 +10,8 @@ import numpy as np
 from analysis.problem import FLOAT_BYTES, Gemm
 from kernels.registry import Parameters, Variant
 from toolkit.gpu import Gpu
-from toolkit.tensor_map import Tiling, encoded
-from toolkit.tiles import tilings
+from toolkit.tensor_map import encoded
+from toolkit.tiles import Maps, maps_of
 from toolkit.workload import Workload
 
 
@@ -25,16 +25,19 @@ class Operands:
     c: Any
 
 
-def launch_arguments(
-    operands: Operands, maps: tuple[Tiling, Tiling] | None, workspace: Any | None
-) -> list[Any]:
+def launch_arguments(operands: Operands, maps: Maps | None, workspace: Any | None) -> list[Any]:
     """What a rung is launched with for C = 1·A·B + 0·C; `maps` tile A and B where it takes maps."""
     shape, a, b = operands.shape, operands.a, operands.b
+    last = [] if workspace is None else [workspace]
     if maps is not None:
-        a, b = (encoded(tiling, int(p)) for tiling, p in zip(maps, (a, b), strict=True))
+        last += [a, b] if maps.takes_rows else []
+        place = None if workspace is None else int(workspace)
+        a, b = (
+            encoded(of.tiling, of.address(int(matrix), place))
+            for of, matrix in ((maps.a, a), (maps.b, b))
+        )
     sizes = map(np.int32, (shape.m, shape.n, shape.k))
-    plain = [a, b, operands.c, *sizes, np.float32(1.0), np.float32(0.0)]
-    return plain if workspace is None else [*plain, workspace]
+    return [a, b, operands.c, *sizes, np.float32(1.0), np.float32(0.0), *last]
 
 
 class GpuOperands:
@@ -62,7 +65,7 @@ class GpuOperands:
         """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
         size_bytes = variant.workspace(parameters, shape)
         workspace = None if size_bytes is None else self._workspace(size_bytes)
-        return launch_arguments(self.at(shape), tilings(variant, parameters, shape), workspace)
+        return launch_arguments(self.at(shape), maps_of(variant, parameters, shape), workspace)
 
     def _workspace(self, size_bytes: int) -> Any:
         """Zeros, which every launch leaves behind again."""

@@ -56,7 +56,7 @@ from toolkit.sass.tensor_maps import description
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.tensor_map import MAP_BYTES
-from toolkit.tiles import tilings
+from toolkit.tiles import maps_of
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 Counts = NDArray[Any]
@@ -678,16 +678,21 @@ def bind_in_place(
     content = {
         name: np.array([address], dtype="<u8").tobytes() for name, address in addresses.items()
     }
-    if (maps := tilings(launch.variant, launch.parameters, shape)) is not None:
-        for name, tiling in zip("AB", maps, strict=True):
-            content[name] = description(tiling, addresses[name]).tobytes()
+    if (maps := maps_of(launch.variant, launch.parameters, shape)) is not None:
+        content |= {"rows of A": content["A"], "rows of B": content["B"]} if maps.takes_rows else {}
+        for name, of in (("A", maps.a), ("B", maps.b)):
+            address = of.address(addresses[name], addresses.get("workspace"))
+            content[name] = description(of.tiling, address).tobytes()
     program, bank = translated.program, bound.banks[0]
-    positions = {"A": 0, "B": 1, "C": 2, "workspace": 8}  # among the parameters of every rung
     for name, raw in content.items():
-        at = program.parameter_base + program.parameters[positions[name]].offset
+        at = program.parameter_base + program.parameters[POSITIONS[name]].offset
         bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
     return replace(bound, buffers=[*of_module, *buffers])
+
+
+# Among the parameters of every rung.
+POSITIONS = {"A": 0, "B": 1, "C": 2, "workspace": 8, "rows of A": 9, "rows of B": 10}
 
 
 def _stand_ins(launch: RungLaunch) -> list[Argument]:
@@ -697,6 +702,7 @@ def _stand_ins(launch: RungLaunch) -> list[Argument]:
     shape = launch.shape
     sizes = [np.int32(extent) for extent in (shape.m, shape.n, shape.k)]
     last = [] if launch.workspace_bytes is None else [pointer]
+    last += [] if launch.variant.copies is None else [pointer, pointer]
     return [a_or_b, a_or_b, pointer, *sizes, np.float32(1), np.float32(0), *last]
 
 

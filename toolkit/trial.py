@@ -27,7 +27,7 @@ from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import Operands, launch_arguments
-from toolkit.tensor_map import Tiling
+from toolkit.tiles import Maps
 from toolkit.watchdog import HUNG
 from toolkit.workload import Workload
 
@@ -59,7 +59,7 @@ class Trial:
     problem: Gemm
     executed: Gemm
     seed: int
-    maps: tuple[Tiling, Tiling] | None = None
+    maps: Maps | None = None
     workspace_bytes: int | None = None
 
     @property

@@ -347,7 +347,7 @@ def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> 
 
     def content(k: int, argument: Any) -> bytes:
         if isinstance(argument, TensorMap):
-            address = int(buffers[buffer_of(argument, arrays)])
+            address = int(buffers[buffer_of(argument, arrays)]) + argument.offset
             return encoded(argument.tiling, address).content
         return int(buffers[k]).to_bytes(8, "little") if k in buffers else argument.tobytes()
 

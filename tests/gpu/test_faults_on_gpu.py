@@ -47,7 +47,7 @@ FAULTS = {
     "follows a null pointer": ("*(volatile float*)(size_t)(i % 2) = 1.0f;", "launch: "),
     "jumps through a wild pointer": ("((void (*)(int))(size_t)(0x10000 + M))(i);", "launch: "),
     "overflows its stack": ("volatile float deep[100000]; deep[i] = 1; C[i] = deep[i + 1];", ""),
-    "does not compile": ("this is no C++;", "error"),
+    "does not compile": ("this is no C++;", "does not compile"),
 }
 
 

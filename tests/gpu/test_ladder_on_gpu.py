@@ -10,7 +10,7 @@ from analysis.problem import Gemm
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, parse_selection
 from toolkit import tuned
-from toolkit.executor import Launch
+from toolkit.executor import Launch, buffers_of
 from toolkit.tiles import rung_arguments
 
 pytestmark = pytest.mark.gpu
@@ -97,14 +97,15 @@ def test_grids_beyond_65535_blocks_cover_c(gpu, name, m, n) -> None:
 
 
 def launch(gpu, variant, parameters, shape, matrices, alpha, beta):
+    arguments = rung_arguments(variant, parameters, shape, matrices, alpha=alpha, beta=beta)
     execution = gpu.execute(
         Launch(
             source=variant.source,
             name=variant.file,
             kernel=variant.entry,
             geometry=variant.geometry(parameters, shape),
-            arguments=rung_arguments(variant, parameters, shape, matrices, alpha=alpha, beta=beta),
+            arguments=arguments,
             defines=variant.macros(parameters),
         )
     )
-    return execution.outputs[2]
+    return execution.outputs[list(buffers_of(arguments)).index(2)]

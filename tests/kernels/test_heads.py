@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.coalescing import shared_wavefronts
+from analysis.geometry import ceil_div
 from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm
 from analysis.result import Pattern
@@ -51,8 +52,10 @@ def value(expression: str) -> Fraction:
 
 
 def problem(variant: Variant) -> Gemm:
-    extent = variant.max_extent or K
-    return Gemm(m=extent, n=extent, k=K)
+    """Whole tiles."""
+    extent, tiling = variant.max_extent or K, variant.tiling(variant.defaults)
+    m, n = (ceil_div(extent, tile) * tile for tile in (tiling.block_m, tiling.block_n))
+    return Gemm(m=m, n=n, k=K)
 
 
 def patterns(variant: Variant) -> dict[tuple[str, str, str], Pattern]:

@@ -18,7 +18,7 @@ from analysis.result import Check
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, find
 from toolkit.compile import compile_cubin
-from toolkit.executor import Execution
+from toolkit.executor import Execution, buffers_of
 from toolkit.simulator import Simulator
 from toolkit.tiles import rung_arguments
 
@@ -53,7 +53,8 @@ def launched(
     execution = Simulator(arch=arch).run(cubin, geometry, arguments)
     a64, b64, c64 = (matrix.astype(np.float64) for matrix in (a, b, c))
     bound = gemm_error_bound(shape.k, abs(a64) @ abs(b64), alpha=ALPHA, beta=BETA, abs_c=abs(c64))
-    return execution, compare(execution.outputs[2], ALPHA * (a64 @ b64) + BETA * c64, bound)
+    of_c = execution.outputs[list(buffers_of(arguments)).index(2)]
+    return execution, compare(of_c, ALPHA * (a64 @ b64) + BETA * c64, bound)
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)

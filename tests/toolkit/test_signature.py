@@ -104,7 +104,8 @@ def test_the_ladders_kernels_are_read(variant) -> None:  # type: ignore[no-untyp
     parameters = signature(variant.source, variant.entry)
     assert parameters is not None
     is_mapped, has_workspace = variant.bulk_tiles is not None, variant.workspace_bytes is not None
-    pointers = [not is_mapped] * 2 + [True] + [False] * 5 + [True] * has_workspace
+    last = [True] * has_workspace + [True, True] * (variant.copies is not None)
+    pointers = [not is_mapped] * 2 + [True] + [False] * 5 + last
     assert [p.pointer for p in parameters] == pointers
     assert [(p.kind, p.size) for p in parameters[2:8]] == (
         [("float", 4)] + [("integer", 4)] * 3 + [("float", 4)] * 2

@@ -122,8 +122,9 @@ def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_ladder, "FULL_K_BUDGET", 0)
 
 
-# the blocks of one rung wait for each other: they are all executed, at K itself
-ALONE = [label for label in RUNGS if label != "stream-k"]
+# the blocks of these wait for each other: they are all executed, at K itself
+TOGETHER = ("stream-k", "tall-thread-tile", "realigned")
+ALONE = [label for label in RUNGS if label not in TOGETHER]
 
 
 @pytest.mark.parametrize("label", ALONE)

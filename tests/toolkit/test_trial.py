@@ -20,7 +20,7 @@ from toolkit import trial as trials
 from toolkit.experiment import profile
 from toolkit.gpu import Gpu
 from toolkit.sampling import Sampling
-from toolkit.tiles import tilings
+from toolkit.tiles import maps_of
 from toolkit.trial import Trial, launched_on, survives
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
@@ -168,7 +168,7 @@ def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
     shape = variant.executed(Gemm(m=256, n=256, k=64))
     trial = replace(
         TRIAL,
-        maps=tilings(variant, variant.defaults, shape),
+        maps=maps_of(variant, variant.defaults, shape),
         workspace_bytes=variant.workspace(variant.defaults, shape),
     )
     assert pickle.loads(pickle.dumps(trial)) == trial
