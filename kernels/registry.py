@@ -90,8 +90,8 @@ class Variant:
     what a block asks for at launch. `order` says which tile of C each block computes and what grid
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
     `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
-    blocks leave sums in for each other, an argument that begins with zeros, and whose flags are left
-    so. A rung without is given none. Its blocks wait for others of lower numbers. A rung with
+    blocks leave sums in for each other, an argument that begins with zeros, and whose flags are
+    left so. A rung without is given none. Its blocks wait for others of lower numbers. A rung with
     `copies` takes A and B themselves too, behind the workspace.
     """
 
