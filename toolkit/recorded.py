@@ -1,13 +1,17 @@
 """Runs on real GPUs that ship with the package, for readers who have no such GPU.
 
-Each is a profile.json, compressed: recorded/KEY.json.xz, KEY being the device's. To ship one:
+Each is a profile.json, compressed: recorded/KEY.json.xz, KEY being the device's. To ship one, or to
+put what a later run measured of some variants in the place of what is shipped of them:
 
     python -m toolkit.recorded profile.json
+    python -m toolkit.recorded profile.json VARIANT...
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING
 from analysis.errors import InputError, RecordError, ToolkitError
 
 if TYPE_CHECKING:
-    from analysis.result import Profile
+    from analysis.result import Profile, Record
 
 FOLDER = Path(str(files("toolkit").joinpath("recorded")))
 
@@ -55,16 +59,69 @@ def ship(source: Path) -> Path:
     return path
 
 
+def amend(source: Path, labels: Collection[str]) -> Path:
+    """Take the records of some variants from a later run on the device of a shipped one; its path.
+
+    Every record of these that is shipped goes; those that the later run measured come, and say
+    when. All else of the shipped run stays. Raises RecordError for a file that is no profile,
+    InputError where it measured none of the variants, or no run of its device is shipped.
+    """
+    from toolkit.store import compressed, load, write_atomically
+
+    later = load(source)
+    shipped = recorded_run(later.device.key)
+    if shipped is None or later.executor != "gpu":
+        raise InputError(f"{source}: no shipped run of its device: ship a complete one of a GPU")
+    shapes = {record.shape for record in shipped.records}
+    measured = [
+        _dated(record, later.created)
+        for record in later.records
+        if record.label in labels and record.measured and record.shape in shapes
+    ]
+    if not measured:
+        raise InputError(
+            f"{source}: measured none of {', '.join(sorted(labels))} at shipped shapes"
+        )
+    kept = [record for record in shipped.records if record.label not in labels]
+    names = {record.simulated.listing for record in measured if record.simulated}
+    amended = replace(
+        shipped,
+        records=tuple(
+            record
+            for shape in dict.fromkeys(record.shape for record in shipped.records)
+            for record in sorted((*kept, *measured), key=_place)
+            if record.shape == shape
+        ),
+        listings=(
+            *(one for one in shipped.listings if one.label not in names),
+            *(one for one in later.listings if one.label in names),
+        ),
+    )
+    path = _path(shipped.device.key)
+    write_atomically(path, compressed(amended))
+    return path
+
+
+def _place(record: Record) -> tuple[bool, int]:
+    """Rungs in their order, then all else as it stands."""
+    return record.rung is None, record.rung or 0
+
+
+def _dated(record: Record, created: str) -> Record:
+    return replace(record, notes=(*record.notes, f"measured on {created[:10]}, after the others"))
+
+
 def _path(device_key: str) -> Path:
     return FOLDER / f"{device_key}.json.xz"
 
 
 def main() -> None:
-    """Ship the profile that is named on the command line."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m toolkit.recorded PROFILE.json")
+    """Ship the profile that is named on the command line, or what it has of some variants."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m toolkit.recorded PROFILE.json [VARIANT...]")
+    source, labels = Path(sys.argv[1]), sys.argv[2:]
     try:
-        print(f"wrote {ship(Path(sys.argv[1]))}")
+        print(f"wrote {amend(source, labels) if labels else ship(source)}")
     except ToolkitError as error:
         sys.exit(f"error: {error}")
 

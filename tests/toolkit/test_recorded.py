@@ -11,7 +11,7 @@ import pytest
 
 from analysis.errors import InputError, RecordError
 from toolkit import recorded
-from toolkit.recorded import recorded_run, ship
+from toolkit.recorded import amend, recorded_run, ship
 from toolkit.store import load, save
 
 
@@ -118,3 +118,33 @@ def test_the_command_says_what_it_wrote_or_why_not(
         monkeypatch.setattr(sys, "argv", ["recorded", *arguments])
         with pytest.raises(SystemExit, match=message):
             recorded.main()
+
+
+def test_a_later_run_takes_the_place_of_some_variants(source: Path, folder: Path) -> None:
+    shipped = load(Path(recorded.__file__).with_suffix("") / "h200.json.xz")
+    one = next(record for record in shipped.records if record.measured)
+    others = [replace(one, label=label, rung=None) for label in ("kept", "stale")]
+    save(replace(shipped, records=(one, *others)), source)
+    ship(source)
+    later = folder / "later.json"
+    save(replace(shipped, records=(replace(one, title="Again"),), created="2030-01-02"), later)
+    assert amend(later, [one.label, "stale"]) == folder / "h200.json.xz"
+    found = recorded_run("h200")
+    assert found is not None
+    again, kept = found.records  # a rung comes before all else
+    assert (again.label, kept.label) == (one.label, "kept")
+    assert again.title == "Again"
+    assert again.notes[-1] == "measured on 2030-01-02, after the others"
+    assert found.created == shipped.created
+
+
+def test_a_later_run_without_the_variant_changes_nothing(source: Path, folder: Path) -> None:
+    before = ship(source).read_bytes()
+    with pytest.raises(InputError, match="measured none of tiled at shipped shapes"):
+        amend(source, ["tiled"])
+    assert (folder / "h200.json.xz").read_bytes() == before
+
+
+def test_only_a_shipped_run_can_be_amended(source: Path, folder: Path) -> None:
+    with pytest.raises(InputError, match="no shipped run of its device: ship a complete one"):
+        amend(source, ["cpu"])
