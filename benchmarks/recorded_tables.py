@@ -39,14 +39,14 @@ def roofs_table(run: Profile) -> str:
     heads = [text.shape(shape) for shape in shapes(run)]
     rows = [f"| rung | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for label in labels:
-        shares = [_share(found[label, shape]) for shape in shapes(run)]
+        shares = [_share(found.get((label, shape))) for shape in shapes(run)]
         rows.append(f"| {label} | {' | '.join(shares)} |")
     return "\n".join(rows)
 
 
-def _share(record: Record) -> str:
-    measured = measurement(record)
-    if measured is None or record.theory is None:
+def _share(record: Record | None) -> str:
+    measured = record and measurement(record)
+    if not record or not measured or not record.theory:
         return "–"
     return f"{100 * measured.flop_per_s / record.theory.attainable_flop_per_s:.0f}%"
 
