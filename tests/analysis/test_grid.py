@@ -12,6 +12,7 @@ from analysis.grid import (
     ROW_MAJOR,
     Order,
     TileGrid,
+    behind,
     in_bands,
     split,
     streamed,
@@ -120,3 +121,12 @@ def test_without_a_rest_there_are_no_workers() -> None:
     assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
         (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)
     ]  # fmt: skip
+
+
+def test_leading_blocks_have_no_tile_and_the_others_keep_theirs() -> None:
+    order = behind(5, in_bands(2))
+    assert order.grid(TILES) == (5 + 8, 1, 1)
+    assert tiles_of(order)[5:] == tiles_of(in_bands(2))
+    assert all(row == TILES.down for row, _ in tiles_of(order)[:5])
+    assert order.busy_blocks(TILES) == 6
+    np.testing.assert_array_equal(order.block_of_tile(TILES), 5 + in_bands(2).block_of_tile(TILES))

@@ -19,7 +19,7 @@ from compiled import compiled
 pytestmark = pytest.mark.gpu
 
 # An H200 reports an illegal instruction, and nobody knows why: docs/validation.md.
-REFUSED = ("tile_8_swizzled_32", "twice_a_tile")
+REFUSED = ("twice_a_tile",)
 
 
 def marks(case: Case) -> list[pytest.MarkDecorator]:

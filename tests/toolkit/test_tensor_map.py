@@ -10,7 +10,7 @@ import pytest
 
 from analysis.errors import InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit import TensorMap, driver
+from toolkit import TensorMap, driver, simulate
 from toolkit.driver import prepared_launch
 from toolkit.executor import buffers_of
 from toolkit.tensor_map import EncodedMap, Tiling, encoded
@@ -28,6 +28,13 @@ def test_a_box_knows_its_bytes_and_the_array_its_pitches() -> None:
     assert tiling(shape=(3, 100, 64), box=(1, 1, 4)).pitches_bytes == (25_600, 256, 4)
 
 
+def test_rows_may_be_further_apart_than_they_are_long() -> None:
+    apart = tiling(shape=(3, 5), pitches=(32,))
+    assert apart.pitches_bytes == (32, 4)
+    assert apart.extent_bytes == 2 * 32 + 5 * 4
+    assert tiling().extent_bytes == 100 * 64 * 4
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -38,6 +45,8 @@ def test_a_box_knows_its_bytes_and_the_array_its_pitches() -> None:
         ({"shape": (100, 63)}, "rows 252 bytes apart .* pad the rows"),
         ({"swizzle": 16}, "swizzle = 16: give one of 0, 32, 64, 128 bytes"),
         ({"l2_promotion": 32}, "l2_promotion = 32"),
+        ({"pitches": (252,)}, "rows 252 bytes apart"),
+        ({"pitches": (256, 4)}, "give one for each axis but the last"),
         ({"dtype": np.dtype(np.complex64)}, "an array of complex64"),
     ],
 )
@@ -59,6 +68,58 @@ def test_a_map_of_an_argument_shares_its_buffer() -> None:
     assert list(arrays) == [0, 3]
     assert arrays[0] is a
     assert arrays[3] is b
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"offset": 8}, "offset = 8: give a multiple of 16"),
+        ({"offset": 16}, "80 bytes, .* at byte 16 of an array of 80: give fewer rows"),
+        ({"offset": -16}, "at byte -16 of an array of 80"),
+        ({"shape": (3, 5)}, "84 bytes, .* of an array of 80"),
+    ],
+)
+def test_a_map_stays_inside_of_its_array(changes: dict[str, Any], reason: str) -> None:
+    facts: dict[str, Any] = {"shape": (3, 4), "pitches": (32,), "box": (1, 4)}
+    array = np.zeros(20, np.float32)
+    assert TensorMap(array, **facts).tiling.extent_bytes == 80
+    with pytest.raises(InputError, match=reason):
+        TensorMap(array, **(facts | changes))
+
+
+# Every second row of a matrix, from the third on: an offset, and a pitch of two rows.
+EVERY_SECOND = """
+struct alignas(64) TensorMap { char opaque[128]; };
+extern "C" __global__ void tile_of(const __grid_constant__ TensorMap map, float* out)
+{
+    __shared__ alignas(128) float tile[8 * 4];
+    __shared__ unsigned long long barrier;
+    const unsigned to = __cvta_generic_to_shared(tile), full = __cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(full));
+        asm volatile("fence.proxy.async.shared::cta;");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" :: "r"(full));
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(to), "l"(&map), "r"(4), "r"(0), "r"(full) : "memory");
+    }
+    __syncthreads();
+    asm volatile("{ .reg .pred over; again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], 0;"
+                 " @!over bra again; }" :: "r"(full) : "memory");
+    out[threadIdx.x] = tile[threadIdx.x];
+}
+"""
+
+
+def test_a_part_of_an_array_is_copied() -> None:
+    matrix = np.arange(10 * 8, dtype=np.float32).reshape(10, 8)
+    part = TensorMap(matrix, box=(8, 4), shape=(4, 7), pitches=(64,), offset=2 * 32)
+    execution = simulate(
+        EVERY_SECOND, grid=1, block=32, arguments=[part, np.zeros(32, np.float32)], arch="sm_90"
+    )
+    expected = np.zeros((8, 4), np.float32)
+    expected[:4, :3] = matrix[2::2, 4:7]  # beyond are zeros
+    np.testing.assert_array_equal(execution.outputs[1].reshape(8, 4), expected)
 
 
 class FakeDriver:
