@@ -193,7 +193,7 @@ def comparisons(record: Record) -> tuple[Comparison, ...]:
             for space, operation in _ACCESSES
             for comparison in _Side(theory, simulated, space, operation).comparisons()
         ),
-        *_unforeseen(theory.accesses, simulated),
+        *_unforeseen(record, simulated),
     )
 
 
@@ -404,17 +404,20 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
     return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
 
 
-def _unforeseen(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparison]:
-    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
+def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
+    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses.
+
+    Blocks that copy for others, and those that wait for copies, count themselves once each.
+    """
     known = {(space, operation) for space, operation in _ACCESSES}
-    for_others = counts.tiling is not None and counts.tiling.leaves_sums
     reasons = {"local": "registers that did not suffice are kept in local memory"}
-    if for_others:
-        reasons["global"] = "what blocks have done for each other is counted"
     for access in simulated.accesses:
         action = _OPERATION.get(access.action, access.action)
         if (access.space, action) not in known and access.requests:
             reason = reasons.get(access.space, "")
+            if (access.space, action) == ("global", "atomic") and record.geometry is not None:
+                counted = access.requests == record.geometry.blocks
+                reason = "each block counts itself, those that copy and those that wait" * counted
             yield _compared(
                 f"{access.space} {access.action}s",
                 "requests",

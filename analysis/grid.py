@@ -39,15 +39,19 @@ class Order:
     `grid` is what is launched for so many tiles. `tile_of` maps linear indices of its blocks to
     rows and columns of tiles; a block that is left over gets a row beyond C, one that works on a
     tile for another to store a row or a column beyond it. `leaves_over` says that there can be
-    blocks of the first kind.
+    blocks of the first kind. `busy` counts those with something to do, where others than those
+    with a tile have.
     """
 
     grid: Callable[[TileGrid], Grid]
     tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]]
     leaves_over: bool = False
+    busy: Callable[[TileGrid], int] | None = None
 
     def busy_blocks(self, tiles: TileGrid) -> int:
         """How many blocks have something to do: the others end at once."""
+        if self.busy is not None:
+            return self.busy(tiles)
         x, y, z = self.grid(tiles)
         return len(self.with_tiles(tiles)[0]) if self.leaves_over else x * y * z
 
@@ -118,7 +122,7 @@ def behind(leading: int, order: Order) -> Order:
         row, column = order.tile_of(np.maximum(block - leading, 0), tiles)
         return np.where(block < leading, tiles.down, row), column
 
-    return Order(grid=grid, tile_of=tile_of, leaves_over=True)
+    return Order(grid=grid, tile_of=tile_of, leaves_over=True, busy=order.busy_blocks)
 
 
 def split(splits: int) -> Order:

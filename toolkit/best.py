@@ -47,10 +47,14 @@ def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
     def cost(name: str) -> float:
         return STREAMS[name] * _elements_of_tiles(name, shape)
 
-    names = sorted(STREAMS, key=cost)
-    if _tiles(names[0], shape) < device.sm_count:
+    streams = [
+        streamed
+        for name in sorted(STREAMS, key=cost)
+        if _takes(streamed := parse_selection(f"{name}:workers={workers}"), device, shape)
+    ]
+    if all(_tiles(one, shape) < device.sm_count for one in streams):
         yield parse_selection("split-k")
-    yield from (parse_selection(f"{name}:workers={workers}") for name in names)
+    yield from streams
     if shape.c_elements >= FEWEST_PRODUCTS_OF_A_COPY * (shape.m + shape.n):
         yield parse_selection(f"realigned:workers={workers}")
 
@@ -59,15 +63,16 @@ def _legal_workers() -> tuple[int, ...]:
     return _variant("stream-k").parameters["workers"].legal
 
 
-def _tiles(name: str, shape: Gemm) -> int:
-    variant = _variant(name)
-    return variant.tile_grid(variant.defaults, shape).tiles
+def _tiles(selection: Selection, shape: Gemm) -> int:
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    return variant.tile_grid(selection.parameters, shape).tiles
 
 
 def _elements_of_tiles(name: str, shape: Gemm) -> int:
-    variant = _variant(name)
-    tiling = variant.tiling(variant.defaults)
-    return _tiles(name, shape) * tiling.block_m * tiling.block_n
+    selection = parse_selection(name)
+    tiling = _variant(name).tiling(selection.parameters)
+    return _tiles(selection, shape) * tiling.block_m * tiling.block_n
 
 
 def _variant(name: str) -> Variant:

@@ -68,7 +68,7 @@ class GpuOperands:
         return launch_arguments(self.at(shape), maps_of(variant, parameters, shape), workspace)
 
     def _workspace(self, size_bytes: int) -> Any:
-        """Zeros, which every launch leaves behind again."""
+        """Zeros at first; a launch leaves its flags so, whatever else it leaves."""
         if size_bytes not in self._workspaces:
             self._workspaces[size_bytes] = self._gpu.upload(np.zeros(size_bytes, np.uint8))
         return self._workspaces[size_bytes]

@@ -62,26 +62,25 @@ def ship(source: Path) -> Path:
 def amend(source: Path, labels: Collection[str]) -> Path:
     """Take the records of some variants from a later run on the device of a shipped one; its path.
 
-    Every record of these that is shipped goes; those that the later run measured come, and say
-    when. All else of the shipped run stays. Raises RecordError for a file that is no profile,
-    InputError where it measured none of the variants, or no run of its device is shipped.
+    Every record of these that is shipped goes, as it is of code that has changed; those that the
+    later run measured come, and say when. All else of the shipped run stays. Raises RecordError for
+    a file that is no profile, InputError where one of the variants was not measured, or no run of
+    the device is shipped.
     """
     from toolkit.store import compressed, load, write_atomically
 
     later = load(source)
     shipped = recorded_run(later.device.key)
     if shipped is None or later.executor != "gpu":
-        raise InputError(f"{source}: no shipped run of its device: ship a complete one of a GPU")
+        raise InputError(f"{source}: no run of a GPU of its kind is shipped: ship a complete one")
     shapes = {record.shape for record in shipped.records}
     measured = [
         _dated(record, later.created)
         for record in later.records
         if record.label in labels and record.measured and record.shape in shapes
     ]
-    if not measured:
-        raise InputError(
-            f"{source}: measured none of {', '.join(sorted(labels))} at shipped shapes"
-        )
+    if missing := set(labels) - {record.label for record in measured}:
+        raise InputError(f"{source}: {', '.join(sorted(missing))} not measured at a shipped shape")
     kept = [record for record in shipped.records if record.label not in labels]
     names = {record.simulated.listing for record in measured if record.simulated}
     amended = replace(

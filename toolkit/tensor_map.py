@@ -207,7 +207,7 @@ def _check_rows(tiling: Tiling) -> None:
             f"{tiling.swizzle} takes at most as many: make the box narrower"
         )
     for pitch in tiling.pitches_bytes[:-1]:
-        if pitch % UNIT_BYTES or pitch >= MOST_PITCH_BYTES:
+        if pitch % UNIT_BYTES or not 0 < pitch < MOST_PITCH_BYTES or not isinstance(pitch, int):
             raise InputError(
                 f"tensor map: rows {pitch:,} bytes apart in an array of shape {tiling.shape}: give "
                 f"a multiple of {UNIT_BYTES} below 2^40: pad the rows"

@@ -80,7 +80,7 @@ constexpr int FLAGS_BYTES = (WORKERS * 4 + 127) / 128 * 128;
 constexpr size_t SUMS_BYTES = size_t(WORKERS) * BM * BN * FLOAT;
 constexpr int COUNTS_BYTES = 128, ROW_FLOATS = 4;  // of which a row of a copy is a multiple
 
-__device__ __host__ constexpr size_t pitch(int columns) { return (size_t(columns) + ROW_FLOATS - 1) / ROW_FLOATS * ROW_FLOATS; }
+__device__ constexpr size_t pitch(int columns) { return (size_t(columns) + ROW_FLOATS - 1) / ROW_FLOATS * ROW_FLOATS; }
 
 // Rows `first`, first + step... of a matrix to rows of whole quads.
 __device__ void realign(const float* __restrict__ from, float* __restrict__ to, int rows, int columns, int first, int step)

@@ -129,4 +129,5 @@ def test_leading_blocks_have_no_tile_and_the_others_keep_theirs() -> None:
     assert tiles_of(order)[5:] == tiles_of(in_bands(2))
     assert all(row == TILES.down for row, _ in tiles_of(order)[:5])
     assert order.busy_blocks(TILES) == 6
+    assert behind(5, streamed(2, 4)).busy_blocks(TILES) == 4 + 4  # workers without a tile too
     np.testing.assert_array_equal(order.block_of_tile(TILES), 5 + in_bands(2).block_of_tile(TILES))

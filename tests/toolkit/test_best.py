@@ -121,5 +121,5 @@ def test_a_record_says_what_best_is() -> None:
     (shape,) = plan.shapes
     (selection,) = plan.at(shape, H200).selections
     record = planned(selection, shape, H200)
-    assert (record.label, record.title, record.variant) == ("best", BEST.title, "stream-k")
-    assert record.notes[0].startswith("best is stream-k:band=16")
+    assert (record.label, record.title, record.variant) == ("best", BEST.title, "tall-thread-tile")
+    assert record.notes[0].startswith("best is tall-thread-tile at this shape")

@@ -355,7 +355,9 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     b.bytes = (u64)rows_of(&b.map) * row_bytes(&b.map);
     const i64 along_row = (i64)b.at[0] * b.map.element;
     if (along_row % UNIT) { /* an illegal instruction, to the hardware */
-        bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, b.map.address + (u64)along_row, UNIT);
+        u64 address = b.map.address + (u64)along_row;
+        for (u32 k = 1; k < axes; k++) address += (u64)(b.at[k] * (i64)b.map.pitch[k]);
+        bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, address, UNIT);
         c->fault.is_store = direction == TO_GLOBAL;
         return;
     }

@@ -164,6 +164,19 @@ static int is_foreign(const Worker *c, const Warp *w, int lane, u32 block, const
     return 1;
 }
 
+/* Whether all threads of this block know of a write of another one. */
+static int is_known_to_all(const Worker *c, u32 block, const Event *event) {
+    const Order *order = c->checker->order;
+    if (block == BY_ATOMICS) return 0;
+    for (u32 n = order->head ? order->head[block - 1] : 0; n; n = order->at[n - 1].next) {
+        const Acquired *x = &order->at[n - 1];
+        if ((x->warp == ALL_WARPS || x->stamp < c->checker->floor[x->warp]) && x->fences > event->fences &&
+            seen_by(order, n - 1)[event->warp] >= event->stamp)
+            return 1;
+    }
+    return 0;
+}
+
 static u32 bucket_of(const Releases *all, u64 address) {
     return (u32)((address * 0x9e3779b97f4a7c15ull) >> 32) & (all->buckets - 1);
 }
@@ -383,9 +396,10 @@ static void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64
     if (!all || !c->checks) return; /* beyond the edges, or it is about to stop */
     const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
     const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
-    const u64 first = (address - all->base) >> shift, end = (address + bytes - all->base) >> shift;
+    const u64 first = (address - all->base) >> shift;
+    const u64 last = (address + bytes - 1 - all->base) >> shift;
     const Reader now = reader_now(c, w, lane);
-    for (u64 cell = first; cell < end; cell++) {
+    for (u64 cell = first; cell <= last; cell++) {
         const u32 writer = shadow->owner[cell].writer;
         if (writer == me || (!writer && !all->unwritten)) note_reader(shadow, cell, me, now);
         else
@@ -438,21 +452,32 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
     }
 }
 
-/* Reads of one buffer that no other block has written. The lanes that this is not true of. */
+/* Reads of one buffer, of what no other block has written, or all threads know that it has: neighbours
+ * are often of one write. The lanes that this is not true of. */
 static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const Extent *e, u32 width) {
     const Allocation *all = allocation_of(c, e->low, e->high + width);
     if (!all || all->unwritten) return m;
     const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
     const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
-    u32 left = 0;
+    u32 left = 0, known_writer = 0;
+    Event known = {0};
     for (int l = 0; l < LANES; l++) {
         if (!(m >> l & 1)) continue;
         const u64 first = (a[l] - all->base) >> shift, end = first + (width >> shift);
         const Reader now = reader_now(c, w, l);
         for (u64 cell = first; cell < end; cell++) {
             const u32 writer = shadow->owner[cell].writer;
-            if (writer && writer != me) left |= 1u << l;
-            else note_reader(shadow, cell, me, now);
+            if (writer && writer != me) {
+                const Event last = write_of(&shadow->writer[cell]);
+                const int alike = writer == known_writer && last.warp == known.warp &&
+                                  last.stamp == known.stamp && last.fences == known.fences;
+                if (!alike && !is_known_to_all(c, writer, &last)) {
+                    left |= 1u << l;
+                    continue;
+                }
+                known_writer = writer, known = last;
+            }
+            note_reader(shadow, cell, me, now);
         }
     }
     return left;
