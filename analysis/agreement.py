@@ -405,19 +405,12 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
 
 
 def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
-    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses.
-
-    Blocks that copy for others, and those that wait for copies, count themselves once each.
-    """
+    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
     known = {(space, operation) for space, operation in _ACCESSES}
-    reasons = {"local": "registers that did not suffice are kept in local memory"}
     for access in simulated.accesses:
         action = _OPERATION.get(access.action, access.action)
         if (access.space, action) not in known and access.requests:
-            reason = reasons.get(access.space, "")
-            if (access.space, action) == ("global", "atomic") and record.geometry is not None:
-                counted = access.requests == record.geometry.blocks
-                reason = "each block counts itself, those that copy and those that wait" * counted
+            reason = _reason_of_unforeseen(record, access)
             yield _compared(
                 f"{access.space} {access.action}s",
                 "requests",
@@ -426,6 +419,15 @@ def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
                 reason,
                 is_explained=bool(reason),
             )
+
+
+def _reason_of_unforeseen(record: Record, access: MachineAccess) -> str:
+    if access.space == "local":
+        return "registers that did not suffice are kept in local memory"
+    blocks = record.geometry.blocks if record.geometry else None
+    if (access.space, access.action, access.requests) == ("global", "atomic", blocks):
+        return "each block counts itself, those that copy and those that wait"
+    return ""
 
 
 def _compared(

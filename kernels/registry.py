@@ -351,37 +351,27 @@ def _bulk_tiles(p: Parameters) -> BulkTiles:
     )
 
 
-def _tall(p: Parameters) -> Tiling:
-    return replace(_bulk(p), block_m=160, thread_m=10)
-
-
-def _tall_tiles(p: Parameters) -> BulkTiles:
-    return replace(_bulk_tiles(p), a=(160, BULK_DEPTH))
+def _tall(p: Parameters) -> Parameters:
+    """With the sizes of the tall rungs, which have no parameters for them."""
+    return {**p, "bm": 160, "tm": 10}
 
 
 def _ring_bytes(p: Parameters) -> int:
     return p["stages"] * _bulk(p).shared_bytes
 
 
-def _tall_ring_bytes(p: Parameters) -> int:
-    return p["stages"] * _tall(p).shared_bytes
-
-
 def _ring_or_sums_bytes(p: Parameters) -> int:
     return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
 
 
-def _flags_and_sums_bytes(tiling: Tiling, blocks: int) -> int:
+def _flags_and_sums_bytes(p: Parameters, blocks: int) -> int:
+    tiling = _bulk(p)
     flags = ceil_div(FLOAT_BYTES * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
     return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
 def _of_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    return _flags_and_sums_bytes(_bulk(p), p["workers"]) if tiles.tiles % p["workers"] else 0
-
-
-def _of_tall_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    return _flags_and_sums_bytes(_tall(p), p["workers"]) if tiles.tiles % p["workers"] else 0
+    return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
 
 
 def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
@@ -393,16 +383,21 @@ def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
 
 
 def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
+    """To the end of the last copy, or what workers leave where nothing is copied."""
     copies = _realigned_copies(p, problem)
-    if copies.b is not None:
-        return copies.b + FLOAT_BYTES * problem.k * row_floats(problem.n)
-    if copies.a is not None:
-        return copies.a + FLOAT_BYTES * problem.m * row_floats(problem.k)
-    return _of_tall_workers(p, tiles, problem)
+    ends = [
+        begin + FLOAT_BYTES * rows * row_floats(columns)
+        for begin, rows, columns in (
+            (copies.a, problem.m, problem.k),
+            (copies.b, problem.k, problem.n),
+        )
+        if begin is not None
+    ]
+    return max(ends, default=_of_workers(_tall(p), tiles, problem))
 
 
 def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    return _flags_and_sums_bytes(_bulk(p), tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
+    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
 
 
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
@@ -536,10 +531,10 @@ _TALL_THREAD_TILE = replace(
     idea="ten rows per thread: fewer floats are read for each multiply-add",
     file="18_tall_thread_tile.cu",
     entry="sgemm_tall_thread_tile",
-    tiling=_tall,
-    bulk_tiles=_tall_tiles,
-    dynamic_shared_bytes=_tall_ring_bytes,
-    workspace_bytes=_of_tall_workers,
+    tiling=lambda p: _bulk(_tall(p)),
+    bulk_tiles=lambda p: _bulk_tiles(_tall(p)),
+    dynamic_shared_bytes=lambda p: _ring_bytes(_tall(p)),
+    workspace_bytes=lambda p, tiles, problem: _of_workers(_tall(p), tiles, problem),
 )
 _REALIGNED = replace(
     _TALL_THREAD_TILE,
@@ -550,7 +545,7 @@ _REALIGNED = replace(
     file="19_realigned.cu",
     entry="sgemm_realigned",
     multiple_of=1,
-    tiling=lambda p: replace(_tall(p), narrows=True),
+    tiling=lambda p: replace(_bulk(_tall(p)), narrows=True),
     warp=warps.realigned,
     order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
     workspace_bytes=_of_realigning_workers,
