@@ -145,13 +145,14 @@ static void learn_all(Worker *c, u32 block, u32 fences) {
     memset(seen_by(order, (u64)n), 0xff, order->warps * sizeof(u32));
 }
 
-/* Whether a lane comes after what a warp of its block acquired. */
+/* Whether a lane, or without a warp every one, comes after what a warp of its block acquired. */
 static int knows(const Checker *k, const Warp *w, int lane, const Acquired *x) {
-    return x->warp == ALL_WARPS || x->warp == w->index || x->stamp < k->floor[x->warp] ||
-           is_after(k, thread_of(w, lane), x->thread, x->stamp);
+    return x->warp == ALL_WARPS || x->stamp < k->floor[x->warp] ||
+           (w && (x->warp == w->index || is_after(k, thread_of(w, lane), x->thread, x->stamp)));
 }
 
-/* Whether an access of `block` (plus one) is not ordered before one of a lane now. */
+/* Whether an access of `block` (plus one) is not ordered before one of a lane now, or, without a warp,
+ * before one of some thread of this block. */
 static int is_foreign(const Worker *c, const Warp *w, int lane, u32 block, const Event *event) {
     const Order *order = c->checker->order;
     if (!block || block == BY_ATOMICS || block - 1 == c->block->index) return 0;
@@ -162,19 +163,6 @@ static int is_foreign(const Worker *c, const Warp *w, int lane, u32 block, const
             return 0;
     }
     return 1;
-}
-
-/* Whether all threads of this block know of a write of another one. */
-static int is_known_to_all(const Worker *c, u32 block, const Event *event) {
-    const Order *order = c->checker->order;
-    if (block == BY_ATOMICS) return 0;
-    for (u32 n = order->head ? order->head[block - 1] : 0; n; n = order->at[n - 1].next) {
-        const Acquired *x = &order->at[n - 1];
-        if ((x->warp == ALL_WARPS || x->stamp < c->checker->floor[x->warp]) && x->fences > event->fences &&
-            seen_by(order, n - 1)[event->warp] >= event->stamp)
-            return 1;
-    }
-    return 0;
 }
 
 static u32 bucket_of(const Releases *all, u64 address) {
@@ -471,7 +459,7 @@ static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const E
                 const Event last = write_of(&shadow->writer[cell]);
                 const int alike = writer == known_writer && last.warp == known.warp &&
                                   last.stamp == known.stamp && last.fences == known.fences;
-                if (!alike && !is_known_to_all(c, writer, &last)) {
+                if (!alike && is_foreign(c, NULL, 0, writer, &last)) {
                     left |= 1u << l;
                     continue;
                 }
