@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -221,9 +222,11 @@ def profile(
     """
     with _one_line_errors():
         from reports import render
+        from toolkit.afresh import begin_anew
         from toolkit.console import TerminalProgress
         from toolkit.experiment import profile as run_profile
         from toolkit.recorded import recorded_run
+        from toolkit.resume import is_result
         from toolkit.sampling import Sampling
         from toolkit.store import dumps, load, save
 
@@ -247,8 +250,9 @@ def profile(
                 progress=progress,
                 resume=before,
                 checkpoint=lambda so_far: save(so_far, record),
+                begin_anew=partial(begin_anew, progress),
             )
-        if result.status == "interrupted" and not _results(result):
+        if result.status == "interrupted" and not any(map(is_result, result.records)):
             _fail("interrupted before anything was measured; nothing was written")
         recorded = recorded_run(result.device.key) if result.executor != "gpu" else None
         texts = {html: render(result, recorded=recorded), record: dumps(result)}
@@ -863,14 +867,12 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
         )
 
 
-def _results(result: Profile) -> int:
-    return sum(bool(record.measured or record.simulated) for record in result.records)
-
-
 def _finish_profile(result: Profile) -> None:
     """Fail where the run was cut short or a kernel failed."""
     if result.status == "interrupted":
-        kept = _results(result)
+        from toolkit.resume import is_result
+
+        kept = sum(map(is_result, result.records))
         _fail(f"interrupted: results kept: {kept}; repeat with: {result.command}")
     failed = [record.label for record in result.records if record.status == "failed"]
     if failed:

@@ -66,6 +66,9 @@ class TerminalProgress(Progress):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
         self._bar.stop()
 
     def stage(self, text: str, steps: int) -> None:

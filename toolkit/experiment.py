@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NoReturn, get_args
 
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
@@ -30,7 +30,7 @@ from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
 from toolkit.published import with_published
 from toolkit.records import skipped
-from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished, never_ended
+from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished, is_result
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
@@ -58,6 +58,7 @@ def profile(
     progress: Progress | None = None,
     resume: Profile | None = None,
     checkpoint: Callable[[Profile], None] | None = None,
+    begin_anew: Callable[[str], NoReturn] | None = None,
 ) -> Profile:
     """Profile `variants` (default: the whole ladder and its references) at every shape.
 
@@ -69,9 +70,12 @@ def profile(
     "interrupted"; with nothing done, KeyboardInterrupt is raised. `checkpoint` hears of the profile
     so far whenever a record was added, so that nothing is lost where the process is killed;
     `resume` goes on from such a profile, and raises InputError where device, versions, sources or
-    parameters differ. Raises InputError or
-    UnavailableError before anything runs; a variant that fails to compile, launch or compute
-    becomes a failed record.
+    parameters differ. A kernel that survives its trial and hangs or faults later holds this process
+    or its GPU: `begin_anew` is then called, perhaps from another thread, with what happened, when
+    all was given to `checkpoint`, and must replace the process by one that resumes
+    (`toolkit.afresh`). Without it a hang ends the process, and a fault skips what has no time yet.
+    Raises InputError or UnavailableError before anything runs; a variant that fails to compile,
+    launch or compute becomes a failed record.
     """
     if resume is not None and seed is None:
         seed = resume.seed
@@ -98,7 +102,11 @@ def profile(
             plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, checkpoint
         )
     counting_if_asked = Counting(progress) if counters else nullcontext()
-    with gpu, counting_if_asked as counting, GpuBench(gpu, counting, survives) as on_gpu:
+    with (
+        gpu,
+        counting_if_asked as counting,
+        GpuBench(gpu, counting, survives, begin_anew) as on_gpu,
+    ):
         return _run(plan, on_gpu, file, progress, resume, checkpoint)
 
 
@@ -169,7 +177,7 @@ def _run(
         return replace(profile_so_far(status), phases=phases)
 
     def keep() -> None:
-        if checkpoint is not None and any(map(_is_worth_keeping, records.values())):
+        if checkpoint is not None and any(map(is_result, records.values())):
             checkpoint(profile_so_far("interrupted"))
 
     records = Journal(keep)
@@ -191,10 +199,6 @@ def _run(
             raise
         return ended("interrupted")
     return ended("complete")
-
-
-def _is_worth_keeping(record: Record) -> bool:
-    return bool(record.measured or record.simulated) or never_ended(record)
 
 
 def _finished(

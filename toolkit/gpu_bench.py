@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from toolkit.records import (
     with_prediction,
     with_resources,
 )
+from toolkit.resume import LOST
 from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.tiles import maps_of
@@ -65,11 +66,11 @@ class GpuBench:
         gpu: Gpu,
         counting: Counting | None = None,
         survives: Callable[[Trial], str | None] = survives,
-        leave: Callable[[str], None] = end_process,
+        begin_anew: Callable[[str], NoReturn] | None = None,
     ) -> None:
         self.gpu = gpu
         self._survives = survives
-        self._leave = leave
+        self._begin_anew = begin_anew
         self._watchdog = Watchdog(self._give_up)
         self._in_hand: tuple[Gemm, Records] | None = None  # what the watchdog tells
         self._counting = counting
@@ -120,6 +121,9 @@ class GpuBench:
         """
         plan = plan.at(problem, self.device)
         cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
+        if self._culprit is not None and self._begin_anew is not None:
+            reason = records[problem, self._culprit].reason
+            self._begin_anew(f"{self._culprit} at {problem}: {reason}")
         if self._counting is not None:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, cubins)
@@ -144,8 +148,9 @@ class GpuBench:
         reason = hung(limit_s)
         try:
             records[problem, label] = failed(records[problem, label], reason)
-        finally:
-            self._leave(f"{label} at {problem}: {reason}")
+        except Exception:  # such as a full disk: who begins anew would launch it again
+            self._begin_anew = None
+        (self._begin_anew or end_process)(f"{label} at {problem}: {reason}")
 
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
@@ -283,10 +288,7 @@ class GpuBench:
         """Where the context is lost, skip all that wanted it and has no measurement."""
         if self._culprit is None:
             return
-        reason = (
-            f"not timed: the CUDA context was lost when {self._culprit} faulted; "
-            "run it without that variant"
-        )
+        reason = f"{LOST} when {self._culprit} faulted; run it without that variant"
         for selection in plan.selections:
             record = records[problem, selection.label]
             if selection.variant is not CPU and record.status == "ok" and record.measured is None:

@@ -17,3 +17,6 @@ class Progress:
 
     def notice(self, text: str) -> None:
         """The user should read this, now and afterwards."""
+
+    def end(self) -> None:
+        """Nothing more is to be told; what shows on a terminal goes away."""

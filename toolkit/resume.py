@@ -11,12 +11,12 @@ from analysis.problem import Gemm
 from analysis.result import Profile, Record
 from kernels.registry import Selection, Variant
 from toolkit.plan import Plan
-from toolkit.watchdog import HUNG
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
 DIGITS = 12
 TOLD_BY_COUNTING = {"Nsight Compute", "Hardware counters"}  # not known when a run begins
 INTERRUPTED = "interrupted"
+LOST = "not timed: the CUDA context was lost"  # how the reason begins where another one faulted
 
 
 class Journal(dict[tuple[Gemm, str], Record]):
@@ -81,7 +81,7 @@ def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
     """The records that need not be made again.
 
     On a GPU the variants of a shape are timed together: a shape stands as a whole, or not at all,
-    but for those that did not end, which are not launched again.
+    but for those that failed, which are not launched again beside the others.
     """
     found = {(record.shape, record.label): record for record in before.records}
     done = {key: record for key, record in found.items() if _is_finished(record, before)}
@@ -89,16 +89,18 @@ def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
         return done
     labels = [selection.label for selection in plan.selections]
     whole = {shape for shape in plan.shapes if all((shape, label) in done for label in labels)}
-    return {key: record for key, record in done.items() if key[0] in whole or never_ended(record)}
+    return {
+        key: record for key, record in done.items() if key[0] in whole or record.status == "failed"
+    }
 
 
-def never_ended(record: Record) -> bool:
-    """Whether its kernel had to be stopped."""
-    return record.status == "failed" and (record.reason or "").startswith(HUNG)
+def is_result(record: Record) -> bool:
+    """Whether it says what no plan does: something was measured or simulated, or it failed."""
+    return bool(record.measured or record.simulated) or record.status == "failed"
 
 
 def _is_finished(record: Record, before: Profile) -> bool:
-    if record.status == "skipped" and (record.reason or "").startswith(INTERRUPTED):
+    if record.status == "skipped" and (record.reason or "").startswith((INTERRUPTED, LOST)):
         return False
     if record.measured is not None:
         return record.measured.stopped_by != "interrupt"

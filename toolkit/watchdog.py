@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
+from typing import NoReturn
 
 HUNG = "did not end within"  # how the reason of a failed record begins
 POLL_S = 0.25  # against limits of many seconds, and rare enough not to be in the way of launches
@@ -71,7 +72,7 @@ def hung(limit_s: float) -> str:
     )
 
 
-def end_process(message: str) -> None:
+def end_process(message: str) -> NoReturn:
     """Say why in one line, and leave: nothing is cleaned up, which would wait for the GPU."""
     print(
         f"error: {message}; the process ends here, as only that takes the GPU from a kernel: "

@@ -63,7 +63,8 @@ def _shapes(run: Profile) -> Iterator[_Shape]:
     """The moments of each shape: all its variants are timed together, in turns."""
     number = 0
     for shape in ladder.shapes(run):
-        moments = list(_moments(run, shape, number))
+        # a GPU that tells nothing, or some moment of it, has nothing to draw
+        moments = [one for one in _moments(run, shape, number) if one.state != GpuState()]
         if moments:
             yield shape, moments
             number += 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import Profile
+from analysis.result import GpuState, Profile
 from reports.figures import conditions
 
 
@@ -46,3 +47,23 @@ def test_a_recorded_run_stands_in_where_nothing_was_measured(
 
 def test_without_a_gpu_it_says_so(in_theory: Profile) -> None:
     assert not conditions.figure(in_theory).data
+
+
+def test_a_gpu_that_tells_nothing_has_no_states(on_gpu: Profile) -> None:
+    def silent(profile: Profile) -> Profile:
+        nothing = GpuState()
+        return replace(
+            profile,
+            conditions=(),
+            records=tuple(
+                replace(x, measured=replace(x.measured, before=nothing, after=nothing))
+                if x.measured
+                else x
+                for x in profile.records
+            ),
+        )
+
+    assert any(x.measured for x in on_gpu.records)
+    figure = conditions.figure(silent(on_gpu))
+    assert not figure.data
+    assert "No state of a GPU was read" in figure.layout.annotations[0].text
