@@ -34,7 +34,7 @@ from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
-from analysis.geometry import Geometry
+from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
@@ -45,6 +45,7 @@ from toolkit.compile import Cubin
 from toolkit.executor import Argument
 from toolkit.host import available_bytes
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
+from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
@@ -73,6 +74,9 @@ TOGETHER_BUDGET = 2 * 10**10
 # Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
+# What stops an endless loop in a rung that somebody works on: so many times its closed forms, which
+# no rung comes near with what it does besides, and warps enough for the smallest shapes.
+EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 
 # A row of A begins in a sector by K modulo 8. The naive rungs are unrolled by 8, and compilers
 # make up to four such steps, or short phases, one iteration.
@@ -348,9 +352,19 @@ class _Rung:
             self.ladder.advance(done, len(blocks))
 
         try:
-            return run_blocks(bound, [range(b, b + 1) for b in blocks], advance=advance)
+            return run_blocks(
+                bound,
+                [range(b, b + 1) for b in blocks],
+                max_instructions=self._most_instructions(len(blocks)),
+                advance=advance,
+            )
         except FaultError as error:
-            raise LaunchError(describe(error.fault, self.translated, bound)) from None
+            limit = f"{EXCESS} times what its closed forms count: an endless loop?"
+            raise LaunchError(describe(error.fault, self.translated, bound, limit)) from None
+
+    def _most_instructions(self, blocks: int) -> int:
+        """Of the warps of some blocks, whatever K."""
+        return FEWEST_INSTRUCTIONS + int(EXCESS * self.cost * blocks / WARP_SIZE)
 
     def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
@@ -688,7 +702,8 @@ def bind_in_place(
         at = program.parameter_base + program.parameters[POSITIONS[name]].offset
         bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
-    return replace(bound, buffers=[*of_module, *buffers])
+    resident = most_resident(None, translated.cubin, bound)
+    return replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
 
 
 # Among the parameters of every rung.

@@ -27,7 +27,6 @@ from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device, nearest_compilable
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
-from analysis.occupancy import occupancy
 from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
@@ -38,9 +37,9 @@ from toolkit.launch_checks import (
     check_geometry,
     check_memory,
     check_shared,
-    device_of,
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
+from toolkit.residents import blocks_per_sm, most_resident
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
@@ -205,7 +204,7 @@ class Simulator:
         if touched is None:
             return {}, "not modelled: too many lines are touched; take a smaller launch"
         try:
-            resident = _blocks_per_sm(self.device, cubin, geometry)
+            resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return {}, f"not modelled: {error}"
         found = traffic_of(touched, geometry, instructions, self.device, resident)
@@ -239,7 +238,7 @@ class Simulator:
             translated=translated,
             geometry=geometry,
             device=self.device,
-            blocks_per_sm=_blocks_per_sm(self.device, translated.cubin, geometry),
+            blocks_per_sm=blocks_per_sm(self.device, translated.cubin, geometry),
             counts=counts,
             instructions=instruction_counts(translated, counts),
             modelled=modelled,
@@ -410,7 +409,7 @@ def prepared(
     )
     bound, outputs = bind(translated, geometry, arguments)
     bound = _with_names(bound, translated, arguments, declared)
-    bound = replace(bound, most_resident=_most_resident(device, cubin, geometry, bound))
+    bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs
 
 
@@ -444,28 +443,6 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
         replace(place, members=place.members[:count])
         for place, count in zip(chosen, taken, strict=True)
     ]
-
-
-def _blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
-    """How many blocks an SM holds at a time. Raises InputError where it holds none."""
-    return occupancy(
-        device,
-        threads_per_block=geometry.threads_per_block,
-        registers_per_thread=cubin.resources.registers_per_thread,
-        shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
-    ).blocks_per_sm
-
-
-def _most_resident(device: Device | None, cubin: Cubin, geometry: Geometry, bound: Bound) -> int:
-    """How many clusters a device of the architecture, or this one, runs at a time."""
-    device = device or device_of(cubin.architecture)
-    if device is None:
-        return bound.clusters
-    try:
-        blocks = device.sm_count * _blocks_per_sm(device, cubin, geometry)
-    except InputError:  # it has no room for one: a prediction says so
-        return bound.clusters
-    return max(1, min(blocks // bound.cluster_blocks, bound.clusters))
 
 
 def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:

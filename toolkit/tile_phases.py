@@ -30,6 +30,7 @@ EXTENT, TILE = 4, 2  # those of the source texts
 RUNG = "tiled"
 BLOCK = 0
 MOST_REQUESTS = 1 << 10  # of each instruction: far more than so small a block makes
+MOST_INSTRUCTIONS = 10**6  # an edited rung may not end
 OPERANDS = ("A", "B", "C")
 
 
@@ -66,7 +67,7 @@ def _requests(translated: Translated) -> tuple[Noted, ...]:
     scalars = [*map(np.int32, (EXTENT, EXTENT, EXTENT)), np.float32(1), np.float32(0)]
     bound, _ = bind(translated, geometry, [a, b, c, *scalars])
     bound = replace(bound, most_requests=MOST_REQUESTS)
-    (run,) = run_blocks(bound, [range(BLOCK, BLOCK + 1)])
+    (run,) = run_blocks(bound, [range(BLOCK, BLOCK + 1)], max_instructions=MOST_INSTRUCTIONS)
     names = {f"argument {place}": name for place, name in enumerate(OPERANDS)}
     return tuple(
         replace(one, buffer=names.get(one.buffer, one.buffer)) for one in noted(run.requests, bound)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from analysis.geometry import Geometry
@@ -10,6 +15,7 @@ from kernels.registry import Variant
 from toolkit import trial as trials
 from toolkit.experiment import profile
 from toolkit.sampling import Sampling
+from toolkit.store import load
 from toolkit.trial import Trial, survives
 
 pytestmark = pytest.mark.gpu
@@ -127,3 +133,68 @@ def test_the_others_are_measured_beside_a_broken_one(
         measured = by_label[label].measured
         assert measured is not None
         assert measured.relative_to_cublas is not None or by_label["cublas"].status == "skipped"
+
+
+# The command line, with a rung that has a bug from its sixth launch in a process on: a trial has
+# three.
+LATE = """
+import os
+
+import toolkit.trial
+from kernels.registry import Variant
+from toolkit.cli import app
+
+toolkit.trial.LAUNCH_GRACE_S = 5.0
+real = Variant.source.fget
+COUNT = '__device__ int launches;'
+HEAD, BODY = 'extern "C"', 'const int row ='
+FIRST = 'blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y == 0'
+
+
+def source(variant):
+    text = real(variant)
+    if variant.name != 'tiled':
+        return text
+    assert text.count(HEAD) == text.count(BODY) == 1
+    bug = f"if ({FIRST} && ++launches > 5) {{ {os.environ['BUG']} }}"
+    return text.replace(HEAD, f'{COUNT} {HEAD}').replace(BODY, f'{bug} {BODY}')
+
+
+Variant.source = property(source)
+app()
+"""
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        ('while (1) asm volatile("");', "did not end within"),
+        ("((volatile float*)C)[1ull << 40] = 1.0f;", "illegal memory access"),
+    ],
+    ids=["hangs", "faults"],
+)
+def test_the_run_goes_on_without_what_breaks_after_its_trial(
+    bug: str, words: str, tmp_path: Path
+) -> None:
+    words_of_run = ["profile", "--shape", "256", "--executor", "gpu", "--seconds", "0.2"]
+    for name in ("naive-coalesced", "tiled", "vectorized"):
+        words_of_run += ["--variant", name]
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    result = subprocess.run(
+        [sys.executable, "-c", LATE, *words_of_run],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path, "BUG": bug},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.count("going on without it") == 1
+    profile = load(tmp_path / "profile.json")
+    naive, tiled, vectorized = profile.records
+    assert profile.status == "complete"
+    assert tiled.status == "failed"
+    assert words in (tiled.reason or "")
+    for record in (naive, vectorized):
+        assert record.measured is not None

@@ -17,6 +17,7 @@ from kernels import LADDER
 from kernels.registry import Variant
 from toolkit import simulated_ladder, simulator_bench
 from toolkit.compile import Cubin, compile_cubin
+from toolkit.experiment import profile
 from toolkit.plan import make_plan
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
@@ -245,3 +246,32 @@ def test_the_source_of_best_is_kept_at_every_shape() -> None:
         assert record.simulated is not None
         listing = bench.listings[record.simulated.listing or ""]
         assert len(listing.sass) == len(record.simulated.executed)
+
+
+def test_a_rung_that_never_ends_fails_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else that executes it waits for it either, such as what the report shows of it."""
+    real = Variant.source.fget
+    assert real is not None
+
+    def source(variant: Variant) -> str:
+        text: str = real(variant)
+        if variant.name != "tiled":
+            return text
+        return text.replace("__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
+
+    monkeypatch.setattr(Variant, "source", property(source))
+    monkeypatch.setattr(simulated_ladder, "FEWEST_INSTRUCTIONS", 10**5)
+    found = profile(
+        ["64"], ["naive-coalesced", "tiled", "vectorized"], device="rtx-3090", executor="simulate"
+    )
+    before, broken, after = found.records
+    assert (before.status, after.status) == ("ok", "ok")
+    assert broken.status == "failed"
+    assert re.fullmatch(
+        r"sgemm_tiled did not end within 32 times what its closed forms count: an endless loop\?; "
+        r"block \(\d, \d, 0\), 04_tiled\.cu, line \d+: .*",
+        broken.reason or "",
+    )
+    assert found.phases is None

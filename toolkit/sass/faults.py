@@ -28,8 +28,15 @@ _WAITS = {
 }
 
 
-def describe(fault: Fault, translated: Translated, bound: Bound) -> str:
-    """One line on the fault that stopped a launch."""
+MOST_INSTRUCTIONS = (
+    "the limit of instructions: an endless loop? If it only takes long, raise --max-instructions"
+)
+
+
+def describe(
+    fault: Fault, translated: Translated, bound: Bound, limit: str = MOST_INSTRUCTIONS
+) -> str:
+    """One line on the fault that stopped a launch; `limit` is within what it was to end."""
     kernel, where = translated.cubin.kernel, _where(fault, translated)
     if fault.kind in _OF_MEMORY:
         return f"{kernel}: {_access(fault, bound)}; {_who(fault, bound)}, {where}"
@@ -39,10 +46,7 @@ def describe(fault: Fault, translated: Translated, bound: Bound) -> str:
         said = _arrivals(fault, bound) if fault.kind == machine.ARRIVALS else _no_map(fault)
         return f"{kernel}: {said}; {_who(fault, bound)}, {where}"
     reason = {
-        machine.LIMIT: (
-            "did not end within the limit of instructions: an endless loop? If it only takes "
-            "long, raise --max-instructions"
-        ),
+        machine.LIMIT: f"did not end within {limit}",
         machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
         machine.TRAP: "failed an assert" if _is_call(fault, translated) else "trapped (__trap)",
         machine.UNIMPLEMENTED: _unknown(fault, translated),

@@ -187,7 +187,7 @@ def run_blocks(
     with launched(bound) as launch:
         if blocks == [everything]:
             return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance)]
-        if others or bound.cluster_blocks > 1:
+        if others or bound.cluster_blocks > 1 or (bound.blocks_meet and len(blocks) > 1):
             return _run_among(launch, bound, blocks, others, cores, budget, advance)
         if len(blocks) == 1:
             return [_run_range(launch, bound, blocks[0], cores, budget, advance)]
