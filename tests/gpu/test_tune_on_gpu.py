@@ -132,3 +132,18 @@ def test_workers_of_ray_sweep_too(tmp_path: Path) -> None:
     assert [one.status for one in found.shapes[0].candidates] == ["ok"] * 3
     content = json.loads(next(tmp_path.glob("*-512x512x512-*[!t].json")).read_text())
     assert all("ray_actor_id" in entry for entry in content["cache"].values())
+
+
+def test_two_gpus_share_a_sweep(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
+    driver = pytest.importorskip("pycuda.driver")
+    driver.init()
+    if driver.Device.count() < 2:
+        pytest.skip("this machine has one GPU")
+    found, _ = run(tmp_path, "coarsened-1d", workers=2)
+    shape = found.shapes[0]
+    assert {one.status for one in shape.candidates} == {"ok"}
+    content = json.loads(next(tmp_path.glob("*-512x512x512-*[!t].json")).read_text())
+    actors = {entry["ray_actor_id"] for entry in content["cache"].values()}
+    assert len(actors) == 2
+    assert shape.winners
