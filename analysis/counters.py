@@ -39,7 +39,9 @@ class InstructionCounts:
     could carry the bytes that differ. Of a branch: lanes that took it, and warps that it split.
     `reissued` and `reissued_threads` are what hardware issues once more where lanes of a warp came
     apart: instrumented counters (`smsp__sass_*`, and those per instruction) do not see it, those of
-    the issue stage do.
+    the issue stage do. `refused` are lanes of a branch whose guard was true and whose other predicate
+    (`@P1 BRA P2`) was not: they are among `predicated`, as for instrumented counters, and the
+    issue stage leaves them out.
     """
 
     address: int
@@ -62,6 +64,7 @@ class InstructionCounts:
     divergent: int = 0
     reissued: int = 0
     reissued_threads: int = 0
+    refused: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +115,7 @@ def _counters() -> Iterable[Counter]:
     yield exact(
         "smsp__thread_inst_executed_pred_on",
         "thread instructions whose predicate is true",
-        lambda i: i.predicated + i.reissued_threads,
+        lambda i: i.predicated + i.reissued_threads - i.refused,
     )
     for operation, opcodes in (
         ("ffma", ("FFMA", "FFMA32I")),

@@ -47,9 +47,10 @@ def record(
     is_foreseen: bool = False,
     compiler: str = NVRTC,
     accesses: tuple[MachineAccess, ...] = (),
+    tiling: Tiling = TILED,
 ) -> Record:
     """A launch of which the given counters are known."""
-    counts = access_counts(TILED, shape)
+    counts = access_counts(tiling, shape)
     patterns = tuple(
         Pattern(
             space=a.space, operation=a.operation, operand=a.operand, instruction_bytes=4,
@@ -128,6 +129,37 @@ def test_nothing_counted_by_both_is_equal_and_has_no_ratio() -> None:
 def test_store_wavefronts_of_hardware_are_never_fewer(measured: int, verdict: str) -> None:
     found = score(STORES, {STORES: 1000}, {STORES: measured})
     assert (found.grade, found.tolerance, found.verdict) == ("noisy", 0.18, verdict)
+
+
+COPIES = Tiling(block_m=32, block_n=32, block_k=32, bulk=True)
+SUMS = replace(COPIES, leaves_sums=True)
+SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
+
+
+@pytest.mark.parametrize(
+    ("name", "tiling", "measured", "verdict"),
+    [
+        (WARPS, COPIES, 10**6 + 99, "within"),
+        (WARPS, COPIES, 10**6 + 102, "apart"),
+        (WARPS, COPIES, 10**6 - 1, "apart"),  # nobody waits less than not at all
+        (WARPS, TILED, 10**6 + 1, "apart"),
+        (SHARED_LOADS, COPIES, 10**6 + 99, "within"),  # barriers are in shared memory
+        (SHARED_LOADS, SUMS, 10**6 + 102, "apart"),
+        (REQUESTS, COPIES, 10**6 + 1, "apart"),  # flags in global memory
+        (REQUESTS, SUMS, 10**6 + 20_000, "within"),
+        (REQUESTS, SUMS, 10**6 + 21_000, "apart"),
+        (WARPS, SUMS, 10**6 + 20_000, "within"),
+        ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", SUMS, 10**6 + 1, "apart"),
+    ],
+)
+def test_hardware_asks_again_for_what_it_waits_for(
+    name: str, tiling: Tiling, measured: int, verdict: str
+) -> None:
+    found = score(name, {name: 10**6}, {name: measured}, is_foreseen=True, tiling=tiling)
+    assert (found.grade, found.verdict) == ("exact", verdict)
+    if verdict == "within":
+        assert (found.reason or "").startswith("what is waited for is asked for again")
+        assert measured - 10**6 <= found.tolerance * measured
 
 
 def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:

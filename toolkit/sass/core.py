@@ -74,6 +74,7 @@ COUNT = np.dtype(
             "divergent",
             "reissued",
             "reissued_threads",
+            "refused",
         )
     ]
 )

@@ -35,6 +35,14 @@ def test_a_branch_that_all_lanes_take_skips() -> None:
     assert (counts["taken"][0], counts["divergent"][0]) == (32, 0)
 
 
+def test_a_branch_with_two_predicates_refuses_lanes_that_its_guard_lets_through() -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0xFFFF
+    after, counts = ran("@P0 BRA P1, 0x20; MOV R1, 0x1; MOV R2, 0x2", state)
+    assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
+    assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
+
+
 def test_both_sides_of_a_branch_run_and_meet_again() -> None:
     text = """BSSY B0, 0x50
         @P0 BRA 0x40

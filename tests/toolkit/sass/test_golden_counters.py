@@ -50,7 +50,6 @@ OF_THE_ISSUE_STAGE = {
 REISSUED_SHARE = {
     "nested_breaks_10000": 1e-3,
     "double_binary": 1e-3,
-    "find_pattern_10000": 1e-5,
 }
 # Divergent recursion: calls and returns of lanes that came apart meet differently (validation).
 UNEXPLAINED = {"recursion_300"}

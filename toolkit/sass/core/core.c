@@ -59,6 +59,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     switch (i->op) {
     case OP_BRANCH: {
         const u32 jump = m & predicate(w, i->ps[0]);
+        c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
         go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
         return;
     }

@@ -68,6 +68,7 @@ typedef struct {
     u64 divergent;    /* branches: warps that split */
     u64 reissued;     /* times that hardware issued it once more for lanes that waited at it */
     u64 reissued_threads; /* lanes of those, and lanes that it counts with others' */
+    u64 refused;      /* branches: lanes whose guard was true and whose other predicate was not */
 } Count;
 
 /* Why a launch stopped. */
