@@ -146,9 +146,9 @@ SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
         (SHARED_LOADS, COPIES, 10**6 + 99, "within"),  # barriers are in shared memory
         (SHARED_LOADS, SUMS, 10**6 + 102, "apart"),
         (REQUESTS, COPIES, 10**6 + 1, "apart"),  # flags in global memory
-        (REQUESTS, SUMS, 10**6 + 20_000, "within"),
-        (REQUESTS, SUMS, 10**6 + 21_000, "apart"),
-        (WARPS, SUMS, 10**6 + 20_000, "within"),
+        (REQUESTS, SUMS, 10**6 + 50_000, "within"),
+        (REQUESTS, SUMS, 10**6 + 53_000, "apart"),
+        (WARPS, SUMS, 10**6 + 50_000, "within"),
         ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", SUMS, 10**6 + 1, "apart"),
     ],
 )

@@ -57,6 +57,8 @@ _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)|desc\[UR\w+\]")
 # a memory operand, or a register, with another memory operand right behind it
 _NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
+# a source with its target right behind it
+_TARGET_LAST = re.compile(r"^(desc\[\w+\]\[[^\]]*\])(\[[^\]]*\])")
 
 
 MOST_SHOWN = 300  # characters of a text in a message
@@ -187,9 +189,15 @@ def split_operands(text: str) -> tuple[str, ...]:
 
     >>> split_operands("PT,R11desc,[UR4][R8.64],R15")
     ('PT', 'R11', 'desc[UR4][R8.64]', 'R15')
+
+    and nvdisasm 13.0 was seen to put where an asynchronous copy goes behind where it comes from:
+
+    >>> split_operands("desc[UR8][R10.64][R9],P4")
+    ('[R9]', 'desc[UR8][R10.64]', 'P4')
     """
     if not text:
         return ()
+    text = _TARGET_LAST.sub(r"\2,\1", text)
     separated = _NO_COMMA.sub(r"\1,", text.replace("desc,[", ",desc["))
     parts = re.split(r",(?![\d,]*\})", separated)  # not those of {2,1}
     return tuple(part.strip() for part in parts)
