@@ -39,9 +39,9 @@ class InstructionCounts:
     could carry the bytes that differ. Of a branch: lanes that took it, and warps that it split.
     `reissued` and `reissued_threads` are what hardware issues once more where lanes of a warp came
     apart: instrumented counters (`smsp__sass_*`, and those per instruction) do not see it, those of
-    the issue stage do. `refused` are lanes of a branch whose guard was true and whose other predicate
-    (`@P1 BRA P2`) was not: they are among `predicated`, as for instrumented counters, and the
-    issue stage leaves them out.
+    the issue stage do. `refused` are lanes of a branch whose guard was true and whose other
+    predicate (`@P1 BRA P2`) was not: they are among `predicated`, as for instrumented counters, and
+    the issue stage leaves them out.
     """
 
     address: int

@@ -17,6 +17,11 @@ from analysis.geometry import ceil_div
 Grid = tuple[int, int, int]
 Indices = NDArray[np.int64]
 
+# How a block works with others, the first column of `Order.kinds`: not at all, its tile is its own;
+# or before all others, for all of them, or as the last one, who tidies up and is of the kind in the
+# last column besides. Those who share tiles have numbers from 0 on.
+ALONE, LEADING, CLOSING = -1, -2, -3
+
 MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 
 
@@ -40,13 +45,15 @@ class Order:
     rows and columns of tiles; a block that is left over gets a row beyond C, one that works on a
     tile for another to store a row or a column beyond it. `leaves_over` says that there can be
     blocks of the first kind. `busy` counts those with something to do, where others than those
-    with a tile have.
+    with a tile have. Where blocks share tiles, `kinds` gives each a row of numbers, of which the
+    first says how: blocks with the same row do the same, at other places.
     """
 
     grid: Callable[[TileGrid], Grid]
     tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]]
     leaves_over: bool = False
     busy: Callable[[TileGrid], int] | None = None
+    kinds: Callable[[Indices, TileGrid], Indices] | None = None
 
     def busy_blocks(self, tiles: TileGrid) -> int:
         """How many blocks have something to do: the others end at once."""
@@ -69,6 +76,12 @@ class Order:
         row, column = self.tile_of(block, tiles)
         inside = (row < tiles.down) & (column < tiles.across)
         return block[inside], row[inside], column[inside]
+
+
+def _edges(row: Indices, column: Indices, tiles: TileGrid) -> Indices:
+    """Which tiles may reach beyond C: those of the last row, of the last column, of both."""
+    found: Indices = 2 * (row == tiles.down - 1) + (column == tiles.across - 1)
+    return found
 
 
 def _long_y(x: int, y: int) -> Grid:
@@ -122,7 +135,16 @@ def behind(leading: int, order: Order) -> Order:
         row, column = order.tile_of(np.maximum(block - leading, 0), tiles)
         return np.where(block < leading, tiles.down, row), column
 
-    return Order(grid=grid, tile_of=tile_of, leaves_over=True, busy=order.busy_blocks)
+    def kinds(block: Indices, tiles: TileGrid) -> Indices:
+        assert order.kinds is not None
+        found = order.kinds(np.maximum(block - leading, 0), tiles)
+        x, y, z = grid(tiles)
+        is_last = block == x * y * z - 1
+        how = np.where(is_last, CLOSING, LEADING)
+        itself = np.stack([how, block, found[:, 0]], axis=1)
+        return np.where(((block < leading) | is_last)[:, None], itself, found)
+
+    return Order(grid=grid, tile_of=tile_of, leaves_over=True, busy=order.busy_blocks, kinds=kinds)
 
 
 def split(splits: int) -> Order:
@@ -133,7 +155,16 @@ def split(splits: int) -> Order:
         column, part = np.divmod(x, splits)
         return row, np.where(part == splits - 1, column, tiles.across)
 
-    return Order(grid=lambda tiles: _long_y(tiles.across * splits, tiles.down), tile_of=tile_of)
+    def kinds(block: Indices, tiles: TileGrid) -> Indices:
+        row, x = np.divmod(block, tiles.across * splits)
+        column, part = np.divmod(x, splits)
+        how = part if splits > 1 else np.full_like(part, ALONE)
+        # the grid may go on below C
+        return np.stack([how, _edges(row, column, tiles), row >= tiles.down], axis=1)
+
+    return Order(
+        grid=lambda tiles: _long_y(tiles.across * splits, tiles.down), tile_of=tile_of, kinds=kinds
+    )
 
 
 def streamed(height: int, workers: int) -> Order:
@@ -155,8 +186,22 @@ def streamed(height: int, workers: int) -> Order:
         of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
         tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # its end lies in the next part
         tile = np.where(block < workers, tile, block - workers + dealt) if dealt else block
+        return place(tile, tiles)
+
+    def place(tile: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         band, in_band = np.divmod(tile, tiles.across * height)
         rows = np.clip(tiles.down - band * height, 1, height)
         return band * height + in_band % rows, in_band // rows
 
-    return Order(grid=grid, tile_of=tile_of)
+    def kinds(block: Indices, tiles: TileGrid) -> Indices:
+        """Workers by where in a tile they begin, which says all of their pieces, and the edges."""
+        dealt = dealt_out(tiles)
+        is_worker = (block < workers) & (dealt > 0)
+        tile, begins = np.divmod(block * dealt, workers)
+        tile = np.where(is_worker, tile, block - (workers if dealt else 0) + dealt)
+        following = np.minimum(tile + 1, max(dealt - 1, 0))
+        edges = _edges(*place(tile, tiles), tiles)
+        of_following = np.where(is_worker, _edges(*place(following, tiles), tiles), 0)
+        return np.stack([np.where(is_worker, begins, ALONE), edges, of_following], axis=1)
+
+    return Order(grid=grid, tile_of=tile_of, kinds=kinds)

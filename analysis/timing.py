@@ -75,8 +75,9 @@ class Work:
     some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
     extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. So is
     `executed`, in warp instructions: where it is known, the blocks of the samples are taken for as
-    much of the work as they are of it. `free_clocks` of an instruction of the code are what its
-    shared access would take without bank conflicts.
+    much of the work as they are of it. `unlike` are how many blocks an SM runs before those that
+    are all alike: the samples then begin with these. `free_clocks` of an instruction of the code
+    are what its shared access would take without bank conflicts.
     """
 
     code: NDArray[Any]
@@ -91,6 +92,7 @@ class Work:
     dram_read_bytes: float
     dram_write_bytes: float
     executed: int | None = None
+    unlike: int = 0
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
@@ -278,7 +280,8 @@ class _Prediction:
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
         """How many blocks to run: all of an SM's, or two numbers that a round lies between."""
-        fewest = self.resident + self.blocks_of_sm % self.resident
+        first = max(self.resident, self.work.unlike)
+        fewest = first + (self.blocks_of_sm - first) % self.resident
         if self.blocks_of_sm <= fewest + self.resident:
             return (self.blocks_of_sm,)
         return (fewest, fewest + self.resident)

@@ -61,7 +61,7 @@ from toolkit.patching import (
 from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import translate
-from toolkit.simulated_ladder import RungLaunch, bind_in_place, timed_k
+from toolkit.simulated_ladder import RungLaunch, bind_in_place, period, timed_k
 from toolkit.store import write_atomically
 from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
@@ -460,7 +460,9 @@ def work(experiment: Experiment, cubin: Cubin, device: Device) -> Work:
 
     return Work(
         code=machine_code(translated.program),
-        samples={k: streams(k) for k in timed_k(shape.k, counts, geometry, selection.parameters)},
+        samples={
+            k: streams(k) for k in timed_k(shape.k, period(counts, selection.parameters), geometry)
+        },
         k=shape.k,
         blocks=geometry.blocks,
         blocks_per_sm=experiment.blocks_per_sm,

@@ -69,6 +69,15 @@ class BulkTiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Words:
+    """`count` words of 32 bits from an offset in bytes on, all of one value."""
+
+    offset: int
+    count: int
+    value: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Copies:
     """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
 
@@ -91,8 +100,10 @@ class Variant:
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
     `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
     blocks leave sums in for each other, an argument that begins with zeros, and whose flags are
-    left so. A rung without is given none. Its blocks wait for others of lower numbers. A rung with
-    `copies` takes A and B themselves too, behind the workspace.
+    left so. A rung without is given none. Its blocks wait for others of lower numbers; `served`
+    is what the workspace says once all that they wait for is there, to the last one of all blocks
+    or to the others. A rung with `copies` takes A
+    and B themselves too, behind the workspace.
     """
 
     name: str
@@ -114,6 +125,7 @@ class Variant:
     order: Callable[[Parameters], Order] | None = None
     bulk_tiles: Callable[[Parameters], BulkTiles] | None = None
     workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
+    served: Callable[[Parameters, TileGrid, Gemm, bool], tuple[Words, ...]] | None = None
     copies: Callable[[Parameters, Gemm], Copies] | None = None
 
     @property
@@ -374,6 +386,36 @@ def _of_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
     return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
 
 
+def _flags_of_workers(
+    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
+) -> tuple[Words, ...]:
+    return (Words(offset=0, count=p["workers"], value=1),)
+
+
+def _flags_of_splits(
+    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
+) -> tuple[Words, ...]:
+    return (Words(offset=0, count=tiles.tiles * p["splits"], value=1),)
+
+
+def _flags_and_counts_of_copies(
+    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
+) -> tuple[Words, ...]:
+    """The last of the blocks that wait for copies knows it, as all others have been there."""
+    flags = _flags_of_workers(p, tiles, problem, is_last)
+    copies = _realigned_copies(p, problem)
+    if copies.a is None and copies.b is None:
+        return flags
+    counts = _flags_and_sums_bytes(_tall(p), p["workers"])
+    x, y, z = streamed(p["band"], p["workers"]).grid(tiles)
+    known = x * y * z - 1 if is_last else 0
+    return (
+        *flags,
+        Words(offset=counts, count=1, value=p["workers"]),
+        Words(offset=counts + FLOAT_BYTES, count=1, value=known),
+    )
+
+
 def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
     """Of what has rows that are no multiple of `ROW_FLOATS` long: A's first, then B's."""
     begin = _flags_and_sums_bytes(_tall(p), p["workers"]) + COUNTS_BYTES
@@ -508,6 +550,7 @@ _STREAM_K = replace(
     parameters=_STREAM,
     order=lambda p: streamed(p["band"], p["workers"]),
     workspace_bytes=_of_workers,
+    served=_flags_of_workers,
 )
 _SPLIT_K = replace(
     _STREAM_K,
@@ -522,6 +565,7 @@ _SPLIT_K = replace(
     dynamic_shared_bytes=_ring_or_sums_bytes,
     order=lambda p: split(p["splits"]),
     workspace_bytes=_of_splits,
+    served=_flags_of_splits,
 )
 _TALL_THREAD_TILE = replace(
     _STREAM_K,
@@ -549,6 +593,7 @@ _REALIGNED = replace(
     warp=warps.realigned,
     order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
     workspace_bytes=_of_realigning_workers,
+    served=_flags_and_counts_of_copies,
     copies=_realigned_copies,
 )
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from hashlib import sha256
-from math import lcm, prod
+from math import gcd, lcm, prod
 from pathlib import PurePath
 from typing import Any
 
@@ -34,12 +34,13 @@ from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
-from analysis.geometry import WARP_SIZE, Geometry
+from analysis.geometry import WARP_SIZE, Geometry, ceil_div
+from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
-from kernels.registry import Parameters, Selection, Variant
+from kernels.registry import Parameters, Selection, Variant, Words
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
@@ -69,8 +70,14 @@ FULL_K_BUDGET = 2 * 10**8
 ANCHOR_BUDGET = 5 * 10**8
 ANCHORS = 3
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
-# Of all blocks, where they wait for each other: ten seconds of two cores.
-TOGETHER_BUDGET = 2 * 10**10
+# Of the blocks that stand for all, where they wait for each other: ten seconds of two cores.
+APART_BUDGET = 2 * 10**10
+# Of all blocks together at K itself, which proves that the product is what they end up with; beyond
+# it those that share tiles prove it at a small K.
+TOGETHER_BUDGET = 10**9
+TOGETHER_K = 64
+PROVEN_KINDS = 4  # of which two blocks are executed, and must count the same
+MOST_GUARDS = 16  # of a block: corrections of divisions, which depend on the numbers
 # Of all blocks, where those of one place differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
@@ -119,6 +126,13 @@ class RungLaunch:
     @property
     def workspace_bytes(self) -> int | None:
         return self.variant.workspace(self.parameters, self.shape)
+
+    def served(self, *, is_last: bool) -> tuple[Words, ...]:
+        """What its workspace says once all that blocks wait for is there, to the last of all."""
+        if self.variant.served is None:
+            return ()
+        tiles = self.variant.tile_grid(self.parameters, self.shape)
+        return self.variant.served(self.parameters, tiles, self.shape, is_last)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +211,7 @@ class _Run:
     verdicts: Sequence[Check]
     below: Sequence[Below] = ()
     requests: Sequence[Noted] = ()
+    checked: int = 0  # blocks whose tiles of C the verdicts are on
 
     @property
     def blocks(self) -> int:
@@ -206,6 +221,29 @@ class _Run:
     def alike(self) -> bool:
         """Whether the members of each group counted the same, instruction by instruction."""
         return all(map(agree, self.groups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """Blocks that do the same, and which of them to execute; do they have tiles to themselves?"""
+
+    blocks: NDArray[Any]
+    members: tuple[int, ...]
+    is_alone: bool
+    is_last: bool
+    is_leading: bool
+
+    @property
+    def population(self) -> int:
+        return len(self.blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Served:
+    """Blocks that do not wait for others: those that have a tile to themselves; the last of all?"""
+
+    owners: Sequence[int] = ()
+    is_last: bool = False
 
 
 class _Rung:
@@ -228,6 +266,7 @@ class _Rung:
         self.cost = instructions_per_block(self.counts, self.geometry)
         self.places = places_of(variant, parameters, self.executed)
         self.translated = translate(cubin)
+        self.executed_by_block = np.zeros(self.geometry.blocks, np.int64)  # where they share tiles
 
     def _launch(self, shape: Gemm) -> RungLaunch:
         return RungLaunch(
@@ -236,7 +275,7 @@ class _Rung:
 
     def simulate(self) -> Simulation:
         if self.variant.cooperates(self.parameters, self.executed):
-            return self._together()
+            return self._apart()
         members = sum(len(place_.members) for place_ in self.places)
         points = k_points(self.executed.k, period(self.counts, self.parameters))
         if not points or members * self.cost <= FULL_K_BUDGET:
@@ -272,20 +311,100 @@ class _Rung:
             self._below_along_k(runs),
         )
 
-    def _together(self) -> Simulation:
-        """All blocks at K itself, in order: each may wait for those before it."""
-        cost = self.cost * self.geometry.blocks
-        if cost > TOGETHER_BUDGET:
+    def _apart(self) -> Simulation:
+        """Each kind of block by itself, with all that it waits for already there."""
+        kinds = self._kinds()
+        of_tiles = [kind for kind in kinds if not kind.is_leading]
+        if (cost := self.cost * sum(len(kind.members) for kind in of_tiles)) > APART_BUDGET:
             raise ShapeError(
-                f"its blocks wait for each other, and all {self.geometry.blocks:,} would take "
+                f"its blocks share tiles in {len(of_tiles):,} ways, and a block of each would take "
                 f"about {cost:.1e} thread instructions: take a smaller shape"
             )
-        run = self._execute(self.executed.k, [range(self.geometry.blocks)])
+        proof = self._together(sum(kind.population for kind in kinds if not kind.is_alone))
+        run = self._served(kinds)
+        if not all(map(_agree_but_for_guards, run.groups)):
+            raise ShapeError(
+                "blocks that share tiles alike count differently, and to execute all of them takes "
+                "too long: take a smaller shape"
+            )
+        for kind, counts in zip(kinds, run.groups, strict=True):
+            self.executed_by_block[kind.blocks] = counts[0]["executed"].sum()
         total = np.zeros_like(run.groups[0][0])
-        for counts in run.groups[0]:
-            add(total, counts, 1)
-        basis = f"{self._of_blocks(run.blocks)} executed, as they wait for each other"
-        return self._simulation(total, run, basis, self._verdict([run]), None)
+        populations = [kind.population for kind in kinds]
+        for population, counts in zip(populations, run.groups, strict=True):
+            add(total, counts[0], population)
+        basis = (
+            f"{self._of_blocks(run.blocks)} executed, with all that they wait for already there; "
+            "those that begin and end at the same places in tiles of one place in C (corner, edge, "
+            "interior) count alike, but for guarded steps of divisions"
+        )
+        looked_at = [proof] if proof.checked == self.geometry.blocks else [run, proof]
+        return self._simulation(
+            total, run, basis, self._verdict(looked_at), summed(run.below, populations)
+        )
+
+    def _served(self, kinds: Sequence[_Kind]) -> _Run:
+        """A group of blocks of each kind; the last of all blocks finds that it is."""
+        parts = [
+            self._execute(
+                self.executed.k,
+                [kind.members for kind in chosen],
+                served=_Served(
+                    owners=[b for kind in chosen if kind.is_alone for b in kind.members],
+                    is_last=chosen[0].is_last,
+                ),
+            )
+            for is_last in (False, True)
+            if (chosen := [kind for kind in kinds if kind.is_last == is_last])
+        ]
+        return _Run(
+            k=self.executed.k,
+            groups=[group for part in parts for group in part.groups],
+            verdicts=[verdict for part in parts for verdict in part.verdicts],
+            below=[one for part in parts for one in part.below],
+            requests=parts[0].requests,
+            checked=sum(part.checked for part in parts),
+        )
+
+    def _kinds(self) -> list[_Kind]:
+        """Of blocks that share tiles, the largest first, the last block last of all."""
+        order = self.variant.order_of(self.parameters)
+        assert order.kinds is not None
+        tiles = self.variant.tile_grid(self.parameters, self.executed)
+        rows = order.kinds(np.arange(self.geometry.blocks), tiles)
+        found, which = np.unique(rows, axis=0, return_inverse=True)
+        populations = np.bincount(which.ravel())
+        kinds: list[_Kind] = []
+        for n in np.argsort(-populations, kind="stable"):
+            own = np.flatnonzero(which.ravel() == n)
+            members = own[[0, -1]] if len(kinds) < PROVEN_KINDS and len(own) > 1 else own[:1]
+            how, *_, besides = map(int, found[n])
+            kinds.append(
+                _Kind(
+                    blocks=own,
+                    members=tuple(members.tolist()),
+                    is_alone=ALONE in (how, besides if how == CLOSING else how),
+                    is_last=how == CLOSING,
+                    is_leading=how == LEADING,
+                )
+            )
+        return sorted(kinds, key=lambda kind: kind.is_last)
+
+    def _together(self, sharing: int) -> _Run:
+        """The verdict on blocks that do wait: on all, or at a small K on the first ones, who do."""
+        blocks, k = self.geometry.blocks, self.executed.k
+        if self.cost * blocks > TOGETHER_BUDGET:
+            blocks, k = sharing, min(k, TOGETHER_K + k % STEPS_AND_SECTORS)
+        workload = self.ladder.at(k - (self.executed.k - self.problem.k))
+        tiles = [
+            self.variant.tile_of_c(self.parameters, replace(self.executed, k=k), block)
+            for block in range(blocks)
+        ]
+        c = _poisoned(replace(self.executed, k=k), tiles)
+        bound = self._bound(workload, k, c)
+        self._run(bound, [range(blocks)], blocks)
+        verdicts = self._verdicts(workload, c, tiles)
+        return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
 
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
@@ -318,45 +437,57 @@ class _Rung:
             )
         return self._execute(self.executed.k, [(block,) for block in range(blocks)])
 
-    def _execute(self, k: int, groups: Sequence[Sequence[int]]) -> _Run:
-        """Run groups of blocks at K = k and look at what they wrote."""
+    def _execute(
+        self, k: int, groups: Sequence[Sequence[int]], served: _Served | None = None
+    ) -> _Run:
+        """Run groups of blocks at K = k and look at what they wrote.
+
+        Where they are `served`, only what the owners of tiles wrote is looked at.
+        """
         blocks = [block for group in groups for block in group]
         if not blocks:
             return _Run(k=k, groups=(), verdicts=(), below=())
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         shape = replace(self.executed, k=k)
-        a, b = self.ladder.matrices(workload, shape)
-        tiles = [self.variant.tile_of_c(self.parameters, shape, block) for block in blocks]
+        tiles = [
+            self.variant.tile_of_c(self.parameters, shape, block)
+            for block in (blocks if served is None else served.owners)
+        ]
         c = _poisoned(shape, tiles)
-        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
+        bound = self._bound(workload, k, c, served)
         if self.residence is not None:
             bound = replace(bound, most_touches=MOST_TOUCHES)
         bound = replace(bound, most_requests=1)
-        ran = iter(self._run(bound, blocks))
+        ran = iter(self._run(bound, [range(b, b + 1) for b in blocks], len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
         touched = [of_group[0].touched for of_group in of_groups]
         return _Run(
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=self._verdicts(workload, c, tiles),
+            checked=len(tiles),
             below=[below(one) for one in touched if one is not None],
             requests=noted(of_groups[0][0].requests, bound),
         )
 
-    def _run(self, bound: Bound, blocks: Sequence[int]) -> list[Run]:
+    def _bound(self, workload: Workload, k: int, c: Matrix, served: _Served | None = None) -> Bound:
+        """The launch at K = k on the workload's matrices."""
+        a, b = self.ladder.matrices(workload, replace(self.executed, k=k))
+        launch = self._launch(replace(self.executed, k=k))
+        words = None if served is None else launch.served(is_last=served.is_last)
+        return bind_in_place(self.translated, launch, a, b, c, served=words)
+
+    def _run(self, bound: Bound, chosen: Sequence[range], blocks: int) -> list[Run]:
         done = 0
 
         def advance(finished: int) -> None:
             nonlocal done
             done += finished
-            self.ladder.advance(done, len(blocks))
+            self.ladder.advance(done, blocks)
 
         try:
             return run_blocks(
-                bound,
-                [range(b, b + 1) for b in blocks],
-                max_instructions=self._most_instructions(len(blocks)),
-                advance=advance,
+                bound, chosen, max_instructions=self._most_instructions(blocks), advance=advance
             )
         except FaultError as error:
             limit = f"{EXCESS} times what its closed forms count: an endless loop?"
@@ -427,12 +558,12 @@ class _Rung:
     def _verdict(self, runs: Sequence[_Run]) -> Check:
         """One verdict on all runs, which says on what: blocks at K itself, and at small K."""
         at_k = [
-            self._of_blocks(run.blocks) for run in runs if run.k == self.executed.k and run.blocks
+            self._of_blocks(run.checked) for run in runs if run.k == self.executed.k and run.checked
         ]
         small = [run for run in runs if run.k != self.executed.k]
         looked_at = at_k
         if small:
-            blocks = f"{small[0].blocks:,}" if at_k else self._of_blocks(small[0].blocks)
+            blocks = f"{small[0].checked:,}" if at_k else self._of_blocks(small[0].checked)
             looked_at = [*at_k, f"{blocks} at K = {_values(small)}"]
         where = f"on {', and on '.join(looked_at)}"
         return merged([verdict for run in runs for verdict in run.verdicts], where)
@@ -491,8 +622,6 @@ class _Rung:
 
     def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
-        if self.variant.cooperates(self.parameters, self.executed):
-            return "its blocks wait for each other, which the model of time does not know"
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
         if not modelled:
@@ -505,26 +634,47 @@ class _Rung:
             "parameters": sorted(self.parameters.items()),
             "blocks per SM": self.residence.blocks_per_sm,
             "traffic": sorted(modelled.items()),
-            "replayed": self._replayed(),
+            "replayed": self._replayed,
         }
         return predicted(launch, self.residence.device, lambda: self._work(modelled, counts))
 
-    def _replayed(self) -> tuple[list[int], list[int]]:
-        """The blocks whose streams stand for all, and the values of K at which they do."""
+    @cached_property
+    def _replayed(self) -> tuple[list[int], list[int], int]:
+        """Blocks whose streams stand for all, values of K at which they do, how many are unlike."""
         assert self.residence is not None
-        return (
-            blocks_of_an_sm(self.geometry.blocks, self.residence.device.sm_count),
-            timed_k(self.executed.k, self.counts, self.geometry, self.parameters),
-        )
+        sms, blocks = self.residence.device.sm_count, self.geometry.blocks
+        step = period(self.counts, self.parameters)
+        if not self.variant.cooperates(self.parameters, self.executed):
+            points = timed_k(self.executed.k, step, self.geometry)
+            return blocks_of_an_sm(blocks, sms), points, 0
+        idle = blocks - self._busy_blocks()  # in front of the others
+        sharing = sum(kind.population for kind in self._kinds() if not kind.is_alone) - idle
+        unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
+        # of the SM with the most to do: that of a worker that adds the sums of many
+        of_sm = self.executed_by_block[idle:]
+        busiest = np.argmax([of_sm[sm::sms].sum() for sm in range(min(sms, len(of_sm)))])
+        places = range(idle + int(busiest), blocks, sms)
+        points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
+        return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
+
+    def _share_of_k(self) -> int:
+        """What K must differ by for shares of tiles to begin at the same places of phases."""
+        workers = self.parameters.get("workers", 1)
+        shared = self.variant.tile_grid(self.parameters, self.executed).tiles % workers
+        depth = self.counts.tiling.depth if self.counts.tiling else 1
+        return depth * (workers // gcd(shared, workers))
 
     def _busy_blocks(self) -> int:
-        order = self.variant.order_of(self.parameters)
-        return order.busy_blocks(self.variant.tile_grid(self.parameters, self.executed))
+        tiles = self.variant.tile_grid(self.parameters, self.executed)
+        copies = self.variant.copies and self.variant.copies(self.parameters, self.executed)
+        if copies and (copies.a, copies.b) != (None, None):
+            return self.geometry.blocks
+        return self.variant.order_of(self.parameters).busy_blocks(tiles)
 
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
         cubin = self.translated.cubin
-        blocks, points = self._replayed()
+        blocks, points, unlike = self._replayed
         return Work(
             code=machine_code(self.translated.program, counts),
             samples={k: self._streams(k, blocks) for k in points},
@@ -538,23 +688,36 @@ class _Rung:
             l2_write_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_write.sum"],
             dram_read_bytes=modelled["dram__bytes_read.sum"],
             dram_write_bytes=modelled["dram__bytes_write.sum"],
+            unlike=unlike,
         )
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
         """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
-        a, b = self.ladder.matrices(workload, shape)
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        bound = bind_in_place(self.translated, self._launch(shape), a, b, c)
+        cooperates = self.variant.cooperates(self.parameters, self.executed)
+        bound = self._bound(workload, k, c, _Served() if cooperates else None)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
-            size_bytes=a.nbytes,
+            size_bytes=FLOAT_BYTES * shape.a_elements,
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
         return streams_of(replace(bound, spread=spread), blocks)
+
+
+def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
+    """Whether blocks counted the same, whatever the guards of a few steps of divisions were."""
+    without = [one.copy() for one in counts]
+    for one in without:
+        one["predicated"] = 0
+    guards = [one["predicated"] for one in counts]
+    differ = np.any([other != guards[0] for other in guards], axis=0)
+    return (
+        agree(without) and differ.sum() <= MOST_GUARDS and not counts[0]["requests"][differ].any()
+    )
 
 
 def places_of(variant: Variant, parameters: Parameters, executed: Gemm) -> list[Place]:
@@ -610,14 +773,16 @@ def k_points(k: int, period: int) -> list[int]:
     return points if points[-1] < k else []
 
 
-def timed_k(k: int, counts: AccessCounts, geometry: Geometry, parameters: Parameters) -> list[int]:
+def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[int]:
     """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
 
-    Waiting settles within a few phases; blocks of many warps need more to average over.
+    They are whole steps apart, and whole `shares` of tiles. Waiting settles within a few phases;
+    blocks of many warps need more to average over.
     """
-    step = period(counts, parameters)
-    first = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
-    points = [first + k % step, 2 * first + k % step]
+    apart = lcm(step, shares)
+    settled = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
+    first = apart * ceil_div(settled, apart)
+    points = [first + k % apart, 2 * first + k % apart]
     return points if points[-1] * 1.5 < k else [k]
 
 
@@ -672,15 +837,21 @@ def bind_in_place(
     a: Matrix,
     b: Matrix,
     c: Matrix,
+    *,
+    served: Sequence[Words] | None = None,
 ) -> Bound:
     """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
 
-    A and B may be read-only: a store to one of them is then a fault.
+    A and B may be read-only: a store to one of them is then a fault. Where blocks are `served`,
+    none waits for another: these words in the workspace say that all others are done.
     """
     shape = launch.shape
     arrays = {"A": a, "B": b, "C": c}
     if launch.workspace_bytes is not None:
         arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+        for words in served or ():
+            end = words.offset + FLOAT_BYTES * words.count
+            arrays["workspace"][words.offset : end].view(np.uint32)[:] = words.value
     bound, _ = bind(translated, launch.geometry, _stand_ins(launch))
     buffers = place(
         [
@@ -703,7 +874,8 @@ def bind_in_place(
         bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
     resident = most_resident(None, translated.cubin, bound)
-    return replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
+    bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
+    return bound if served is None else replace(bound, blocks_meet=False)
 
 
 # Among the parameters of every rung.

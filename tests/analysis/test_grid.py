@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.grid import (
+    ALONE,
+    CLOSING,
     COLUMN_MAJOR,
+    LEADING,
     ROW_MAJOR,
     Order,
     TileGrid,
@@ -131,3 +134,48 @@ def test_leading_blocks_have_no_tile_and_the_others_keep_theirs() -> None:
     assert order.busy_blocks(TILES) == 6
     assert behind(5, streamed(2, 4)).busy_blocks(TILES) == 4 + 4  # workers without a tile too
     np.testing.assert_array_equal(order.block_of_tile(TILES), 5 + in_bands(2).block_of_tile(TILES))
+
+
+@pytest.mark.parametrize(("down", "across", "workers"), [(8, 8, 66), (29, 8, 66), (7, 9, 8)])
+def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(
+    down: int, across: int, workers: int
+) -> None:
+    tiles, order = TileGrid(down=down, across=across), streamed(2, workers)
+    assert order.kinds is not None
+    (blocks, _, _), dealt = order.grid(tiles), tiles.tiles % workers
+    kinds = order.kinds(np.arange(blocks), tiles)
+    phases = 13  # of a tile
+    pieces: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    for worker in range(workers):
+        low = dealt * phases * worker // workers
+        end = dealt * phases * (worker + 1) // workers
+        pieces.setdefault(tuple(kinds[worker]), set()).add((low % phases, end - low))
+    assert all(len(found) == 1 for found in pieces.values())
+    assert (kinds[workers:, 0] == ALONE).all()
+    edges = {tuple(row[1:]) for row in kinds[workers:]}
+    assert edges <= {(0, 0), (1, 0), (2, 0), (3, 0)}
+
+
+def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own() -> None:
+    tiles, inner = TileGrid(down=8, across=8), streamed(2, 66)
+    order = behind(5, inner)
+    assert order.kinds is not None
+    assert inner.kinds is not None
+    kinds = order.kinds(np.arange(71), tiles)
+    assert (kinds[:5, 0] == LEADING).all()
+    assert len(np.unique(kinds[:5], axis=0)) == 5
+    assert kinds[-1, 0] == CLOSING
+    within = inner.kinds(np.arange(66), tiles)
+    assert np.array_equal(kinds[5:-1], within[:-1])
+    assert kinds[-1, -1] == within[-1, 0]
+
+
+def test_blocks_that_split_a_tile_differ_by_their_part() -> None:
+    tiles = TileGrid(down=2, across=3)
+    shared, whole = split(4).kinds, split(1).kinds
+    assert shared is not None
+    assert whole is not None
+    assert shared(np.arange(24), tiles)[:, 0].tolist() == 6 * [0, 1, 2, 3]
+    assert whole(np.arange(6), tiles)[:, :2].tolist() == [
+        [ALONE, edge] for edge in (0, 0, 1, 2, 2, 3)
+    ]
