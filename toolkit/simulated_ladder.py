@@ -40,7 +40,7 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
-from kernels.registry import Parameters, Selection, Variant, Words
+from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
@@ -266,6 +266,8 @@ class _Rung:
         self.cost = instructions_per_block(self.counts, self.geometry)
         self.places = places_of(variant, parameters, self.executed)
         self.translated = translate(cubin)
+        # by turns of workers, even where none is left over for these: blocks divide their numbers
+        self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
         self.executed_by_block = np.zeros(self.geometry.blocks, np.int64)  # where they share tiles
 
     def _launch(self, shape: Gemm) -> RungLaunch:
@@ -274,7 +276,7 @@ class _Rung:
         )
 
     def simulate(self) -> Simulation:
-        if self.variant.cooperates(self.parameters, self.executed):
+        if self.shares_tiles:
             return self._apart()
         members = sum(len(place_.members) for place_ in self.places)
         points = k_points(self.executed.k, period(self.counts, self.parameters))
@@ -395,6 +397,8 @@ class _Rung:
         blocks, k = self.geometry.blocks, self.executed.k
         if self.cost * blocks > TOGETHER_BUDGET:
             blocks, k = sharing, min(k, TOGETHER_K + k % STEPS_AND_SECTORS)
+        if not blocks:
+            return _Run(k=k, groups=(), verdicts=(), below=())
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         tiles = [
             self.variant.tile_of_c(self.parameters, replace(self.executed, k=k), block)
@@ -644,7 +648,7 @@ class _Rung:
         assert self.residence is not None
         sms, blocks = self.residence.device.sm_count, self.geometry.blocks
         step = period(self.counts, self.parameters)
-        if not self.variant.cooperates(self.parameters, self.executed):
+        if not self.shares_tiles:
             points = timed_k(self.executed.k, step, self.geometry)
             return blocks_of_an_sm(blocks, sms), points, 0
         idle = blocks - self._busy_blocks()  # in front of the others
@@ -696,8 +700,7 @@ class _Rung:
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         c = np.zeros((shape.m, shape.n), dtype=np.float32)
-        cooperates = self.variant.cooperates(self.parameters, self.executed)
-        bound = self._bound(workload, k, c, _Served() if cooperates else None)
+        bound = self._bound(workload, k, c, _Served() if self.shares_tiles else None)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
             address=of_a.address,
@@ -843,12 +846,17 @@ def bind_in_place(
     """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
 
     A and B may be read-only: a store to one of them is then a fault. Where blocks are `served`,
-    none waits for another: these words in the workspace say that all others are done.
+    none waits for another: these words in the workspace say that all others are done, and copies
+    of A and B are there.
     """
     shape = launch.shape
     arrays = {"A": a, "B": b, "C": c}
     if launch.workspace_bytes is not None:
         arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+        if served is not None:
+            _copy_rows(
+                arrays, launch.variant.copies and launch.variant.copies(launch.parameters, shape)
+            )
         for words in served or ():
             end = words.offset + FLOAT_BYTES * words.count
             arrays["workspace"][words.offset : end].view(np.uint32)[:] = words.value
@@ -876,6 +884,17 @@ def bind_in_place(
     resident = most_resident(None, translated.cubin, bound)
     bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
     return bound if served is None else replace(bound, blocks_meet=False)
+
+
+def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies | None) -> None:
+    """Do what leading blocks do: rows of A and B to rows of whole quads in the workspace."""
+    for name, begin in (("A", copies.a), ("B", copies.b)) if copies else ():
+        if begin is None:
+            continue
+        rows, columns = arrays[name].shape
+        pitch = row_floats(columns)
+        copy = arrays["workspace"][begin : begin + FLOAT_BYTES * rows * pitch]
+        copy.view(np.float32).reshape(rows, pitch)[:, :columns] = arrays[name]
 
 
 # Among the parameters of every rung.
