@@ -76,8 +76,9 @@ class Work:
     extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. So is
     `executed`, in warp instructions: where it is known, the blocks of the samples are taken for as
     much of the work as they are of it. `unlike` are how many blocks an SM runs before those that
-    are all alike: the samples then begin with these. `free_clocks` of an instruction of the code
-    are what its shared access would take without bank conflicts.
+    are all alike: the samples then begin with these; `share_of_l2` is how much more of L2's sectors
+    that SM asks for than the average one, which finds the others idle meanwhile. `free_clocks` of
+    an instruction of the code are what its shared access would take without bank conflicts.
     """
 
     code: NDArray[Any]
@@ -93,6 +94,7 @@ class Work:
     dram_write_bytes: float
     executed: int | None = None
     unlike: int = 0
+    share_of_l2: float = 1.0
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
@@ -216,7 +218,7 @@ class _Prediction:
         )
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
-        crowd = self.device.sm_count / self.busy_sms
+        crowd = self.device.sm_count / self.busy_sms * work.share_of_l2
         return Machine(
             slots=self.resident,
             bank_count=c.bank_count,

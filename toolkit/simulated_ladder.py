@@ -268,7 +268,8 @@ class _Rung:
         self.translated = translate(cubin)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
         self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
-        self.executed_by_block = np.zeros(self.geometry.blocks, np.int64)  # where they share tiles
+        self.executed_by_block = np.zeros(self.geometry.blocks)  # where they share tiles
+        self.read_by_block = np.zeros(self.geometry.blocks)  # sectors of L2
 
     def _launch(self, shape: Gemm) -> RungLaunch:
         return RungLaunch(
@@ -331,6 +332,8 @@ class _Rung:
             )
         for kind, counts in zip(kinds, run.groups, strict=True):
             self.executed_by_block[kind.blocks] = counts[0]["executed"].sum()
+        for kind, asked in zip(kinds, run.below, strict=len(run.below) > 0):
+            self.read_by_block[kind.blocks] = asked.read
         total = np.zeros_like(run.groups[0][0])
         populations = [kind.population for kind in kinds]
         for population, counts in zip(populations, run.groups, strict=True):
@@ -693,7 +696,16 @@ class _Rung:
             dram_read_bytes=modelled["dram__bytes_read.sum"],
             dram_write_bytes=modelled["dram__bytes_write.sum"],
             unlike=unlike,
+            share_of_l2=self._share_of_l2(blocks[0]) if self.shares_tiles else 1.0,
         )
+
+    def _share_of_l2(self, first: int) -> float:
+        """How much more of L2 the SM that starts with this block asks for than the average one."""
+        assert self.residence is not None
+        sms = self.residence.device.sm_count
+        idle = self.geometry.blocks - self._busy_blocks()
+        own, average = self.read_by_block[first::sms].sum(), self.read_by_block[idle:].sum() / sms
+        return float(max(1.0, own / average)) if average else 1.0
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
         """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
