@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from kernels.registry import Variant
 from toolkit import trial as trials
 from toolkit.experiment import profile
 from toolkit.sampling import Sampling
@@ -110,19 +110,9 @@ def test_too_many_threads_are_a_reason() -> None:
     ],
 )
 def test_the_others_are_measured_beside_a_broken_one(
-    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+    old: str, new: str, edit_rung: Callable[[str, str, str], None]
 ) -> None:
-    real = Variant.source.fget
-    assert real is not None
-
-    def source(variant: Variant) -> str:
-        text: str = real(variant)
-        if variant.name != "tiled":
-            return text
-        assert old in text
-        return text.replace(old, new)
-
-    monkeypatch.setattr(Variant, "source", property(source))
+    edit_rung("tiled", old, new)
     result = profile(
         [256], ["naive-coalesced", "tiled", "vectorized", "cublas"], executor="gpu", sampling=QUICK
     )

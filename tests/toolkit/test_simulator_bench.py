@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -249,19 +250,10 @@ def test_the_source_of_best_is_kept_at_every_shape() -> None:
 
 
 def test_a_rung_that_never_ends_fails_and_the_others_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    edit_rung: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else that executes it waits for it either, such as what the report shows of it."""
-    real = Variant.source.fget
-    assert real is not None
-
-    def source(variant: Variant) -> str:
-        text: str = real(variant)
-        if variant.name != "tiled":
-            return text
-        return text.replace("__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
-
-    monkeypatch.setattr(Variant, "source", property(source))
+    edit_rung("tiled", "__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
     monkeypatch.setattr(simulated_ladder, "FEWEST_INSTRUCTIONS", 10**5)
     found = profile(
         ["64"], ["naive-coalesced", "tiled", "vectorized"], device="rtx-3090", executor="simulate"
