@@ -100,7 +100,7 @@ def _sentence(name: CounterClass, of: Tally) -> str:
 def _agreement(name: CounterClass, of: Tally) -> str:
     if not of.within:
         return "equal"
-    return "equal but for arbitration" if name == "exact" else "within the tolerance"
+    return "equal but for arbitration and waiting" if name == "exact" else "within the tolerance"
 
 
 def _error(worst: Score | None) -> str:
@@ -153,7 +153,7 @@ def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterato
             if one.grade == name and _is_bad(one):
                 yield f"apart: {meaning(one)}, {_ratio(one)}"
     if name == "exact" and of.within:
-        yield f"{of.within} but for arbitration"
+        yield f"{of.within} but for arbitration and waiting"
     if of.explained:
         yield f"{of.explained} {text.differ(of.explained)} for a known reason"
 
