@@ -24,6 +24,9 @@ from analysis.errors import InputError, ToolkitError
 
 # Everything else is imported where it is used: --help answers at once.
 
+# What runs, where that is this command line and not a program that calls it: it may begin anew.
+_program: list[str] = []
+
 if TYPE_CHECKING:
     from analysis.comparison import ProfileComparison
     from analysis.launch_comparison import LaunchComparison
@@ -208,7 +211,9 @@ def profile(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on with the record that an interrupted run left."),
+        typer.Option(
+            "--resume", help="Go on with the record of an interrupted run; what failed stands."
+        ),
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
@@ -250,7 +255,7 @@ def profile(
                 progress=progress,
                 resume=before,
                 checkpoint=lambda so_far: save(so_far, record),
-                begin_anew=partial(begin_anew, progress),
+                begin_anew=partial(begin_anew, progress) if _program else None,
             )
         if result.status == "interrupted" and not any(map(is_result, result.records)):
             _fail("interrupted before anything was measured; nothing was written")
@@ -738,6 +743,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # JSON is UTF-8 whatever the locale says
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    _program.append(sys.argv[0])
     try:
         _run_app()
     except KeyboardInterrupt:

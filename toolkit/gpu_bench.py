@@ -7,6 +7,7 @@ simulator gets the very machine code that was launched, so that counters stand b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -121,9 +122,8 @@ class GpuBench:
         """
         plan = plan.at(problem, self.device)
         cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
-        if self._culprit is not None and self._begin_anew is not None:
-            reason = records[problem, self._culprit].reason
-            self._begin_anew(f"{self._culprit} at {problem}: {reason}")
+        if self._culprit is not None:
+            self._go_on(f"{self._culprit} at {problem}: {records[problem, self._culprit].reason}")
         if self._counting is not None:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, cubins)
@@ -148,9 +148,18 @@ class GpuBench:
         reason = hung(limit_s)
         try:
             records[problem, label] = failed(records[problem, label], reason)
-        except Exception:  # such as a full disk: who begins anew would launch it again
-            self._begin_anew = None
-        (self._begin_anew or end_process)(f"{label} at {problem}: {reason}")
+            self._go_on(f"{label} at {problem}: {reason}")
+        finally:  # also where its record cannot be kept: who begins anew would launch it again
+            end_process(f"{label} at {problem}: {reason}")
+
+    def _go_on(self, message: str) -> None:
+        """Begin anew, if somebody said how; what is left of this process may be in a bad way."""
+        if self._begin_anew is None:
+            return
+        with suppress(Exception):
+            if self._counting is not None:
+                self._counting.__exit__(None, None, None)
+            self._begin_anew(message)
 
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress

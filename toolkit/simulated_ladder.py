@@ -323,7 +323,8 @@ class _Rung:
                 f"its blocks share tiles in {len(of_tiles):,} ways, and a block of each would take "
                 f"about {cost:.1e} thread instructions: take a smaller shape"
             )
-        proof = self._together(sum(kind.population for kind in kinds if not kind.is_alone))
+        sharing = sum(kind.population for kind in kinds if not kind.is_alone)
+        proof = self._together(sharing, is_proven_alone=any(kind.is_alone for kind in kinds))
         run = self._served(kinds)
         if not all(map(_agree_but_for_guards, run.groups)):
             raise ShapeError(
@@ -395,13 +396,22 @@ class _Rung:
             )
         return sorted(kinds, key=lambda kind: kind.is_last)
 
-    def _together(self, sharing: int) -> _Run:
-        """The verdict on blocks that do wait: on all, or at a small K on the first ones, who do."""
+    def _together(self, sharing: int, *, is_proven_alone: bool) -> _Run:
+        """The verdict on blocks that do wait: on all, or at a small K on the first ones, who do.
+
+        That K is larger where no other block shows at K itself what a full ring does.
+        """
         blocks, k = self.geometry.blocks, self.executed.k
         if self.cost * blocks > TOGETHER_BUDGET:
-            blocks, k = sharing, min(k, TOGETHER_K + k % STEPS_AND_SECTORS)
+            enough = TOGETHER_K if is_proven_alone else self._turns_of_k(sharing)
+            blocks, k = sharing, min(k, enough + k % STEPS_AND_SECTORS)
         if not blocks:
             return _Run(k=k, groups=(), verdicts=(), below=())
+        if (cost := self.cost * blocks * k / self.executed.k) > APART_BUDGET:
+            raise ShapeError(
+                f"{blocks:,} of its blocks share tiles, and to run them together would take about "
+                f"{cost:.1e} thread instructions: take a smaller shape"
+            )
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         tiles = [
             self.variant.tile_of_c(self.parameters, replace(self.executed, k=k), block)
@@ -412,6 +422,12 @@ class _Rung:
         self._run(bound, [range(blocks)], blocks)
         verdicts = self._verdicts(workload, c, tiles)
         return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
+
+    def _turns_of_k(self, sharing: int) -> int:
+        """The K at which each of these blocks fills its ring of phases more than twice."""
+        tiles = self.variant.tile_grid(self.parameters, self.executed).tiles
+        depth = self.counts.tiling.depth if self.counts.tiling else 1
+        return depth * (2 * self.parameters["stages"] + 1) * ceil_div(sharing, tiles)
 
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
@@ -661,7 +677,9 @@ class _Rung:
         of_sm = self.executed_by_block[idle:]
         busiest = np.argmax([of_sm[sm::sms].sum() for sm in range(min(sms, len(of_sm)))])
         places = range(idle + int(busiest), blocks, sms)
-        points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
+        points = [self.executed.k]
+        if self.parameters.get("splits", 1) == 1:
+            points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
         return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
 
     def _share_of_k(self) -> int:
@@ -704,7 +722,8 @@ class _Rung:
         assert self.residence is not None
         sms = self.residence.device.sm_count
         idle = self.geometry.blocks - self._busy_blocks()
-        own, average = self.read_by_block[first::sms].sum(), self.read_by_block[idle:].sum() / sms
+        busy = min(sms, self.geometry.blocks - idle)
+        own, average = self.read_by_block[first::sms].sum(), self.read_by_block[idle:].sum() / busy
         return float(max(1.0, own / average)) if average else 1.0
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:

@@ -74,10 +74,12 @@ def hung(limit_s: float) -> str:
 
 def end_process(message: str) -> NoReturn:
     """Say why in one line, and leave: nothing is cleaned up, which would wait for the GPU."""
-    print(
-        f"error: {message}; the process ends here, as only that takes the GPU from a kernel: "
-        "what was done is kept, go on with --resume",
-        file=sys.stderr,
-        flush=True,
-    )
-    os._exit(1)
+    try:
+        print(
+            f"error: {message}; the process ends here, as only that takes the GPU from a kernel: "
+            "what was done is kept, go on with --resume",
+            file=sys.stderr,
+            flush=True,
+        )
+    finally:  # also where nobody listens any more
+        os._exit(1)

@@ -132,7 +132,7 @@ import os
 
 import toolkit.trial
 from kernels.registry import Variant
-from toolkit.cli import app
+from toolkit.cli import main
 
 toolkit.trial.LAUNCH_GRACE_S = 5.0
 real = Variant.source.fget
@@ -151,7 +151,7 @@ def source(variant):
 
 
 Variant.source = property(source)
-app()
+main()
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def test_representative_blocks_count_like_all_blocks(label: str) -> None:
     whole = whole_counters(label, RAGGED)
     if label in SHARING:
         assert found.simulated.counters.pop(PREDICATED) == pytest.approx(
-            whole.pop(PREDICATED), rel=1e-4
+            whole.pop(PREDICATED), rel=1e-3
         )
     assert found.simulated.counters == whole
     assert found.check.passed
@@ -230,8 +231,18 @@ def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
         name: whole[name] for name in whole if name != PREDICATED
     }
     # guarded steps of divisions depend on the numbers that are divided
-    assert ours[PREDICATED] == pytest.approx(whole[PREDICATED], rel=1e-4)
+    assert ours[PREDICATED] == pytest.approx(whole[PREDICATED], rel=1e-3)
     assert "with all that they wait for already there" in found.simulated.basis
+
+
+def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
+    edit_rung: Callable[[str, str, str], None],
+) -> None:
+    """640 x 2304 are 90 tiles for 264 workers: no block shows at K itself what it computes."""
+    edit_rung("stream-k", "piece[2] + phase * BK", "piece[2] + phase % 6 * BK")
+    found = simulated("stream-k", "640x2304x2048")
+    assert " at K = 672" in found.check.bound  # 7 phases for each worker
+    assert not found.check.passed
 
 
 def test_one_block_of_each_kind_is_enough() -> None:

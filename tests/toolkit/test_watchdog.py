@@ -46,7 +46,7 @@ toolkit.experiment.survives = lambda trial: None  # it ends when it is tried
 """
 HANGS = "ctypes.CDLL(None).sleep(3600)"
 FAULTS = "fake.fault()"
-CLI = "toolkit.cli.app([*{arguments!r}, *sys.argv[1:]])"
+CLI = "sys.argv[1:1] = {arguments!r}; toolkit.cli.main()"
 LIBRARY = """
 from toolkit.store import save
 toolkit.experiment.profile(
@@ -142,6 +142,29 @@ toolkit.store.save = full
     assert "going on without it" not in result.stderr
     (line,) = [x for x in result.stderr.splitlines() if x.startswith("error: ")]
     assert line.startswith("error: tiled at 32x32x32: did not end within 1 s, though it had before")
+
+
+@pytest.mark.parametrize("bug", [HANGS, FAULTS], ids=["hangs", "faults"])
+def test_a_process_that_cannot_be_replaced_ends_all_the_same(tmp_path: Path, bug: str) -> None:
+    program = """
+import os
+def gone(*arguments):
+    raise OSError(2, "No such file or directory")
+os.execv = gone
+"""
+    result = child(tmp_path, 9, bug=bug, program=program + CLI)
+    assert result.returncode == 1
+    tiled = load(tmp_path / "profile.json").records[1]
+    assert tiled.status == "failed"
+    assert "Traceback" not in result.stderr
+
+
+def test_a_program_that_calls_the_command_line_is_not_run_again(tmp_path: Path) -> None:
+    program = "toolkit.cli.app([*{arguments!r}, *sys.argv[1:]])"
+    result = child(tmp_path, 1, program=program)
+    assert result.returncode == 1
+    assert "going on without it" not in result.stderr
+    assert "go on with --resume" in result.stderr
 
 
 @WHEN
