@@ -122,8 +122,9 @@ class GpuBench:
         """
         plan = plan.at(problem, self.device)
         cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
-        if self._culprit is not None:
-            self._go_on(f"{self._culprit} at {problem}: {records[problem, self._culprit].reason}")
+        culprit = None if self._culprit is None else records.get((problem, self._culprit))
+        if culprit is not None:  # of this shape: after an earlier one nobody could begin anew
+            self._go_on(f"{culprit.label} at {problem}: {culprit.reason}")
         if self._counting is not None:
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, cubins)
