@@ -44,7 +44,7 @@ _PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
 _ASKED_AT_BARRIERS = (
     "smsp__inst_executed.sum",
     "smsp__thread_inst_executed.sum",
-    "smsp__thread_inst_executed_pred_on.sum",
+    _PREDICATED,
     "smsp__sass_inst_executed_op_shared_ld.sum",
 )
 _ASKED_FOR_FLAGS = (
@@ -259,7 +259,12 @@ class _Judge:
             if own is None and name == _SHARED_LOADS and verdict == "within":
                 own = "arbitration on the hardware adds conflicts"
             if own is None and self._waits(name) and verdict == "within":
-                own = "what is waited for is asked for again, as often as time has it"
+                is_more = self.measured[name] > self.simulated[name]
+                own = (
+                    "what is waited for is asked for again, as often as time has it"
+                    if is_more
+                    else "guarded steps of divisions depend on the numbers that are divided"
+                )
             parts = [own, f"theory: {of_theory}" if of_theory else None]
             return "; ".join(filter(None, parts)) or None, verdict == "within" or own is not None
         return of_theory, verdict != "apart" or of_theory is not None

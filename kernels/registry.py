@@ -102,8 +102,7 @@ class Variant:
     blocks leave sums in for each other, an argument that begins with zeros, and whose flags are
     left so. A rung without is given none. Its blocks wait for others of lower numbers; `served`
     is what the workspace says once all that they wait for is there, to the last one of all blocks
-    or to the others. A rung with `copies` takes A
-    and B themselves too, behind the workspace.
+    or to the others. A rung with `copies` takes A and B themselves too, behind the workspace.
     """
 
     name: str
