@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import floor, log10
 
 import plotly.graph_objects as go
 
@@ -30,6 +31,7 @@ QUANTITIES = {
     "smsp__sass_inst_executed_op_shared_st.sum": "shared stores",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "shared store wavefronts",
 }
+ROOM = 0.1  # of a step, behind the longest bar
 FIRST = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 # (field of a score, name, colour, hatch): no grade is told by colour alone
 _GRADES = (
@@ -55,7 +57,13 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
             height=170 + style.ROW_PX * len(records),
             barmode="group",
             bargap=0.25,
-            xaxis=style.axis(_meaning(known[first]), type="log", dtick=1, tickformat="~s"),
+            xaxis=style.axis(
+                _meaning(known[first]),
+                type="log",
+                dtick=1,
+                tickformat="~s",
+                range=_range(records, found, known[first]),
+            ),
             yaxis=style.rows_axis(records),
             updatemenus=style.menu(
                 first,
@@ -66,7 +74,10 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
                             "x": _of_grades(records, found, name),
                             "hovertext": _hovers(records, found, name),
                         },
-                        {"xaxis.title.text": _meaning(name)},
+                        {
+                            "xaxis.title.text": _meaning(name),
+                            "xaxis.range": _range(records, found, name),
+                        },
                     )
                     for name in known
                 ],
@@ -89,6 +100,12 @@ def _score(found: Scores, record: Record, name: str) -> Score | None:
 def _values(records: Sequence[Record], found: Scores, name: str) -> list[int]:
     scores = filter(None, (_score(found, record, name) for record in records))
     return [getattr(one, field) or 0 for one in scores for field, *_ in _GRADES]
+
+
+def _range(records: Sequence[Record], found: Scores, name: str) -> list[float]:
+    """Exponents of the axis, a step and more for the shortest bar: near counts look near."""
+    counts = [value for value in _values(records, found, name) if value]
+    return [floor(log10(min(counts))) - 1, log10(max(counts)) + ROOM]
 
 
 def _of_grades(records: Sequence[Record], found: Scores, name: str) -> list[list[int | None]]:
