@@ -78,10 +78,10 @@ def edit_rung(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None
     """Replaces a part of a rung's source wherever it stands, as its author may have done."""
     from kernels.registry import Variant
 
-    real = Variant.source.fget
-    assert real is not None
-
     def edit(name: str, old: str, new: str) -> None:
+        real = Variant.source.fget
+        assert real is not None
+
         def source(variant: Variant) -> str:
             text: str = real(variant)
             if variant.name != name:

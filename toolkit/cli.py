@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -23,9 +22,6 @@ import typer
 from analysis.errors import InputError, ToolkitError
 
 # Everything else is imported where it is used: --help answers at once.
-
-# What runs, where that is this command line and not a program that calls it: it may begin anew.
-_program: list[str] = []
 
 if TYPE_CHECKING:
     from analysis.comparison import ProfileComparison
@@ -227,7 +223,6 @@ def profile(
     """
     with _one_line_errors():
         from reports import render
-        from toolkit.afresh import begin_anew
         from toolkit.console import TerminalProgress
         from toolkit.experiment import profile as run_profile
         from toolkit.recorded import recorded_run
@@ -255,7 +250,6 @@ def profile(
                 progress=progress,
                 resume=before,
                 checkpoint=lambda so_far: save(so_far, record),
-                begin_anew=partial(begin_anew, progress) if _program else None,
             )
         if result.status == "interrupted" and not any(map(is_result, result.records)):
             _fail("interrupted before anything was measured; nothing was written")
@@ -743,7 +737,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # JSON is UTF-8 whatever the locale says
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    _program.append(sys.argv[0])
     try:
         _run_app()
     except KeyboardInterrupt:

@@ -30,6 +30,11 @@ class Observer:
         """What was seen so far, in order."""
         return tuple(self._moments)
 
+    @property
+    def rounds(self) -> int:
+        """How many were done when the state was last asked for."""
+        return self._moments[-1].rounds if self._moments else 0
+
     def after_round(self, rounds: int) -> None:
         """Ask for the state before the first round, and whenever the last answer is old."""
         now_s = self._clock()

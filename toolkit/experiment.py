@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NoReturn, get_args
+from typing import Literal, get_args
 
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
@@ -35,7 +35,6 @@ from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
 from toolkit.tile_phases import tile_phases
-from toolkit.trial import survives
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -58,7 +57,6 @@ def profile(
     progress: Progress | None = None,
     resume: Profile | None = None,
     checkpoint: Callable[[Profile], None] | None = None,
-    begin_anew: Callable[[str], NoReturn] | None = None,
 ) -> Profile:
     """Profile `variants` (default: the whole ladder and its references) at every shape.
 
@@ -70,10 +68,7 @@ def profile(
     "interrupted"; with nothing done, KeyboardInterrupt is raised. `checkpoint` hears of the profile
     so far whenever a record was added, so that nothing is lost where the process is killed;
     `resume` goes on from such a profile, and raises InputError where device, versions, sources or
-    parameters differ. A kernel that survives its trial and hangs or faults later holds this process
-    or its GPU: `begin_anew` is then called, perhaps from another thread, with what happened, when
-    all was given to `checkpoint`, and must replace the process by one that resumes
-    (`toolkit.afresh`). Without it a hang ends the process, and a fault skips what has no time yet.
+    parameters differ.
     Raises InputError or UnavailableError before anything runs; a variant that fails to compile,
     launch or compute becomes a failed record.
     """
@@ -105,7 +100,7 @@ def profile(
     with (
         gpu,
         counting_if_asked as counting,
-        GpuBench(gpu, counting, survives, begin_anew) as on_gpu,
+        GpuBench(gpu, counting) as on_gpu,
     ):
         return _run(plan, on_gpu, file, progress, resume, checkpoint)
 

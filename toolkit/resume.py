@@ -16,7 +16,6 @@ SOURCES = "kernel sources"  # the entry of a profile's software that tells them 
 DIGITS = 12
 TOLD_BY_COUNTING = {"Nsight Compute", "Hardware counters"}  # not known when a run begins
 INTERRUPTED = "interrupted"
-LOST = "not timed: the CUDA context was lost"  # how the reason begins where another one faulted
 
 
 class Journal(dict[tuple[Gemm, str], Record]):
@@ -100,7 +99,7 @@ def is_result(record: Record) -> bool:
 
 
 def _is_finished(record: Record, before: Profile) -> bool:
-    if record.status == "skipped" and (record.reason or "").startswith((INTERRUPTED, LOST)):
+    if record.status == "skipped" and (record.reason or "").startswith(INTERRUPTED):
         return False
     if record.measured is not None:
         return record.measured.stopped_by != "interrupt"

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from toolkit import trial as trials
+from toolkit.contender import Code, InAChild, Task
 from toolkit.experiment import profile
 from toolkit.sampling import Sampling
-from toolkit.store import load
-from toolkit.trial import Trial, survives
 
 pytestmark = pytest.mark.gpu
 
@@ -57,30 +52,35 @@ FAULTS = {
 }
 
 
-def trial(body: str, block: int = 64, dynamic_shared_bytes: int = 0, shape: Gemm = SHAPE) -> Trial:
-    return Trial(
+def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str | None:
+    """Why a kernel fails that does so to a small product, None where it does not."""
+    code = Code(
         source=HEAD + body + "\n}\n",
         entry="planted",
         name="planted.cu",
         defines={},
         geometry=Geometry(
-            grid=(shape.m, 1, 1), block=(block, 1, 1), dynamic_shared_bytes=dynamic_shared_bytes
+            grid=(SHAPE.m, 1, 1), block=(block, 1, 1), dynamic_shared_bytes=dynamic_shared_bytes
         ),
-        problem=SHAPE,
-        executed=shape,
-        seed=1,
     )
+    with InAChild(Task(code=code, problem=SHAPE, executed=SHAPE, seed=1)) as contender:
+        try:
+            contender.product()
+        except LaunchError as error:
+            return str(error)
+    return None
 
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "START_S", 30.0)
+    monkeypatch.setattr("toolkit.contender.START_S", 30.0)
+    monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 5.0)
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_a_reason(name: str) -> None:
     body, words = FAULTS[name]
-    reason = survives(trial(body), limit_s=30.0)
+    reason = reason_for(body)
     if not words:  # the driver may grow the stack
         return
     assert reason is not None
@@ -88,16 +88,16 @@ def test_a_fault_is_a_reason(name: str) -> None:
     assert "\n" not in reason
 
 
-def test_what_stays_in_its_buffers_survives_after_all_that() -> None:
-    assert survives(trial(INSIDE)) is None
+def test_what_stays_in_its_buffers_has_no_reason_after_all_that() -> None:
+    assert reason_for(INSIDE) is None
 
 
 def test_too_much_shared_memory_is_a_reason() -> None:
-    assert survives(trial(INSIDE, dynamic_shared_bytes=10**6)) is not None
+    assert reason_for(INSIDE, dynamic_shared_bytes=10**6) is not None
 
 
 def test_too_many_threads_are_a_reason() -> None:
-    assert survives(trial(INSIDE, block=2048)) is not None
+    assert reason_for(INSIDE, block=2048) is not None
 
 
 @pytest.mark.parametrize(
@@ -125,66 +125,30 @@ def test_the_others_are_measured_beside_a_broken_one(
         assert measured.relative_to_cublas is not None or by_label["cublas"].status == "skipped"
 
 
-# The command line, with a rung that has a bug from its sixth launch in a process on: a trial has
-# three.
-LATE = """
-import os
-
-import toolkit.trial
-from kernels.registry import Variant
-from toolkit.cli import main
-
-toolkit.trial.LAUNCH_GRACE_S = 5.0
-real = Variant.source.fget
-COUNT = '__device__ int launches;'
-HEAD, BODY = 'extern "C"', 'const int row ='
-FIRST = 'blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y == 0'
-
-
-def source(variant):
-    text = real(variant)
-    if variant.name != 'tiled':
-        return text
-    assert text.count(HEAD) == text.count(BODY) == 1
-    bug = f"if ({FIRST} && ++launches > 5) {{ {os.environ['BUG']} }}"
-    return text.replace(HEAD, f'{COUNT} {HEAD}').replace(BODY, f'{bug} {BODY}')
-
-
-Variant.source = property(source)
-main()
-"""
-
-
 @pytest.mark.parametrize(
     ("bug", "words"),
     [
-        ('while (1) asm volatile("");', "did not end within"),
+        ('while (1) asm volatile("");', "did not end within 5 s"),
         ("((volatile float*)C)[1ull << 40] = 1.0f;", "illegal memory access"),
+        ("((volatile float*)C)[-1] = 1.0f;", "in front of C were overwritten"),
     ],
-    ids=["hangs", "faults"],
+    ids=["hangs", "faults", "writes beside C"],
 )
-def test_the_run_goes_on_without_what_breaks_after_its_trial(
-    bug: str, words: str, tmp_path: Path
+def test_what_breaks_only_when_it_is_timed_breaks_alone_too(
+    bug: str, words: str, edit_rung: Callable[[str, str, str], None]
 ) -> None:
-    words_of_run = ["profile", "--shape", "256", "--executor", "gpu", "--seconds", "0.2"]
-    for name in ("naive-coalesced", "tiled", "vectorized"):
-        words_of_run += ["--variant", name]
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    result = subprocess.run(
-        [sys.executable, "-c", LATE, *words_of_run],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path, "BUG": bug},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    """From its 100th launch on: a check has three."""
+    first = "blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y == 0"
+    edit_rung("tiled", 'extern "C"', '__device__ int launches; extern "C"')
+    edit_rung(
+        "tiled", "const int row =", f"if ({first} && ++launches > 99) {{ {bug} }} const int row ="
     )
-    assert result.returncode == 1, result.stderr
-    assert result.stderr.count("going on without it") == 1
-    profile = load(tmp_path / "profile.json")
-    naive, tiled, vectorized = profile.records
-    assert profile.status == "complete"
-    assert tiled.status == "failed"
+    result = profile(
+        [256], ["naive-coalesced", "tiled", "vectorized", "cublas"], executor="gpu", sampling=QUICK
+    )
+    naive, tiled, vectorized, _ = result.records
+    assert result.status == "complete"
+    assert (tiled.status, tiled.measured) == ("failed", None)
     assert words in (tiled.reason or "")
     for record in (naive, vectorized):
         assert record.measured is not None

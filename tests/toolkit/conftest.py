@@ -15,11 +15,14 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+
+from toolkit.contender import Contender, InAChild
 
 # What makes output coloured, of another width than 80, or unbuffered: also in child processes.
 for _variable in (
@@ -253,6 +256,18 @@ class FakeCuda:
         compiler.compile, compiler.get_nvcc_version = compile_source, get_nvcc_version
         return compiler
 
+    def modules(self) -> dict[str, Any]:
+        """What Python imports on a machine with PyCUDA, and without cuBLAS and NVML."""
+        package: Any = types.ModuleType("pycuda")
+        package.driver, package.compiler = self.driver, self.compiler()
+        return {
+            "pycuda": package,
+            "pycuda.driver": package.driver,
+            "pycuda.compiler": package.compiler,
+            "nvmath.bindings": None,
+            "pynvml": None,
+        }
+
 
 class FakeModule:
     """A loaded module; its image is what the made-up compiler returned."""
@@ -313,6 +328,16 @@ class FakeCublas(types.ModuleType):
         self.error: Exception | None = None
         self.factor = np.float32(1)
 
+    def modules(self) -> dict[str, Any]:
+        """What Python imports on a machine with cuBLAS."""
+        bindings: Any = types.ModuleType("nvmath.bindings")
+        bindings.cublas = self
+        return {
+            "nvmath": types.ModuleType("nvmath"),
+            "nvmath.bindings": bindings,
+            "nvmath.bindings.cublas": self,
+        }
+
     def create(self) -> int:
         self.cuda.check()
         self.handles += 1
@@ -352,30 +377,52 @@ class FakeCublas(types.ModuleType):
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     """A machine with one GPU, PyCUDA and nvcc, and without cuBLAS."""
     fake = FakeCuda()
-    package = types.ModuleType("pycuda")
-    compiler = fake.compiler()
-    package.driver, package.compiler = fake.driver, compiler  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", fake.driver)
-    monkeypatch.setitem(sys.modules, "pycuda.compiler", compiler)
-    monkeypatch.setitem(sys.modules, "nvmath.bindings", None)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "pynvml", None)  # type: ignore[arg-type]
+    for name, module in fake.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("toolkit.gpu.driver_library", object)
     monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
-    # a child process would not see this machine: test_trial.py looks at trials
-    for user in ("toolkit.experiment", "toolkit.tuning.tuner"):
-        monkeypatch.setattr(f"{user}.survives", lambda trial: None)
+    # a child process would not see this machine: that of `children` has one of its own
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Contender)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
+
+
+# What a child process runs: the made-up GPU, as some code changes it, and then the child's part.
+CHILD = """
+import ctypes, os, sys
+sys.path.insert(0, {folder!r})
+import conftest
+
+cuda = conftest.FakeCuda()
+sys.modules |= cuda.modules()
+import toolkit.gpu, toolkit.isolated
+toolkit.gpu.driver_library = object
+{code}
+toolkit.isolated.main()
+"""
+
+
+@pytest.fixture
+def children(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], None]:
+    """Real child processes, each with a made-up GPU of its own; some code changes that, `cuda`."""
+    script = tmp_path_factory.mktemp("child") / "child.py"
+
+    def changed_by(code: str) -> None:
+        script.write_text(CHILD.format(folder=str(Path(__file__).parent), code=code))
+
+    changed_by("")
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", InAChild)
+    monkeypatch.setattr("toolkit.isolated.COMMAND", (sys.executable, str(script)))
+    monkeypatch.setattr("toolkit.isolated.GRACE_S", 1.0)
+    return changed_by
 
 
 @pytest.fixture
 def cublas(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
     """cuBLAS on that machine."""
     fake = FakeCublas(cuda)
-    bindings: Any = types.ModuleType("nvmath.bindings")
-    bindings.cublas = fake
-    monkeypatch.setitem(sys.modules, "nvmath", types.ModuleType("nvmath"))
-    monkeypatch.setitem(sys.modules, "nvmath.bindings", bindings)
-    monkeypatch.setitem(sys.modules, "nvmath.bindings.cublas", fake)
+    for name, module in fake.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
     return fake

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from analysis.devices import find_device
 from analysis.errors import UnsupportedError
 from analysis.result import GpuState, Profile, Record
 from kernels import LADDER
-from toolkit import gpu_bench
+from toolkit import gpu_bench, isolated
+from toolkit.contender import GUARD_WORD, GUARD_WORDS, LAUNCHES
 from toolkit.experiment import profile
 from toolkit.progress import Progress
 from toolkit.sampling import FEWEST_SAMPLES, Sampling
@@ -22,6 +25,8 @@ from toolkit.theory_bench import compile_for
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 FLUSH = "fill 0x0"
 POISON = "fill 0x7fc0bad0"
+L2_BYTES = 2**10  # of the made-up GPU
+GUARD = f"fill {GUARD_WORD:#x}"
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +51,13 @@ def record_of(result: Profile, label: str) -> Record:
 
 
 def events(cuda: Any) -> list[str]:
-    return [event for event in cuda.log if event != "allocate"]
+    """What was done, without what prepares buffers."""
+    return [event for event in cuda.log if event not in ("allocate", GUARD)]
+
+
+def checked(entry: str) -> list[str]:
+    """The events of one check; L2 is flushed once to see that there is room for that."""
+    return [FLUSH, *[entry] * (LAUNCHES - 1), POISON, entry]
 
 
 def wrong_at(row: int, column: int, value: float | None = None) -> Any:
@@ -114,10 +125,10 @@ def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: 
 def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
     measure("tiled", "naive-coalesced", "cublas")
     done = events(cuda)
-    checked = [POISON, "sgemm_tiled", POISON, "sgemm_naive_coalesced", POISON, "cublas"]
-    assert done[:6] == checked
-    assert POISON not in done[6:]
-    rounds = [event for event in done[6:] if event not in (FLUSH, "hold")]
+    checks = [*checked("cublas"), *checked("sgemm_tiled"), *checked("sgemm_naive_coalesced")]
+    assert done[: len(checks)] == checks
+    assert POISON not in done[len(checks) :]
+    rounds = [event for event in done[len(checks) :] if event not in (FLUSH, "hold")]
     warm = 3 * gpu_bench.WARM_UP_LAUNCHES
     one_round = ["cublas", "sgemm_tiled", "sgemm_naive_coalesced"]
     the_next = ["cublas", "sgemm_naive_coalesced", "sgemm_tiled"]
@@ -126,7 +137,7 @@ def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
 
 def test_l2_is_flushed_before_every_sample(cuda: Any) -> None:
     result = measure("tiled")
-    timed = events(cuda)[2:]
+    timed = events(cuda)[len(checked("sgemm_tiled")) :]
     assert timed == [FLUSH, "hold", "sgemm_tiled"] * (len(timed) // 3)
     assert result.records[0].measured is not None
     assert result.records[0].measured.l2 == "flushed"
@@ -144,7 +155,7 @@ def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(
 
 def test_l2_stays_warm_where_that_is_asked_for(cuda: Any) -> None:
     result = measure("tiled", warm_l2=True)
-    assert FLUSH not in cuda.log
+    assert cuda.log.count(FLUSH) == 1  # which shows that there is room for it
     assert result.records[0].measured is not None
     assert result.records[0].measured.l2 == "warm"
 
@@ -158,9 +169,9 @@ def test_a_kernel_that_writes_nothing_cannot_pass(cuda: Any) -> None:
 
 def test_a_kernel_that_leaves_one_element_cannot_pass(cuda: Any) -> None:
     def all_but_one(launch: Any) -> None:
-        before = launch.floats(2)[-1]
+        before = launch.floats(2)[32 * 32 - 1]
         launch.cuda.product(launch)
-        launch.floats(2)[-1] = before
+        launch.floats(2)[32 * 32 - 1] = before
 
     cuda.kernels["sgemm_tiled"] = all_but_one
     record = measure("naive-coalesced", "tiled").records[1]
@@ -184,7 +195,7 @@ def test_a_wrong_element_fails_and_is_never_timed(cuda: Any, cublas: Any, value:
     assert "C[31][7]" in record.reason
     assert record.measured is None
     assert record.resources is not None
-    assert cuda.log.count("sgemm_tiled") == 1
+    assert cuda.log.count("sgemm_tiled") == LAUNCHES
     assert record_of(result, "naive-coalesced").measured is not None
 
 
@@ -221,71 +232,114 @@ def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-LOST = "not timed: the CUDA context was lost when tiled faulted; run it without that variant"
+def running(script: str) -> list[str]:
+    """The processes of this machine that run a script."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            found += [process.name] * (script.encode() in words)
+    return found
 
 
-def test_a_fault_while_checking_fails_the_culprit_and_skips_the_others(
-    cuda: Any, cublas: Any
+# In child processes, each with a made-up GPU of its own: what one breaks, the others do not see.
+
+BUG = """
+def tiled(launch):
+    conftest.product(launch)
+    if cuda.log.count("sgemm_tiled") == {launches}:
+        {bug}
+
+cuda.kernels["sgemm_tiled"] = tiled
+"""
+BUGS = {
+    "faults": (
+        "cuda.fault()",
+        "cuCtxSynchronize failed: an illegal memory access was encountered",
+    ),
+    "hangs": (
+        "ctypes.CDLL(None).sleep(3600)",
+        "s and was stopped: an endless loop, or threads that wait for each other?",
+    ),
+    "dies": ("ctypes.CDLL(None).abort()", "the process that ran it died (signal SIGABRT)"),
+    "writes in front of C": (
+        "cuda.memory(launch.arguments[2] - 4)[0] = 1",
+        "1 words in front of C were overwritten",
+    ),
+    "writes to B": ("cuda.memory(launch.arguments[1])[0] ^= 1", "wrote to B, which is an input"),
+}
+
+
+@pytest.mark.parametrize(
+    ("bug", "launches"),
+    [
+        *(("faults", launches) for launches in (1, LAUNCHES, LAUNCHES + 1, LAUNCHES + 9)),
+        *(("hangs", launches) for launches in (1, LAUNCHES + 1, LAUNCHES + 9)),
+        *(("dies", launches) for launches in (1, LAUNCHES + 9)),
+        ("writes in front of C", LAUNCHES + 9),
+        ("writes to B", LAUNCHES + 9),
+    ],
+)
+def test_whatever_one_breaks_the_others_run_on_untouched(
+    children: Any, monkeypatch: pytest.MonkeyPatch, bug: str, launches: int
 ) -> None:
-    cuda.kernels["sgemm_tiled"] = lambda launch: launch.cuda.fault()
-    variants = ["naive-coalesced", "tiled", "coarsened-2d", "cublas", "cpu"]
-    result = profile([32, 16], variants, executor="gpu", sampling=QUICK, seed=1)
+    """When it is checked, when it warms up, and when it is timed."""
+    what, words = BUGS[bug]
+    children(BUG.format(launches=launches, bug=what))
+    if bug == "hangs":
+        monkeypatch.setattr("toolkit.contender.START_S", 8.0)
+        monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 1.0)
+    result = measure("naive-coalesced", "tiled", "coarsened-2d")
     assert result.status == "complete"
-    first, second = result.records[:5], result.records[5:]
-    statuses = [record.status for record in result.records]
-    assert statuses == ["skipped", "failed", "skipped", "skipped", "ok", *["skipped"] * 4, "ok"]
-    assert first[1].reason == (
-        "launch: cuCtxSynchronize failed: an illegal memory access was encountered"
-    )
-    assert {record.reason for record in result.records} == {first[1].reason, LOST, None}
-    assert first[0].check is not None  # checked, and not timed any more
-    assert second[1].reason == LOST
-    for record in (first[4], second[4]):
+    naive, tiled, coarsened = result.records
+    assert (tiled.status, tiled.measured) == ("failed", None)
+    assert words in (tiled.reason or "")
+    for record in (naive, coarsened):
+        assert (record.status, record.reason) == ("ok", None)
         assert record.measured is not None
+        assert len(record.measured.samples_s) == FEWEST_SAMPLES
 
 
-@pytest.mark.parametrize("launches", range(2, 9))
-def test_a_fault_while_timing_keeps_what_was_measured(
-    cuda: Any, cublas: Any, launches: int
-) -> None:
-    """After the check three launches warm up, the others follow in rounds."""
-
-    def tiring(launch: Any) -> None:
-        cuda.product(launch)
-        if cuda.log.count("sgemm_tiled") == launches:
-            cuda.fault()
-
-    cuda.kernels["sgemm_tiled"] = tiring
-    result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", "cpu")
-    assert result.status == "complete"
-    record = record_of(result, "tiled")
-    assert (record.status, record.measured) == ("failed", None)
-    assert record.reason == (
-        "timed launch: cuCtxSynchronize failed: an illegal memory access was encountered"
-    )
-    assert record_of(result, "cpu").measured is not None
-    before = max(0, launches - 1 - gpu_bench.WARM_UP_LAUNCHES - 1)  # whole rounds of samples
-    for label in ("naive-coalesced", "coarsened-2d", "cublas"):
-        record = record_of(result, label)
-        if record.measured is None:
-            assert before == 0
-            assert (record.status, record.reason) == ("skipped", LOST)
-        else:
-            assert record.status == "ok"
-            assert before <= len(record.measured.samples_s) <= before + 1
-
-
-def test_a_cublas_that_faults_is_the_culprit(cuda: Any, cublas: Any) -> None:
-    def faulting(*arguments: Any) -> None:
-        cuda.fault()
-
-    cublas.sgemm = faulting
+def test_cublas_has_its_turns_in_a_process_of_its_own(children: Any, cublas: Any) -> None:
+    children("sys.modules |= conftest.FakeCublas(cuda).modules()")
     result = measure("tiled", "cublas")
-    assert record_of(result, "cublas").status == "failed"
-    assert record_of(result, "tiled").reason == LOST.replace("tiled", "cublas")
+    tiled, peer = (record.measured for record in result.records)
+    assert tiled is not None
+    assert peer is not None
+    assert tiled.relative_to_cublas is not None
+    assert tiled.relative_to_cublas.median == pytest.approx(0.5)
+    assert result.records[1].notes == ("cuBLAS 13.1.2",)
 
 
-@pytest.mark.parametrize("launches", range(2, 9))
+def test_a_cublas_that_hangs_fails_alone(
+    children: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children("""
+class Hanging(conftest.FakeCublas):
+    def sgemm(self, *arguments):
+        if cuda.log.count("cublas") == 9:
+            ctypes.CDLL(None).sleep(3600)
+        super().sgemm(*arguments)
+
+sys.modules |= Hanging(cuda).modules()
+""")
+    monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 1.0)
+    result = measure("tiled", "cublas")
+    tiled, peer = result.records
+    assert (peer.status, peer.measured) == ("failed", None)
+    assert "was stopped" in (peer.reason or "")
+    assert tiled.measured is not None
+    assert tiled.measured.relative_to_cublas is not None  # by the samples that were taken beside it
+    assert len(tiled.measured.samples_s) == FEWEST_SAMPLES
+
+
+def test_ctrl_c_leaves_no_process_behind(children: Any) -> None:
+    result = measure("tiled", "naive-coalesced", progress=InterruptAt(samples=3))
+    assert result.status == "interrupted"
+    assert running(isolated.COMMAND[1]) == []
+
+
+@pytest.mark.parametrize("launches", range(LAUNCHES + 1, LAUNCHES + 8))
 def test_a_launch_that_fails_while_it_is_timed_fails_alone(
     cuda: Any, cublas: Any, launches: int
 ) -> None:
@@ -319,23 +373,68 @@ def test_a_cublas_that_fails_is_a_failed_record(cuda: Any, cublas: Any) -> None:
     assert record_of(result, "tiled").measured is not None
 
 
+def room_for(contenders: float) -> int:
+    """Bytes of the made-up GPU for so many contenders at 32x32x32."""
+    one = 3 * (4 * 32 * 32 + 2 * 4 * GUARD_WORDS) + 2 * L2_BYTES
+    return int(contenders * one)
+
+
 def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
-    cuda.free_bytes = 3 * 4 * 33 * 33 + 2**13  # A, B and C once, and L2's filler
-    result = measure("naive-coalesced", "vectorized", shape="33")
-    plain, padded = result.records  # the padded product needs buffers of its own
-    assert plain.measured is not None
-    assert padded.status == "failed"
-    assert (padded.reason or "").endswith("take a smaller shape or close other programs")
-
-
-def test_no_room_for_the_filler_of_l2_fails_in_words(cuda: Any) -> None:
-    cuda.free_bytes = 3 * 4 * 32 * 32
+    cuda.free_bytes = room_for(1) - 1
     record = measure("tiled").records[0]
     assert record.status == "failed"
     assert "do not fit on the GPU" in (record.reason or "")
+    assert (record.reason or "").endswith("take a smaller shape or close other programs")
 
 
-def test_no_room_on_the_host_fails_the_shape(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("contenders", [3.5, 2.5])
+def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
+    cuda: Any, cublas: Any, contenders: float
+) -> None:
+    """Each group in turns with cuBLAS."""
+    cuda.free_bytes = room_for(contenders)
+    result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
+    assert [record.status for record in result.records] == ["ok"] * 5
+    for record in result.records[:-1]:
+        assert record.measured is not None
+        assert record.measured.relative_to_cublas is not None
+        assert record.measured.relative_to_cublas.median == pytest.approx(0.5)
+    assert cuda.free_bytes == room_for(contenders)
+    rounds = [moment.rounds for one in result.conditions for moment in one.moments]
+    assert rounds == sorted(rounds)
+
+
+def test_where_one_has_room_each_is_timed_by_itself(cuda: Any, cublas: Any) -> None:
+    cuda.free_bytes = room_for(1.3)
+    result = measure("naive-coalesced", "tiled", "cublas")
+    assert [record.status for record in result.records] == ["ok"] * 3
+    for record in result.records:
+        assert record.measured is not None
+        assert record.measured.relative_to_cublas is None or record.variant == "cublas"
+
+
+def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda: Any, cublas: Any) -> None:
+    cuda.free_bytes = room_for(2.5)
+
+    class InTheSecond(Progress):
+        groups = 0
+
+        def detail(self, text: str) -> None:
+            self.groups += text == "cublas: 1 samples"
+            if self.groups == 2:
+                raise KeyboardInterrupt
+
+    result = measure("naive-coalesced", "tiled", "cublas", progress=InTheSecond())
+    naive, tiled, peer = result.records
+    assert naive.measured is not None
+    assert naive.measured.relative_to_cublas is not None
+    assert tiled.measured is None
+    assert (peer.status, peer.measured is None) == ("ok", False)
+
+
+def test_no_room_on_the_host_fails_the_shape(
+    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu_bench, "available_bytes", lambda: 100_000)
     result = measure("tiled", "one-block", "cublas", shape="32")
     assert {record.status for record in result.records} == {"failed"}

@@ -23,15 +23,11 @@ from toolkit.sampling import Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """The finalists with their outcomes, and cuBLAS's record from the same rounds.
-
-    `lost` says why some could not be timed for the fault of another.
-    """
+    """The finalists with their outcomes, and cuBLAS's record from the same rounds."""
 
     candidates: tuple[Candidate, ...]
     cublas: Record
     also_checked: tuple[Gemm, ...]
-    lost: str | None
 
 
 def race(
@@ -57,12 +53,10 @@ def race(
     bench.profile_shape(problem, plan, records, progress)
     found = {record.label: record for record in records.values()} | beside
     outcomes = [_outcome(candidate, found[candidate.label]) for candidate, _ in finalists]
-    untimed = [one.reason for one in outcomes if one.status == "left out"]
     return Final(
         candidates=tuple(_with_ties(outcomes)),
         cublas=found[CUBLAS.name],
         also_checked=shapes,
-        lost=untimed[0] if untimed else None,
     )
 
 

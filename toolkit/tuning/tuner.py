@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from analysis.devices import Device
-from analysis.errors import InputError, LaunchError
+from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.tuning import Candidate, Swept, TunedShape, leaders
 from kernels.registry import Selection, Variant
@@ -20,7 +20,6 @@ from toolkit.progress import Progress
 from toolkit.records import Records
 from toolkit.sampling import Sampling
 from toolkit.signature import signature
-from toolkit.trial import survives
 from toolkit.tuning.cache import Known, SweepCache
 from toolkit.tuning.final import Final, plan_of, race
 from toolkit.tuning.ranking import ranked
@@ -203,7 +202,7 @@ class GpuTuner(Tuner):
         records: Records = {}
         selections = tuple(self.selections[one.label] for one in chosen)
         plan = plan_of((problem,), selections, Sampling(max_samples=ITERATIONS), self.seed)
-        with self.gpu, GpuBench(self.gpu, survives=survives) as bench:
+        with self.gpu, GpuBench(self.gpu) as bench:
             self.progress.stage(f"{problem}: rounds", bench.steps(plan))
             bench.profile_shape(problem, plan, records, self.progress)
         found = {record.label: record for record in records.values()}
@@ -226,8 +225,6 @@ class GpuTuner(Tuner):
             final = self._race(problem, self._finalists(shape, ahead))
             self._remember(problem, final)
             shape = _with_final(shape, final)
-            if final.lost is not None:
-                raise LaunchError(f"the final ended early: {final.lost}")
             if any(one.label in ahead and one.status == "ok" for one in shape.candidates):
                 return shape
 
@@ -256,7 +253,7 @@ class GpuTuner(Tuner):
                 cache.fail(key_of(one.parameters), one.reason or "it failed in the final")
 
     def _race(self, problem: Gemm, finalists: list[tuple[Candidate, Selection]]) -> Final:
-        with self.gpu, GpuBench(self.gpu, survives=survives) as bench:
+        with self.gpu, GpuBench(self.gpu) as bench:
             return race(
                 bench,
                 finalists,

@@ -1,0 +1,217 @@
+"""What lives in a process of its own: whatever it does there becomes one line, within its limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import LaunchError
+from toolkit import isolated
+from toolkit.isolated import HUNG, Isolated
+
+LIMIT_S = 60.0
+
+
+class Worker:
+    """What the child holds; a child imports this module to find it."""
+
+    def __init__(self, argument: object) -> None:
+        self.argument = argument
+        self.asked = 0
+
+    def __enter__(self) -> Worker:
+        if self.argument == "refuse":
+            raise LaunchError("machine code of k: no kernel image is available")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def echo(self, *words: object) -> list[object]:
+        self.asked += 1
+        return [self.argument, self.asked, *words]
+
+    def number(self) -> int:
+        return os.getpid()
+
+    def large(self, count: int) -> bytes:
+        return bytes(range(256)) * (count // 256)
+
+    def prints(self) -> str:
+        os.write(1, b"what a kernel prints\n" * 10_000)
+        os.write(2, b"and what a driver does\n" * 10_000)
+        return "answer"
+
+    def is_refused(self) -> None:
+        raise LaunchError("launch: an illegal memory access was encountered")
+
+    def stumbles(self) -> None:
+        raise RuntimeError("first line\nsecond line")
+
+    def exhausts_memory(self) -> None:
+        raise MemoryError
+
+    def answers_what_cannot_be_sent(self) -> Callable[[], None]:
+        return lambda: None
+
+    def crashes(self) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def leaves(self) -> None:
+        os._exit(3)
+
+    def never_ends(self) -> None:
+        time.sleep(3600)
+
+    def never_ends_and_ignores_sigterm(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(3600)
+
+    def sleeps(self, seconds: float) -> str:
+        time.sleep(seconds)
+        return "awake"
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    try:
+        return " Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_the_same_object_answers_all_that_is_asked() -> None:
+    with Isolated(Worker, ("any", 1)) as child:
+        assert child.ask("echo", limit_s=LIMIT_S) == [("any", 1), 1]
+        assert child.ask("echo", "x", 2.5, limit_s=LIMIT_S) == [("any", 1), 2, "x", 2.5]
+        assert child.ask("number", limit_s=LIMIT_S) != os.getpid()
+        assert child.ask("large", 1 << 24, limit_s=LIMIT_S) == bytes(range(256)) * (1 << 16)
+        assert child.ask("prints", limit_s=LIMIT_S) == "answer"
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        ("is_refused", "launch: an illegal memory access was encountered"),
+        ("stumbles", "RuntimeError: first line"),
+        ("exhausts_memory", "the host's memory is exhausted: take a smaller shape"),
+        ("crashes", "the process that ran it died (signal SIGSEGV)"),
+        ("leaves", "the process that ran it died (exit code 3)"),
+        ("no_such_method", "AttributeError: 'Worker' object has no attribute 'no_such_method'"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_then_and_later(method: str, reason: str) -> None:
+    with Isolated(Worker, None) as child:
+        child.ask("echo", limit_s=LIMIT_S)
+        for later in (method, "echo"):
+            with pytest.raises(LaunchError) as raised:
+                child.ask(later, limit_s=LIMIT_S)
+            assert str(raised.value) == reason
+
+
+def test_an_answer_that_cannot_be_sent_is_one_line() -> None:
+    with Isolated(Worker, None) as child, pytest.raises(LaunchError) as raised:
+        child.ask("answers_what_cannot_be_sent", limit_s=LIMIT_S)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_object_that_cannot_be_made_is_the_first_answer() -> None:
+    with Isolated(Worker, "refuse") as child, pytest.raises(LaunchError, match="no kernel image"):
+        child.ask("echo", limit_s=LIMIT_S)
+
+
+def test_a_machine_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated, "COMMAND", ("/no/such/program",))
+    with pytest.raises(LaunchError, match=r"^no process can be started \(.*No such file"):
+        Isolated(Worker, None)
+
+
+@pytest.mark.parametrize("method", ["never_ends", "never_ends_and_ignores_sigterm"])
+def test_what_never_ends_is_ended(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated, "GRACE_S", 0.5)
+    with Isolated(Worker, None) as child:
+        process = child.ask("number", limit_s=LIMIT_S)
+        started = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(LaunchError, match=f"^{HUNG} 2 s and was stopped: an endless loop"):
+                child.ask(method, limit_s=2.0)
+        assert time.monotonic() - started < 15
+        assert not alive(process)
+
+
+def test_a_child_ends_when_nobody_asks_any_more() -> None:
+    with Isolated(Worker, None) as child:
+        process = child.ask("number", limit_s=LIMIT_S)
+        assert alive(process)
+    assert not alive(process)
+
+
+@pytest.mark.parametrize("method", ["echo", "never_ends"])
+def test_a_child_ends_with_a_parent_that_is_killed(method: str) -> None:
+    """Also where it hangs and reads nothing: it would hold the GPU for ever."""
+    code = f"""
+import sys, threading
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_isolated import Isolated, Worker
+
+child = Isolated(Worker, None)
+print(child.ask("number", limit_s=60), flush=True)
+child.ask({method!r}, limit_s=600)
+print("answered", flush=True)
+input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+    ) as parent:
+        assert parent.stdout is not None
+        process = int(parent.stdout.readline())
+        if method == "echo":
+            parent.stdout.readline()
+        time.sleep(0.2)
+        assert alive(process)
+        parent.kill()
+        parent.wait()
+    deadline = time.monotonic() + 10
+    while alive(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(process)
+
+
+def test_a_process_that_was_stopped_finds_its_answer() -> None:
+    """Ctrl-Z holds the parent, not its child: what came meanwhile is not late."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_isolated import Isolated, Worker
+
+with Isolated(Worker, None) as child:
+    child.ask("echo", limit_s=60)
+    print("begun", flush=True)
+    print(child.ask("sleeps", 1.0, limit_s=2.0), flush=True)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(3.0)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() == "awake\n"

@@ -1,0 +1,167 @@
+"""An object in a process of its own: what breaks that process breaks nobody else's.
+
+On a GPU a fault takes the whole context with it, and an endless loop holds the process inside of
+the driver, where no exception comes: only the end of a process frees the GPU. So whatever launches
+kernels that nobody has proven lives in a child, and is asked from here, within a limit of time
+(docs/decisions/0021-rungs-in-children.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import LaunchError, ToolkitError, first_line
+
+COMMAND = (sys.executable, "-m", "toolkit.isolated")  # followed by the number of its pipe
+HUNG = "did not end within"  # how the reason begins
+GRACE_S = 5.0  # between asking a process to end and ending it
+PR_SET_PDEATHSIG = 1
+
+Maker = Callable[[Any], AbstractContextManager[Any]]
+
+
+class Isolated:
+    """What `with make(argument)` gives in a fresh interpreter, where its methods are called.
+
+    A context manager; both `make` and its argument are pickled. The object is made by the first
+    call, whose limit counts for that as well. After a call that raised, all others raise the same.
+    Raises LaunchError where the machine starts no more processes.
+    """
+
+    def __init__(self, make: Maker, argument: Any) -> None:
+        # A fresh interpreter, since CUDA does not survive a fork, and not multiprocessing, which
+        # would run the script of whoever calls this again. Ctrl-C is this process's to handle.
+        try:
+            self._pipe, theirs = Pipe()
+            with theirs:
+                self._child = subprocess.Popen(
+                    [*COMMAND, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env=os.environ
+                    | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise LaunchError(
+                f"no process can be started ({first_line(error)}): close other programs"
+            ) from None
+        self._untold: tuple[Maker, Any] | None = (make, argument)
+        self._failure: str | None = None
+
+    def __enter__(self) -> Isolated:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def ask(self, method: str, *arguments: Any, limit_s: float) -> Any:
+        """What a method answers.
+
+        Raises LaunchError with one line for what it raised, for a process that died of it, and
+        for one that did not answer in time and was ended.
+        """
+        try:
+            if self._failure is None:
+                return self._answer(method, arguments, limit_s)
+        except (EOFError, OSError):
+            self.close()
+            self._failure = f"the process that ran it died ({_how(self._child.returncode)})"
+        raise LaunchError(self._failure)
+
+    def _answer(self, method: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
+        if self._untold is not None:
+            self._pipe.send((os.getpid(), self._untold))
+            self._untold = None
+        self._pipe.send((method, arguments))
+        in_time = self._pipe.poll(limit_s)
+        self._failure, answer = self._pipe.recv() if in_time else (_hung(limit_s), None)
+        if self._failure is not None:
+            self.close(patience_s=GRACE_S if in_time else 0.0)
+            raise LaunchError(self._failure)
+        return answer
+
+    def dismiss(self) -> None:
+        """Nothing more is asked: the process ends when it sees that."""
+        self._pipe.close()
+
+    def close(self, patience_s: float = GRACE_S) -> None:
+        """Dismiss the process and wait so long for its end, then end it.
+
+        What it held of the GPU is free afterwards.
+        """
+        self.dismiss()
+        for wait_s, stop in (
+            (patience_s, self._child.terminate),
+            (GRACE_S, self._child.kill),
+            (GRACE_S, lambda: None),
+        ):
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(wait_s)
+                return
+            stop()
+
+
+def _hung(limit_s: float) -> str:
+    return (
+        f"{HUNG} {limit_s:.0f} s and was stopped: an endless loop, or threads that wait for each "
+        "other? `python -m toolkit check` says where, with no GPU"
+    )
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+# In the child.
+
+
+def main() -> None:
+    """Be the child: make the object, answer until nobody asks any more."""
+    with suppress(EOFError, OSError):
+        pipe = Connection(int(sys.argv[1]))
+        parent, (make, argument) = pipe.recv()
+        _end_with(parent)
+        failure = _serve(pipe, make, argument)
+        pipe.send((failure, None))
+    os._exit(0)  # nothing is cleaned up: a kernel may still run, and PyCUDA aborts after a fault
+
+
+def _serve(pipe: Connection, make: Maker, argument: Any) -> str:
+    """Answer until something is raised, which is told in one line."""
+    made = None
+    while True:
+        method, arguments = pipe.recv()
+        try:
+            made = make(argument).__enter__() if made is None else made
+            answer = getattr(made, method)(*arguments)
+        except ToolkitError as error:
+            return str(error)
+        except MemoryError:
+            return "the host's memory is exhausted: take a smaller shape"
+        except Exception as error:
+            return f"{type(error).__name__}: {first_line(error)}"
+        pipe.send((None, answer))
+
+
+def _end_with(parent: int) -> None:
+    """End where the parent is killed, also inside of a driver that waits for a kernel."""
+    with suppress(OSError, AttributeError):  # where there is no such call, the pipe's end does
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
