@@ -64,6 +64,12 @@ class Task:
     seed: int
 
     @property
+    def buffer_bytes(self) -> int:
+        """What its buffers take on the GPU, guard bands left aside."""
+        workspace_bytes = (self.code and self.code.workspace_bytes) or 0
+        return self.executed.matrix_bytes + workspace_bytes
+
+    @property
     def limit_s(self) -> float:
         """How long it may take until it was checked."""
         return START_S + LAUNCHES * self.executed.flop / SLOWEST_FLOP_PER_S

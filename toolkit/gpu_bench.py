@@ -9,7 +9,8 @@ simulator gets the very machine code that was launched, so that counters stand b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -53,8 +54,9 @@ WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to
 WARM_UP_LAUNCHES = 3
 CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the comparison adds
 
-# Of the memory that one contender took, for the next: it may have a larger workspace.
-ROOM = 1.25
+# So many prepare themselves at a time, which is mostly the start of Python and of a CUDA context.
+AHEAD = 4
+SAFETY = 1.1  # of the memory that is thought to be needed: contexts differ a little
 
 
 class GpuBench:
@@ -120,13 +122,11 @@ class GpuBench:
         """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
         stage = self._staged(problem, plan, records, progress)
         for selection in plan.selections:
-            key = problem, selection.label
-            if stage is not None and records[key].status == "ok":
+            record = records[problem, selection.label]
+            if stage is not None and record.status == "ok":
                 progress.step(f"check {selection.label}")
-                with ExitStack() as held:
-                    records[key], _ = self._checked(
-                        records[key], selection, stage, held.enter_context
-                    )
+                with InAChild(_task(record, selection, plan.seed)) as contender:
+                    records[problem, selection.label], _ = self._checked(record, stage, contender)
 
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
@@ -163,37 +163,61 @@ class GpuBench:
         stage = self._staged(problem, plan, records, progress)
         if stage is None:
             return {}
+        self._measure_cpu(problem, plan, records, progress, stage)
+        # cuBLAS first: whoever is timed is timed in turns with it
+        selections = {
+            x.label: x
+            for x in sorted(plan.selections, key=lambda x: x.variant is not CUBLAS)
+            if x.variant is not CPU and records[problem, x.label].status == "ok"
+        }
+        tasks = {
+            label: _task(records[problem, label], selection, plan.seed)
+            for label, selection in selections.items()
+        }
+        waiting = deque(tasks)
         cubins: dict[str, Cubin] = {}
         observer = Observer(self.monitor.state)
         with _Field(self.gpu) as field:
-            # cuBLAS first: whoever is timed is timed in turns with it
-            for selection in sorted(plan.selections, key=lambda x: x.variant is not CUBLAS):
-                progress.step(f"check {selection.label}")
-                key = problem, selection.label
-                if records[key].status != "ok":
-                    continue
-                if selection.variant is CPU:
-                    records[key], interrupted = measure_cpu(
-                        records[key], stage.workload, plan, stage.reference
-                    )
-                    if interrupted:
-                        raise KeyboardInterrupt
-                    continue
-                if field.is_full:
+            while waiting or field.coming:
+                if not field.coming and not field.has_room(tasks[waiting[0]]):
                     self._time(problem, field, plan, records, progress, observer)
-                    field.keep(CUBLAS.name)
-                    if field.is_full:  # the GPU has room for one at a time
-                        field.keep()
-                records[key], cubin = self._checked(
-                    records[key], selection, stage, partial(field.enter, selection.label)
+                    field.make_room(tasks[waiting[0]])
+                while waiting and len(field.coming) < AHEAD and field.has_room(tasks[waiting[0]]):
+                    label = waiting.popleft()
+                    try:
+                        field.let_in(label, tasks[label], InAChild(tasks[label]))
+                    except ToolkitError as error:
+                        records[problem, label] = failed(records[problem, label], str(error))
+                if not field.coming:
+                    continue
+                label = field.coming[0]
+                progress.step(f"check {label}")
+                record, cubin = self._checked(
+                    records[problem, label], stage, field.contenders[label]
                 )
-                field.judged(selection.label, stays=records[key].status == "ok")
+                field.judged(label, stays=record.status == "ok")
+                records[problem, label] = record
                 if cubin is not None:
-                    cubins[selection.label] = cubin
-                    records[key] = self._with_counters(records[key], selection, cubin, stage)
+                    cubins[label] = cubin
+                    records[problem, label] = self._with_counters(
+                        record, selections[label], cubin, stage
+                    )
             progress.step("timing")
             self._time(problem, field, plan, records, progress, observer)
         return cubins
+
+    def _measure_cpu(
+        self, problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
+    ) -> None:
+        """Before anybody else needs the host."""
+        key = problem, CPU.name
+        if key in records and records[key].status == "ok":
+            progress.step(f"check {CPU.name}")
+            records[key], interrupted = measure_cpu(
+                records[key], stage.workload, plan, stage.reference
+            )
+            if interrupted:
+                raise KeyboardInterrupt
 
     def _count(
         self,
@@ -249,15 +273,10 @@ class GpuBench:
             )
 
     def _checked(
-        self,
-        record: Record,
-        selection: Selection,
-        stage: _Stage,
-        enter: Callable[[Contending], Contending],
+        self, record: Record, stage: _Stage, contender: Contending
     ) -> tuple[Record, Cubin | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed."""
         try:
-            contender = enter(InAChild(_task(record, selection, stage.workload)))
             cubin = contender.cubin()
             if cubin is not None:
                 record = with_resources(record, cubin.resources, self.device)
@@ -342,51 +361,66 @@ class _Stage:
 
 
 class _Field:
-    """Who is timed in turns, all with memory of their own on the GPU; a context manager."""
+    """Who is timed in turns, each with memory of its own on the GPU; a context manager.
+
+    Those that are `coming` are being prepared, first come first: the rest has been checked.
+    """
 
     def __init__(self, gpu: Gpu) -> None:
         self.contenders: dict[str, Contending] = {}
+        self.coming: deque[str] = deque()
         self._gpu = gpu
+        self._tasks: dict[str, Task] = {}
         self._held: dict[str, ExitStack] = {}
-        self._free_bytes = 0  # before the last one came
-        self._most_bytes = 0  # that one of them takes
+        self._free_bytes = gpu.free_bytes  # before the first one came
+        self._overhead_bytes: int | None = None  # what one takes beside its buffers
 
     def __enter__(self) -> _Field:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.keep()
+        self._let_go(list(self._held))
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the GPU may have no room for one more, though it has without those here."""
-        return bool(self._held) and self._gpu.free_bytes < ROOM * self._most_bytes
+    def has_room(self, task: Task) -> bool:
+        """Whether the GPU should have room for one more, whatever those take that are coming."""
+        if not self._held:
+            return True
+        if self._overhead_bytes is None:  # the first one tells
+            return False
+        tasks = task, *(self._tasks[label] for label in self.coming)
+        needed = sum(self._overhead_bytes + one.buffer_bytes for one in tasks)
+        return self._gpu.free_bytes >= SAFETY * needed
 
-    def enter(self, label: str, contender: Contending) -> Contending:
-        """Let one in."""
-        self._free_bytes = self._gpu.free_bytes
-        held = self._held[label] = ExitStack()
+    def make_room(self, task: Task) -> None:
+        """Let those go that were timed: all but cuBLAS, and also that where one has room alone."""
+        self._let_go([label for label in self._held if label != CUBLAS.name])
+        if not self.has_room(task):
+            self._let_go(list(self._held))
+
+    def let_in(self, label: str, task: Task, contender: Contending) -> None:
+        """Have one more, which begins to prepare itself."""
+        held = ExitStack()
         self.contenders[label] = held.enter_context(contender)
-        return self.contenders[label]
+        self._held[label], self._tasks[label] = held, task
+        self.coming.append(label)
 
     def judged(self, label: str, *, stays: bool) -> None:
-        """Keep the one that came last to be timed, or let it go."""
-        if stays:
-            self._most_bytes = max(self._most_bytes, self._free_bytes - self._gpu.free_bytes)
-        else:
-            self.keep(*(other for other in self._held if other != label))
+        """Keep one that was coming to be timed, or let it go."""
+        self.coming.remove(label)
+        if not stays:
+            self._let_go([label])
+        elif self._overhead_bytes is None:
+            taken = self._free_bytes - self._gpu.free_bytes
+            self._overhead_bytes = max(0, taken - self._tasks[label].buffer_bytes)
 
-    def keep(self, *labels: str) -> None:
-        """Let all others go."""
-        leaving = [label for label in self._held if label not in labels]
-        for label in leaving:  # all at once: the end of a process takes a while
-            if label in self.contenders:
-                self.contenders.pop(label).dismiss()
-        for label in leaving:
+    def _let_go(self, labels: Sequence[str]) -> None:
+        for label in labels:  # all at once: the end of a process takes a while
+            self.contenders.pop(label).dismiss()
+        for label in labels:
             self._held.pop(label).close()
 
 
-def _task(record: Record, selection: Selection, workload: Workload) -> Task:
+def _task(record: Record, selection: Selection, seed: int) -> Task:
     """What a record stands for, as it is handed to a contender."""
     variant, parameters, executed = selection.variant, selection.parameters, record.executed_shape
     code = None
@@ -401,7 +435,7 @@ def _task(record: Record, selection: Selection, workload: Workload) -> Task:
             maps=maps_of(variant, parameters, executed),
             workspace_bytes=variant.workspace(parameters, executed),
         )
-    return Task(code=code, problem=workload.problem, executed=executed, seed=workload.seed)
+    return Task(code=code, problem=record.shape, executed=executed, seed=seed)
 
 
 def _warm_up(timer: Timer) -> None:

@@ -13,8 +13,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
@@ -32,33 +33,21 @@ Maker = Callable[[Any], AbstractContextManager[Any]]
 class Isolated:
     """What `with make(argument)` gives in a fresh interpreter, where its methods are called.
 
-    A context manager; both `make` and its argument are pickled. The object is made by the first
-    call, whose limit counts for that as well. After a call that raised, all others raise the same.
-    Raises LaunchError where the machine starts no more processes.
+    A context manager; both `make` and its argument are pickled. The object is made at once, while
+    this process does something else; what fails there is told by the first call, whose limit counts
+    for that as well. After a call that raised, all others raise the same. Raises LaunchError where
+    the machine starts no more processes.
     """
 
     def __init__(self, make: Maker, argument: Any) -> None:
         # A fresh interpreter, since CUDA does not survive a fork, and not multiprocessing, which
         # would run the script of whoever calls this again. Ctrl-C is this process's to handle.
-        try:
-            self._pipe, theirs = Pipe()
-            with theirs:
-                self._child = subprocess.Popen(
-                    [*COMMAND, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env=os.environ
-                    | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise LaunchError(
-                f"no process can be started ({first_line(error)}): close other programs"
-            ) from None
-        self._untold: tuple[Maker, Any] | None = (make, argument)
         self._failure: str | None = None
+        self._pipe, theirs = Pipe()
+        with theirs:
+            self._child = _started([*COMMAND, str(theirs.fileno())], theirs.fileno())
+        with suppress(OSError):  # it has ended, which the first call tells
+            self._pipe.send((os.getpid(), make, argument))
 
     def __enter__(self) -> Isolated:
         return self
@@ -81,9 +70,6 @@ class Isolated:
         raise LaunchError(self._failure)
 
     def _answer(self, method: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
-        if self._untold is not None:
-            self._pipe.send((os.getpid(), self._untold))
-            self._untold = None
         self._pipe.send((method, arguments))
         in_time = self._pipe.poll(limit_s)
         self._failure, answer = self._pipe.recv() if in_time else (_hung(limit_s), None)
@@ -113,6 +99,24 @@ class Isolated:
             stop()
 
 
+def _started(command: Sequence[str], pipe: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[pipe],
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise LaunchError(
+            f"no process can be started ({first_line(error)}): close other programs"
+        ) from None
+
+
 def _hung(limit_s: float) -> str:
     return (
         f"{HUNG} {limit_s:.0f} s and was stopped: an endless loop, or threads that wait for each "
@@ -131,28 +135,32 @@ def main() -> None:
     """Be the child: make the object, answer until nobody asks any more."""
     with suppress(EOFError, OSError):
         pipe = Connection(int(sys.argv[1]))
-        parent, (make, argument) = pipe.recv()
+        parent, make, argument = pipe.recv()
         _end_with(parent)
-        failure = _serve(pipe, make, argument)
-        pipe.send((failure, None))
+        failure, made = _attempt(lambda: make(argument).__enter__())
+        while True:
+            method, arguments = pipe.recv()
+            answer = None
+            if failure is None:
+                failure, answer = _attempt(partial(_asked, made, method, arguments))
+            pipe.send((failure, answer))
     os._exit(0)  # nothing is cleaned up: a kernel may still run, and PyCUDA aborts after a fault
 
 
-def _serve(pipe: Connection, make: Maker, argument: Any) -> str:
-    """Answer until something is raised, which is told in one line."""
-    made = None
-    while True:
-        method, arguments = pipe.recv()
-        try:
-            made = make(argument).__enter__() if made is None else made
-            answer = getattr(made, method)(*arguments)
-        except ToolkitError as error:
-            return str(error)
-        except MemoryError:
-            return "the host's memory is exhausted: take a smaller shape"
-        except Exception as error:
-            return f"{type(error).__name__}: {first_line(error)}"
-        pipe.send((None, answer))
+def _asked(made: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+    return getattr(made, method)(*arguments)
+
+
+def _attempt(call: Callable[[], Any]) -> tuple[str | None, Any]:
+    """What went wrong, in one line, or None and what a call returns."""
+    try:
+        return None, call()
+    except ToolkitError as error:
+        return str(error), None
+    except MemoryError:
+        return "the host's memory is exhausted: take a smaller shape", None
+    except Exception as error:
+        return f"{type(error).__name__}: {first_line(error)}", None
 
 
 def _end_with(parent: int) -> None:

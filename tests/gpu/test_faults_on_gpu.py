@@ -73,7 +73,7 @@ def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.contender.START_S", 30.0)
+    monkeypatch.setattr("toolkit.contender.START_S", 15.0)
     monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 5.0)
 
 
