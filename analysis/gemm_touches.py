@@ -7,6 +7,8 @@ and tiles of C.
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from analysis.access import Tiling
@@ -19,15 +21,22 @@ from analysis.traffic import Floats, Touches
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 600_000
 MOST_PARTS = 32
+LEFT_AT = 0.95  # of a life
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
 def gemm_touches(
-    tiling: Tiling, problem: Gemm, starts: Floats, *, order: Order = ROW_MAJOR
+    tiling: Tiling,
+    problem: Gemm,
+    starts: Floats,
+    *,
+    order: Order = ROW_MAJOR,
+    left_bytes: float = 0.0,
 ) -> Touches:
     """The touches of every block; `starts` says when each begins, in lifetimes of a block.
 
-    `order` says which tile of C each block computes.
+    `order` says which tile of C each block computes. `left_bytes` are those of the sums that blocks
+    leave for each other, as many each, shortly before they end: they are read when the block ends.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     block, row, column = order.with_tiles(TileGrid(down=down, across=across))
@@ -47,14 +56,40 @@ def gemm_touches(
     piece_of_c = (down + across) * parts + row * across + column
     sectors_of_a = along_k(rows * _sectors(np.float64(problem.k), problem.k) / parts)
     sectors_of_b = along_k(_sectors(columns, problem.n) * depth)
+    of_c = Touches(
+        time=begins + 1.0,
+        piece=piece_of_c,
+        block=block,
+        sectors=rows * _sectors(columns, problem.n),
+        size=FLOAT_BYTES * 1.0 * rows * columns,
+        is_write=np.ones(len(block), bool),
+    )
+    every = [
+        Touches(
+            time=np.concatenate([time, time]),
+            piece=np.concatenate([piece_of_a, piece_of_b.ravel()]),
+            block=np.concatenate([along_k(block), along_k(block)]),
+            sectors=np.concatenate([sectors_of_a, sectors_of_b]),
+            size=FLOAT_BYTES * np.concatenate([along_k(rows * depth), along_k(columns * depth)]),
+            is_write=np.zeros(2 * len(time), bool),
+        ),
+        of_c,
+    ]
+    if left_bytes:
+        each = np.full(len(block), left_bytes / len(block))
+        left = replace(
+            of_c,
+            time=begins + LEFT_AT,
+            piece=(down + across) * parts + down * across + np.arange(len(block)),
+            sectors=each / SECTOR_BYTES,
+            size=each,
+        )
+        every += [left, replace(left, time=begins + 1.0, is_write=~left.is_write)]
     return Touches(
-        time=np.concatenate([time, time, begins + 1.0]),
-        piece=np.concatenate([piece_of_a, piece_of_b.ravel(), piece_of_c]),
-        block=np.concatenate([along_k(block), along_k(block), block]),
-        sectors=np.concatenate([sectors_of_a, sectors_of_b, rows * _sectors(columns, problem.n)]),
-        size=FLOAT_BYTES
-        * np.concatenate([along_k(rows * depth), along_k(columns * depth), 1.0 * rows * columns]),
-        is_write=np.concatenate([np.zeros(2 * len(time), bool), np.ones(len(block), bool)]),
+        **{
+            one.name: np.concatenate([getattr(touches, one.name) for touches in every])
+            for one in fields(Touches)
+        }
     )
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,33 +145,51 @@ class Traffic:
 
 # When blocks run.
 
+# How tiles come to shared memory: by loads through registers, by asynchronous copies of threads, or
+# by bulk copies, for which one thread asks.
+Copies = Literal["loads", "asynchronous", "bulk"]
+
 # A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
 # fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
-# warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200.
-BUSY_ALONE_THREADS = 512
+# warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200; and
+# at 256 in what DRAM gave (1.7 to 2.1 times as much, on an H100 too) where the next tile comes
+# while this one is multiplied, so that two warps per scheduler never wait. With one warp per
+# scheduler, one of three such rungs did so at 4096 and three of five at 8192: not modelled.
+BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 
 
-def starts(blocks: int, device: Device, blocks_per_sm: int, threads_per_block: int) -> Floats:
+def starts(
+    blocks: int,
+    device: Device,
+    blocks_per_sm: int,
+    threads_per_block: int,
+    *,
+    fetches_ahead: bool = False,
+) -> Floats:
     """When each block begins, in lifetimes of a block.
 
     In waves of all SMs' blocks, or, where a block keeps an SM busy alone, in as many smaller
-    waves, evenly apart.
+    waves, evenly apart. `fetches_ahead` says that the next tile comes while one is computed.
     """
     index = np.arange(blocks)
-    if threads_per_block >= BUSY_ALONE_THREADS:
+    if threads_per_block >= (BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS):
         return (index // device.sm_count) / blocks_per_sm
     return (index // (device.sm_count * blocks_per_sm)).astype(np.float64)
 
 
 # Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
-# more steps: fitted on the sectors that SMs of an H200 read from L2 in the ladder at 512 to 8192,
-# K being the steps.
+# more steps: fitted on the sectors that SMs of an H200 and an H100 read from L2 in the ladder at
+# 512 to 8192, K being the steps.
 STEPS_IN_STEP = 512
-STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 3300.0, 2200.0
+STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 2800.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-WIDE_BYTES = 16  # of a load: a phase's loads are then over in a quarter of the time
-WIDE_GAIN = 1.8
+# Where stores or copies to shared memory conflict, blocks stay in step longer (two rungs).
+CONFLICTS_HOLD = 2.0
+# Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
+# thread asks for whole tiles, some phases ahead, beside another block that does the same.
+AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
+ALONE_WITH_FEW_WARPS = 0.42  # of blocks with a warp per scheduler
 
 
 def in_step(
@@ -179,36 +198,60 @@ def in_step(
     has_barriers: bool,
     is_alone: bool,
     threads_per_block: int,
-    bytes_per_lane: int = 4,
+    copies: Copies = "loads",
+    conflicts: bool = False,
 ) -> float:
-    """The share of simultaneous fetches that still meet, over blocks of so many steps."""
+    """The share of simultaneous fetches that still meet, over blocks of so many steps.
+
+    `is_alone` says that no SM gets a second block, `conflicts` that what comes to shared memory
+    does so with bank conflicts.
+    """
+    has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
+    if copies == "asynchronous" and has_few_warps:  # none gets ahead of the other
+        copies, conflicts = "loads", True
+    share, within = AHEAD.get(copies, (1.0, STEPS_OF_SMALL_BLOCKS))
     if is_alone:
-        return float(np.exp(-steps / STEPS_ALONE))
+        share = ALONE_WITH_FEW_WARPS if has_few_warps else share
+        return share * float(np.exp(-steps / STEPS_ALONE))
     if not has_barriers:
         return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
-    is_large = threads_per_block >= BUSY_ALONE_THREADS
-    within = STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
-    within *= WIDE_GAIN if bytes_per_lane >= WIDE_BYTES else 1.0
-    return float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
+    if copies == "loads":
+        is_large = threads_per_block >= BUSY_ALONE_THREADS
+        within = STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
+        within *= CONFLICTS_HOLD if conflicts else 1.0
+    return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
 
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
 # step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
-# of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads nothing.
-SHARED_IN_L1 = 0.07
+# of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads and all that copy
+# past registers nothing, but for asynchronous copies of single floats, which pass L1, by blocks
+# that stay side by side.
+SHARED_IN_L1, SHARED_BY_COPIES = 0.07, 0.245
 
 
-def shared_in_l1(blocks: int, device: Device, blocks_per_sm: int, threads_per_block: int) -> float:
+def shared_in_l1(
+    blocks: int,
+    device: Device,
+    blocks_per_sm: int,
+    threads_per_block: int,
+    copies: Copies = "loads",
+) -> float:
     """The share of fetches that blocks beside each other on an SM save."""
-    if blocks_per_sm == 1 or threads_per_block >= BUSY_ALONE_THREADS:
+    if blocks_per_sm == 1 or copies == "bulk":
         return 0.0
-    return SHARED_IN_L1 * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
+    is_loaded = copies == "loads"
+    if threads_per_block >= (BUSY_ALONE_THREADS if is_loaded else BUSY_AHEAD_THREADS):
+        return 0.0
+    shared = SHARED_IN_L1 if is_loaded else SHARED_BY_COPIES
+    return shared * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
 # there, and they wait the longer the fuller L2 is. The share was seen in the ladder's 2D-coarsened
 # rung (4 bytes per lane) on an H200; 16 bytes per lane, in its vectorized rung, were never merged.
 MERGED_STORES = 0.36
+WIDE_BYTES = 16
 FULLNESS_POWER = 3  # of matrices that take 0.2, 0.8 and more than 1 of L2: 1%, 10 to 20%, 30 to 39%
 
 

@@ -728,7 +728,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_TILES,
-        tiling=_vectorized,
+        tiling=lambda p: replace(_vectorized(p), prefetches=True),
         warp=warps.warp_tiled,
     ),
     Variant(

@@ -89,6 +89,7 @@ EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 # make up to four such steps, or short phases, one iteration.
 STEPS_AND_SECTORS = 32
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
+STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
@@ -545,15 +546,19 @@ class _Rung:
             return {}
         device, tiling = self.residence.device, self.variant.tiling(self.parameters)
         blocks, threads = self.geometry.blocks, self.geometry.threads_per_block
+        per_sm = self.residence.blocks_per_sm
+        # a block that has its SM for itself is as often in step as one that loads
+        copies = "loads" if per_sm == 1 else tiling.copies
         width_bytes = FLOAT_BYTES * tiling.global_width
         touches = gemm_touches(
             tiling,
             self.executed,
-            starts(blocks, device, self.residence.blocks_per_sm, threads),
+            starts(blocks, device, per_sm, threads, fetches_ahead=tiling.fetches_ahead),
             order=self.variant.order_of(self.parameters),
+            left_bytes=self._left_bytes(counters) if tiling.leaves_sums else 0.0,
         )
         reads = ~touches.is_write
-        shared = shared_in_l1(blocks, device, self.residence.blocks_per_sm, threads)
+        shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)
         scale = np.where(reads, fetched / touches.sectors[reads].sum(), 1.0)
         return traffic(
@@ -564,7 +569,8 @@ class _Rung:
                 has_barriers=tiling.block_k is not None,
                 is_alone=blocks <= device.sm_count,
                 threads_per_block=threads,
-                bytes_per_lane=width_bytes,
+                copies=copies,
+                conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
             ),
             writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
@@ -575,6 +581,16 @@ class _Rung:
                 bytes_per_lane=width_bytes,
             ),
         ).counters
+
+    def _left_bytes(self, counters: Mapping[str, int]) -> float:
+        """Of sums that blocks store for others: at most one tile of each that runs at a time."""
+        assert self.residence is not None
+        tiling = self.variant.tiling(self.parameters)
+        at_once = min(
+            self.geometry.blocks, self.residence.device.sm_count * self.residence.blocks_per_sm
+        )
+        stored = SECTOR_BYTES * counters[STORED_SECTORS] - FLOAT_BYTES * self.executed.c_elements
+        return float(max(0, min(stored, FLOAT_BYTES * at_once * tiling.block_m * tiling.block_n)))
 
     # What is said of it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from analysis.devices import find_device
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
 from analysis.traffic import (
+    Copies,
     Touches,
     _reuse,
     caches_of,
@@ -165,7 +167,7 @@ def test_sms_that_share_a_port_fetch_a_sector_once_as_far_as_they_are_in_step() 
 
 
 def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
-    def share(k: int, threads: int = 256, **changed: bool) -> float:
+    def share(k: int, threads: int = 256, **changed: Any) -> float:
         facts = {"has_barriers": True, "is_alone": False} | changed
         return in_step(k, threads_per_block=threads, **facts)
 
@@ -174,6 +176,30 @@ def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
     assert all(earlier > later for earlier, later in pairwise(shares))
     assert share(1024, has_barriers=False) < shares[1] < share(1024, is_alone=True)
     assert share(1024, 1024) < shares[1]
+    assert share(4096, conflicts=True) > shares[2]
+
+
+def test_blocks_that_copy_ahead_are_less_in_step() -> None:
+    def share(k: int, copies: Copies, threads: int, *, is_alone: bool = False) -> float:
+        return in_step(
+            k, has_barriers=True, is_alone=is_alone, threads_per_block=threads, copies=copies
+        )
+
+    for k in (512, 2048, 8192):
+        assert share(k, "asynchronous", 256) < share(k, "loads", 256)
+        assert share(k, "bulk", 128) < share(k, "loads", 256)
+        # with a warp per scheduler, no block of two gets ahead of the other
+        assert share(k, "asynchronous", 128) > share(k, "asynchronous", 256)
+    few: tuple[Copies, ...] = ("asynchronous", "bulk")
+    for copies in few:
+        assert share(512, copies, 128, is_alone=True) < share(512, "loads", 256, is_alone=True)
+
+
+def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
+    together, apart = (starts(528, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True))
+    assert np.unique(together).tolist() == [0.0, 1.0]
+    assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert starts(528, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
 
 
 def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:
@@ -181,6 +207,12 @@ def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:
     assert 0 < shared_in_l1(528, H200, 2, 256) < shared_in_l1(2640, H200, 2, 256) < 0.1
     assert shared_in_l1(2640, H200, 1, 256) == 0
     assert shared_in_l1(2640, H200, 2, 1024) == 0
+
+
+def test_what_is_copied_past_registers_is_shared_in_l1_only_by_blocks_side_by_side() -> None:
+    assert shared_in_l1(2640, H200, 2, 128, "bulk") == 0
+    assert shared_in_l1(2640, H200, 2, 256, "asynchronous") == 0
+    assert shared_in_l1(2640, H200, 2, 128, "asynchronous") > shared_in_l1(2640, H200, 2, 128)
 
 
 def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
@@ -211,6 +243,28 @@ def test_blocks_start_in_waves() -> None:
 def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
     begins = starts(600, H200, 2, 1024)
     assert begins[[0, 131, 132, 263, 264]].tolist() == [0, 0, 0.5, 0.5, 1]
+
+
+def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> None:
+    problem = Gemm(m=256, n=256, k=64)
+    tiling = next(v for v in LADDER if v.name == "tiled").tiling({"tile": 32})
+    plain, found = (
+        gemm_touches(tiling, problem, np.zeros(64), left_bytes=bytes_) for bytes_ in (0.0, 64_000.0)
+    )
+    more = len(found.piece) - len(plain.piece)
+    assert more == 2 * 64
+    assert found.size[-more:].sum() == pytest.approx(2 * 64_000)
+    wrote, read = np.split(np.arange(len(found.piece))[-more:], 2)
+    assert found.is_write[wrote].all()
+    assert not found.is_write[read].any()
+    assert (found.piece[wrote] == found.piece[read]).all()
+    assert found.piece[wrote].min() > plain.piece.max()
+    assert (found.time[wrote] < found.time[read]).all()
+    below = [traffic(one, H200, in_step=1.0) for one in (plain, found)]
+    crossing = [one.l2_read_sectors - one.merged_sectors for one in below]
+    assert crossing[1] - crossing[0] == pytest.approx(64_000 / 32 / 2)
+    assert below[1].merged_sectors - below[0].merged_sectors == pytest.approx(64_000 / 32)
+    assert below[1].dram_read_bytes == pytest.approx(below[0].dram_read_bytes)
 
 
 # The blocks of a product.

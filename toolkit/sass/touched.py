@@ -14,6 +14,7 @@ from analysis.counters import InstructionCounts
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.traffic import (
+    Copies,
     Floats,
     Touches,
     Traffic,
@@ -120,7 +121,10 @@ def traffic_of(
 ) -> Traffic:
     """The traffic of a launch all of whose blocks were executed and noted."""
     threads = geometry.threads_per_block
-    begins = starts(geometry.blocks, device, blocks_per_sm, threads)
+    copies = _copies(instructions)
+    begins = starts(
+        geometry.blocks, device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
+    )
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     warps = geometry.blocks * geometry.warps_per_block
     found = below(touched)
@@ -132,7 +136,7 @@ def traffic_of(
         has_barriers=True,
         is_alone=geometry.blocks <= device.sm_count,
         threads_per_block=threads,
-        bytes_per_lane=max(map(_bytes_per_lane, loads), default=4),
+        copies="loads" if blocks_per_sm == 1 else copies,
     )
     return traffic(
         in_time,
@@ -147,6 +151,14 @@ def traffic_of(
             bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
         ),
     )
+
+
+def _copies(instructions: Sequence[InstructionCounts]) -> Copies:
+    """How tiles come to shared memory, by what the kernel has."""
+    actions = {i.action for i in instructions if i.space == "global"}
+    if "bulk load" in actions:
+        return "bulk"
+    return "asynchronous" if "copy" in actions else "loads"
 
 
 def _bytes_per_lane(one: InstructionCounts) -> int:

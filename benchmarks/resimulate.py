@@ -1,0 +1,134 @@
+"""The simulated part of a run on a GPU, made anew: counters, traffic and predicted times.
+
+    python benchmarks/resimulate.py profile.json [VARIANT...] [--output FILE]
+    python benchmarks/resimulate.py toolkit/recorded/h200.json.xz
+
+What was measured and counted stays. Needs no GPU, but the nvcc of that run: the same source gives
+the same machine code. Takes some minutes for a whole ladder at seven shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from analysis.devices import Device
+from analysis.errors import CompileError, InputError, ToolkitError
+from analysis.result import Listing, Profile, Record
+from analysis.scorecard import scored
+from kernels.registry import Selection, Variant
+from toolkit.compile import Cubin
+from toolkit.gpu import LANGUAGE_OPTIONS
+from toolkit.plan import Plan, make_plan
+from toolkit.records import with_prediction
+from toolkit.resume import digest
+from toolkit.sampling import Sampling
+from toolkit.simulated_ladder import PYCUDA_FILE, LadderSimulator, residence
+from toolkit.store import compressed, dumps, load, write_atomically
+from toolkit.workload import Workload
+
+SOURCES = "kernel sources"
+
+
+def resimulated(run: Profile, labels: Collection[str] = ()) -> Profile:
+    """The run with the simulated part of these variants, or of all, made anew.
+
+    Raises InputError where its sources are not those that are here, CompileError without nvcc.
+    """
+    plan = _plan(run)
+    listings = {one.label: one for one in run.listings}
+    records: dict[tuple[object, str], Record] = {(r.shape, r.label): r for r in run.records}
+    for shape in plan.shapes:
+        simulator = LadderSimulator(Workload(shape, run.seed))
+        for selection in plan.at(shape, run.device).selections:
+            record = records.get((shape, selection.label))
+            if record is None or not (record.measured and record.rung):
+                continue
+            if labels and selection.label not in labels:
+                continue
+            print(f"{shape} {selection.label}", file=sys.stderr, flush=True)
+            record, listing = _simulated(record, selection, simulator, run.device)
+            records[shape, selection.label] = scored(record)
+            listings[listing.label] = listing
+    used = {record.simulated.listing for record in records.values() if record.simulated}
+    return replace(
+        run,
+        records=tuple(records.values()),
+        listings=tuple(one for label, one in listings.items() if label in used),
+    )
+
+
+def _simulated(
+    record: Record, selection: Selection, simulator: LadderSimulator, device: Device
+) -> tuple[Record, Listing]:
+    if dict(selection.parameters) != record.parameters:
+        raise InputError(f"{record.label} at {record.shape} has other parameters by now")
+    assert record.resources is not None
+    cubin = replace(compiled(selection), compiler=record.resources.compiler)
+    found = simulator.simulate(cubin, selection, residence(record, device))
+    if not found.check.passed:
+        raise InputError(f"{record.label} at {record.shape} is simulated wrongly")
+    stale = ("not simulated: ", "not predicted: ")
+    record = replace(
+        record,
+        simulated=found.simulated,
+        predicted=None,
+        notes=tuple(note for note in record.notes if not note.startswith(stale)),
+    )
+    return with_prediction(record, found.predicted), found.listing
+
+
+def _plan(run: Profile) -> Plan:
+    shapes = tuple(dict.fromkeys(record.shape for record in run.records))
+    labels = tuple(dict.fromkeys(record.label for record in run.records))
+    chosen = labels if "--variant" in run.command else None
+    plan = make_plan(shapes, chosen, sampling=Sampling(), warm_l2=False, seed=run.seed)
+    sources = digest([x for shape in shapes for x in plan.at(shape, run.device).selections])
+    before = run.environment.software.get(SOURCES)
+    if before not in (None, sources):
+        raise InputError(f"the run is of kernel sources {before}, here are {sources}")
+    return plan
+
+
+def compiled(selection: Selection, architecture: str = "sm_90") -> Cubin:
+    """A rung's machine code as PyCUDA has nvcc compile it. Raises CompileError."""
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    macros = [f"-D{name}={value}" for name, value in variant.macros(selection.parameters).items()]
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / PYCUDA_FILE
+        source.write_text(variant.source, encoding="utf-8")
+        command = ["nvcc", "-cubin", f"-arch={architecture}", "-lineinfo", *LANGUAGE_OPTIONS]
+        try:
+            subprocess.run(
+                [*command, *macros, source.name], cwd=folder, capture_output=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise CompileError(f"{variant.file} cannot be compiled by nvcc: {error}") from None
+        return Cubin.from_image(source.with_suffix(".cubin").read_bytes(), variant.entry)
+
+
+def main() -> None:
+    """Make the simulated part anew, in place of the old one or elsewhere."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profile", type=Path)
+    parser.add_argument("variant", nargs="*", help="default: all")
+    parser.add_argument("--output", type=Path, help="default: in its place")
+    asked = parser.parse_args()
+    target = asked.output or asked.profile
+    try:
+        run = resimulated(load(asked.profile), asked.variant)
+    except ToolkitError as error:
+        sys.exit(f"error: {error}")
+    compress = target.suffix == ".xz"
+    write_atomically(target, compressed(run) if compress else dumps(run))
+    print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()
