@@ -442,13 +442,13 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
     """Sectors that reads bring over from the far partition.
 
     A sector crosses in a stay if any of its readers is on the far side: one reader is with
-    probability 1/2, n are with 1 - 2^-n.
+    probability 1/2, n are with 1 - 2^-n. Who writes it leaves it on his side, too.
     """
     order = np.argsort(visits.piece, kind="stable")
     is_first = np.diff(visits.piece[order], prepend=-1) != 0
     begins = np.flatnonzero(is_first)
     lengths = np.diff(begins, append=len(order))
-    near = np.ones(len(begins))  # the share that no reader has brought over in this stay
+    near = np.ones(len(begins))  # the share that is on neither side but its home in this stay
     crossing = 0.0
     for turn in range(int(lengths.max(initial=0))):
         here = np.flatnonzero(lengths > turn)
@@ -457,7 +457,7 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
         alone = 2.0 ** -visits.readers[visit].astype(np.float64)
         reads = ~visits.is_write[visit]
         crossing += float((unread * (1 - alone) * visits.size[visit])[reads].sum()) / SECTOR_BYTES
-        near[here] = np.where(reads, unread * alone, near[here])
+        near[here] = np.where(reads, unread, near[here]) * alone  # a writer's side keeps a copy
     return crossing
 
 
