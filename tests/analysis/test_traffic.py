@@ -262,7 +262,8 @@ def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> No
     assert (found.time[wrote] < found.time[read]).all()
     below = [traffic(one, H200, in_step=1.0) for one in (plain, found)]
     crossing = [one.l2_read_sectors - one.merged_sectors for one in below]
-    assert crossing[1] - crossing[0] == pytest.approx(64_000 / 32 / 2)
+    # a quarter is read by who is neither at home nor on the side that wrote it
+    assert crossing[1] - crossing[0] == pytest.approx(64_000 / 32 / 4)
     assert below[1].merged_sectors - below[0].merged_sectors == pytest.approx(64_000 / 32)
     assert below[1].dram_read_bytes == pytest.approx(below[0].dram_read_bytes)
 
