@@ -6,8 +6,8 @@
 The part "ladder": every rung at every recorded shape, those with other than default parameters as
 held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4.
 
-The part "recorded": every rung of the run that ships with the package, compiled by nvcc as that
-was, or by NVRTC where there is none.
+The part "recorded": every rung of the runs that ship with the package, as predicted there;
+`benchmarks/resimulate.py` predicts them anew.
 
 The part "kernels": the launches of `tests/timing/timed_launches.py`, simulated for the device of
 tests/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times with
@@ -19,10 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -37,8 +34,7 @@ from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
-from kernels.registry import BEST, Selection, Variant, parse_selection
-from toolkit.compile import Cubin
+from kernels.registry import BEST, Variant, parse_selection
 from toolkit.published import publications
 from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, Residence
@@ -47,6 +43,7 @@ from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 ROOT = Path(__file__).parents[1]
+SHIPPED = ("h100-sxm", "h200")
 RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
 LEAST_PUBLISHED = 1024
@@ -150,38 +147,21 @@ def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                 } | {f"measured_{l2}_s": median_s for l2, median_s in medians.items()}
 
 
-def of_recorded_run(limit_s: float = LIMIT_S) -> Iterator[Cell]:
-    """Each rung at each shape of the recorded run, L2 flushed: the upper rungs among them."""
+def of_recorded_runs(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+    """Each rung at each shape of the runs that ship, as predicted there, L2 flushed."""
     del limit_s
-    run = recorded_run(recorded()["device"])
-    assert run is not None
-    timed = [r for r in run.records if r.rung is not None and r.measured and r.label != BEST.name]
-    for shape, records in groupby(timed, key=lambda record: record.shape):
-        simulator = LadderSimulator(Workload(shape, seed=0))
-        for record in records:
-            assert record.measured is not None
-            yield {
-                "label": f"{record.label} {shape}",
-                "held_out": False,
-                "measured_flushed_s": record.measured.median_s,
-                **_of_rung(simulator, record.label, run.device, by_nvcc),
-            }
-
-
-def by_nvcc(device: Device, selection: Selection) -> Cubin:
-    """A rung's code as PyCUDA would have it, from NVRTC where there is no nvcc."""
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        return compile_for(device, selection)
-    variant = selection.variant
-    assert isinstance(variant, Variant)
-    macros = [f"-D{name}={value}" for name, value in variant.macros(selection.parameters).items()]
-    with tempfile.TemporaryDirectory() as folder:
-        source, image = Path(folder, "kernel.cu"), Path(folder, "kernel.cubin")
-        source.write_text(variant.source, encoding="utf-8")
-        options = ["-cubin", "-std=c++17", "-lineinfo", f"-arch={device.sm_arch}", *macros]
-        subprocess.run([nvcc, *options, "-o", str(image), str(source)], check=True)
-        return Cubin.from_image(image.read_bytes(), variant.entry)
+    for key in SHIPPED:
+        run = recorded_run(key)
+        assert run is not None
+        for record in run.records:
+            if record.predicted and record.measured and record.label != BEST.name:
+                yield {
+                    "label": f"{record.label} {record.shape}",
+                    "device": key,
+                    "held_out": False,
+                    "measured_flushed_s": record.measured.median_s,
+                    **_cell(record.predicted),
+                }
 
 
 def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
@@ -207,12 +187,11 @@ def _of_rung(
     simulator: LadderSimulator,
     label: str,
     device: Device,
-    compiled: Callable[[Device, Selection], Cubin] = compile_for,
 ) -> Cell:
     selection = parse_selection(label)
     variant = selection.variant
     assert isinstance(variant, Variant)
-    cubin = compiled(device, selection)
+    cubin = compile_for(device, selection)
     executed = variant.executed(simulator.workload.problem)
     geometry = variant.geometry(selection.parameters, executed)
     resident = occupancy(
@@ -290,6 +269,8 @@ def _out_of_order(cells: Sequence[Cell]) -> Iterator[str]:
         for other in cells:
             if "held_out" not in one or one["label"].split()[1] != other["label"].split()[1]:
                 continue
+            if one.get("device") != other.get("device"):
+                continue
             measured_faster = one["measured_flushed_s"] * 1.05 < other["measured_flushed_s"]
             if measured_faster and one["predicted_s"] > other["predicted_s"]:
                 yield f"the wrong way round: {one['label']} and {other['label']}"
@@ -297,7 +278,7 @@ def _out_of_order(cells: Sequence[Cell]) -> Iterator[str]:
 
 PARTS: dict[str, Callable[[float], Iterator[Cell]]] = {
     "ladder": ladder,
-    "recorded": of_recorded_run,
+    "recorded": of_recorded_runs,
     "kernels": kernels,
     "published": published,
 }

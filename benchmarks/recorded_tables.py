@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/validation.md that come from the recorded run on an H200.
+"""The tables of README.md and docs/validation.md that come from the recorded runs.
 
     python benchmarks/recorded_tables.py
 
@@ -7,12 +7,17 @@ A test compares what this prints with what stands there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import mean
+
 from analysis.problem import Gemm
 from analysis.result import Profile, Record
+from kernels.registry import BEST
 from reports import text
 from reports.ladder import measurement, records_at, shapes
 from toolkit.recorded import recorded_run
 
+SHORT_S = 15e-6  # launches that are little more than their own cost
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
 
@@ -44,6 +49,42 @@ def roofs_table(run: Profile) -> str:
     return "\n".join(rows)
 
 
+def predictions_table(runs: Sequence[Profile]) -> str:
+    """Predicted over measured, every rung at every shape, a number for each run."""
+    found = [{(record.label, record.shape): record for record in run.records} for run in runs]
+    labels = [
+        r.label for r in records_at(runs[0], SQUARE) if r.predicted and r.label != BEST.name
+    ]
+    heads = [text.shape(shape) for shape in shapes(runs[0])]
+    rows = [f"| rung | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for label in labels:
+        cells = [
+            " / ".join(_off(records.get((label, shape))) for records in found)
+            for shape in shapes(runs[0])
+        ]
+        rows.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def prediction_errors(run: Profile) -> list[float]:
+    """How far predicted times are off, as shares of those that were measured: of 15 µs and more."""
+    return [
+        abs(record.predicted.time_s / record.measured.median_s - 1)
+        for record in run.records
+        if record.label != BEST.name
+        and record.predicted
+        and record.measured
+        and record.measured.median_s >= SHORT_S
+    ]
+
+
+def _off(record: Record | None) -> str:
+    if record is None or record.predicted is None or record.measured is None:
+        return "–"
+    is_short = record.measured.median_s < SHORT_S
+    return f"{record.predicted.time_s / record.measured.median_s:.2f}{'†' if is_short else ''}"
+
+
 def _share(record: Record | None) -> str:
     measured = record and measurement(record)
     if not record or not measured or not record.theory:
@@ -56,6 +97,10 @@ def _tera(flop_per_s: float) -> str:
 
 
 if __name__ == "__main__":
-    recorded = recorded_run("h200")
-    assert recorded is not None
-    print(readme_table(recorded), roofs_table(recorded), sep="\n\n")
+    h100, h200 = recorded_run("h100-sxm"), recorded_run("h200")
+    assert h100 is not None
+    assert h200 is not None
+    print(readme_table(h200), roofs_table(h200), predictions_table((h100, h200)), sep="\n\n")
+    for run in (h100, h200):
+        errors = prediction_errors(run)
+        print(f"{run.device.name}: {len(errors)} launches, mean error {mean(errors):.1%}")

@@ -1,9 +1,9 @@
 """How far modelled traffic is from the hardware's, rung by rung: the tables of docs/validation.md.
 
-    python benchmarks/traffic_tables.py [--device h200]
+    python benchmarks/traffic_tables.py                  # of what ships: all squares, both devices
+    python benchmarks/traffic_tables.py --device h200    # simulated anew, at every shape
 
-Simulates the ladder at every shape of the recorded run of a device that has hardware counters, and
-prints modelled over counted. Where either is less than a mebibyte, there is nothing to compare.
+Prints modelled over counted. Where either is less than a mebibyte, there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import Gemm
 from analysis.result import Profile, Record
+from kernels.registry import BEST
 from reports import text
 from toolkit import profile
 from toolkit.recorded import recorded_run
@@ -25,6 +26,8 @@ COUNTERS = {
     "DRAM writes": "dram__bytes_write.sum",
 }
 TOO_FEW_BYTES = 2**20
+SHIPPED = ("h100-sxm", "h200")
+PROMISED = {"L2 reads": 0.10, "L2 writes": 0.10, "DRAM reads": 0.15, "DRAM writes": 0.15}
 
 Key = tuple[str, Gemm]
 
@@ -72,12 +75,51 @@ def table(modelled: Mapping[Key, Record], counted: Mapping[Key, Record], name: s
     return "\n".join(rows)
 
 
+def shipped_ratios(run: Profile, what: str) -> dict[Key, float]:
+    """Modelled over counted of the rungs in a shipped run, at its squares."""
+    found = {}
+    for (label, shape), record in counted_launches(run).items():
+        is_square = shape.m == shape.n == shape.k
+        if record.simulated and is_square and record.label != BEST.name:
+            value = ratio(record, record, COUNTERS[what])
+            if value is not None:
+                found[label, shape] = value
+    return found
+
+
+def shipped_table(what: str) -> str:
+    """One counter of all shipped runs as Markdown, with how many cells are as promised."""
+    runs = [run for run in map(recorded_run, SHIPPED) if run is not None]
+    ratios = [shipped_ratios(run, what) for run in runs]
+    keys = [key for key in counted_launches(runs[0]) if key[0] != BEST.name]
+    shapes = list(dict.fromkeys(shape for _, shape in keys if shape.m == shape.n == shape.k))
+    shapes.sort(key=lambda shape: shape.m)
+    rows = [f"| rung | {' | '.join(map(text.shape, shapes))} |", "|---" * (len(shapes) + 1) + "|"]
+    for label in dict.fromkeys(label for label, _ in keys):
+        cells = [
+            " / ".join(f"{found[label, shape]:.2f}" for found in ratios if (label, shape) in found)
+            for shape in shapes
+        ]
+        rows.append(f"| {label} | {' | '.join(cell or '–' for cell in cells)} |")
+    counts = " and ".join(
+        f"{sum(abs(value - 1) <= PROMISED[what] for value in found.values())} of {len(found)}"
+        for found in ratios
+    )
+    title = f"{what} (`{COUNTERS[what]}`), {' / '.join(SHIPPED)}"
+    within = f"within {PROMISED[what]:.0%}: {counts}."
+    return "\n".join([f"{title}, {within}", "", *rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--device", default="h200")
-    run = recorded_run(parser.parse_args().device)
+    parser.add_argument("--device")
+    device = parser.parse_args().device
+    if device is None:
+        print("\n\n".join(map(shipped_table, COUNTERS)))
+        return
+    run = recorded_run(device)
     assert run is not None, "no recorded run of that device ships with the package"
     counted, modelled = counted_launches(run), modelled_launches(run)
     for title, name in COUNTERS.items():

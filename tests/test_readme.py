@@ -59,9 +59,19 @@ def test_tables_are_those_of_the_recorded_run() -> None:
     assert spec.loader is not None
     tables = module_from_spec(spec)
     spec.loader.exec_module(tables)
-    run = recorded_run("h200")
+    run, other = recorded_run("h200"), recorded_run("h100-sxm")
+    validation = ROOT.joinpath("docs/validation.md").read_text("utf-8")
     assert tables.readme_table(run) in README
-    assert tables.roofs_table(run) in ROOT.joinpath("docs/validation.md").read_text("utf-8")
+    assert tables.roofs_table(run) in validation
+    assert tables.predictions_table((other, run)) in validation
+    for one in (run, other):
+        errors = tables.prediction_errors(one)
+        mean_error = f"{100 * sum(errors) / len(errors):.1f}%"
+        assert f"{len(errors)} launches of 15 µs and more on the {one.device.name.split()[1]}" in (
+            validation
+        )
+        assert mean_error in README
+        assert mean_error in validation
 
 
 def test_recorded_runs_are_readable_and_right() -> None:

@@ -170,6 +170,9 @@ class GpuBench:
             for x in sorted(plan.selections, key=lambda x: x.variant is not CUBLAS)
             if x.variant is not CPU and records[problem, x.label].status == "ok"
         }
+        for selection in plan.selections:
+            if selection.label not in selections and selection.variant is not CPU:
+                progress.step(f"{selection.label}: {records[problem, selection.label].status}")
         tasks = {
             label: _task(records[problem, label], selection, plan.seed)
             for label, selection in selections.items()
@@ -211,7 +214,7 @@ class GpuBench:
     ) -> None:
         """Before anybody else needs the host."""
         key = problem, CPU.name
-        if key in records and records[key].status == "ok":
+        if key in records:
             progress.step(f"check {CPU.name}")
             records[key], interrupted = measure_cpu(
                 records[key], stage.workload, plan, stage.reference

@@ -517,6 +517,9 @@ def test_progress_ends_with_the_last_step(cuda: Any) -> None:
     progress = Counted()
     measure("tiled", "one-block", progress=progress)
     assert progress.told == progress.steps == 4  # the reference, two checks, the timing
+    progress = Counted()
+    measure("tiled", "cublas", "cpu", progress=progress)  # without cuBLAS
+    assert progress.told == progress.steps == 5
 
 
 def test_counters_of_the_code_that_was_launched_stand_beside_its_times(

@@ -38,12 +38,14 @@ def test_a_device_without_a_run_has_none() -> None:
     assert recorded_run("no-such-device") is None
 
 
-def test_no_exact_counter_of_a_shipped_run_is_apart() -> None:
+@pytest.mark.parametrize("device", ["h100-sxm", "h200"])
+def test_no_exact_counter_of_a_shipped_run_is_apart(device: str) -> None:
     """From simulated to hardware, of all launches that both have; waits may take their time."""
-    run = recorded_run("h200")
+    run = recorded_run(device)
     assert run is not None
     both = [record for record in run.records if record.simulated and record.counted]
     assert len({record.variant for record in both}) > 15
+    assert len({record.shape for record in both}) == 7
     apart = [
         (record.label, str(record.shape), one.counter, one.simulated, one.measured)
         for record in both
