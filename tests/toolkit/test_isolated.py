@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,25 @@ def alive(process: int) -> bool:
         return False
 
 
+@contextmanager
+def parent(code: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has children of its own."""
+    head = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_isolated import Isolated, Worker
+"""
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    with subprocess.Popen(
+        [sys.executable, "-c", head + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as process:
+        yield process
+
+
 def test_the_same_object_answers_all_that_is_asked() -> None:
     with Isolated(Worker, ("any", 1)) as child:
         assert child.ask("echo", limit_s=LIMIT_S) == [("any", 1), 1]
@@ -157,57 +177,36 @@ def test_a_child_ends_when_nobody_asks_any_more() -> None:
 def test_a_child_ends_with_a_parent_that_is_killed(method: str) -> None:
     """Also where it hangs and reads nothing: it would hold the GPU for ever."""
     code = f"""
-import sys, threading
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_isolated import Isolated, Worker
-
 child = Isolated(Worker, None)
 print(child.ask("number", limit_s=60), flush=True)
 child.ask({method!r}, limit_s=600)
 print("answered", flush=True)
 input()
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
-    ) as parent:
-        assert parent.stdout is not None
-        process = int(parent.stdout.readline())
+    with parent(code) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
         if method == "echo":
-            parent.stdout.readline()
+            process.stdout.readline()
         time.sleep(0.2)
-        assert alive(process)
-        parent.kill()
-        parent.wait()
+        assert alive(child)
+        process.kill()
+        process.wait()
     deadline = time.monotonic() + 10
-    while alive(process) and time.monotonic() < deadline:
+    while alive(child) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not alive(process)
+    assert not alive(child)
 
 
 def test_a_process_that_was_stopped_finds_its_answer() -> None:
     """Ctrl-Z holds the parent, not its child: what came meanwhile is not late."""
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_isolated import Isolated, Worker
-
+    code = """
 with Isolated(Worker, None) as child:
     child.ask("echo", limit_s=60)
     print("begun", flush=True)
     print(child.ask("sleeps", 1.0, limit_s=2.0), flush=True)
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
-    ) as process:
+    with parent(code) as process:
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.3)
