@@ -49,6 +49,11 @@ Operation = Literal["load", "store"]
 Operand = Literal["A", "B", "C"]
 
 
+# How tiles come to shared memory: by loads through registers, by asynchronous copies of threads, or
+# by bulk copies, for which one thread asks.
+Copies = Literal["loads", "asynchronous", "bulk"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
     """How a kernel cuts the product: per block, per phase and per thread.
@@ -83,7 +88,7 @@ class Tiling:
     prefetches: bool = False
 
     @property
-    def copies(self) -> Literal["loads", "asynchronous", "bulk"]:
+    def copies(self) -> Copies:
         """How tiles come to shared memory."""
         if self.bulk:
             return "bulk"

@@ -7,7 +7,7 @@ and tiles of C.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -25,18 +25,28 @@ LEFT_AT = 0.95  # of a life
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """Sums that the first blocks leave for each other: as many bytes each, and each read once.
+
+    They are those that run at once, and leave them shortly before they end.
+    """
+
+    blocks: int
+    size_bytes: float
+
+
 def gemm_touches(
     tiling: Tiling,
     problem: Gemm,
     starts: Floats,
     *,
     order: Order = ROW_MAJOR,
-    left_bytes: float = 0.0,
+    left: Left | None = None,
 ) -> Touches:
     """The touches of every block; `starts` says when each begins, in lifetimes of a block.
 
-    `order` says which tile of C each block computes. `left_bytes` are those of the sums that blocks
-    leave for each other, as many each, shortly before they end: they are read when the block ends.
+    `order` says which tile of C each block computes, `left` what blocks leave for each other.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     block, row, column = order.with_tiles(TileGrid(down=down, across=across))
@@ -75,16 +85,18 @@ def gemm_touches(
         ),
         of_c,
     ]
-    if left_bytes:
-        each = np.full(len(block), left_bytes / len(block))
-        left = replace(
-            of_c,
-            time=begins + LEFT_AT,
-            piece=(down + across) * parts + down * across + np.arange(len(block)),
+    if left is not None:
+        worker = np.arange(left.blocks)
+        each = np.full(left.blocks, left.size_bytes / left.blocks)
+        sums = Touches(
+            time=np.full(left.blocks, LEFT_AT),
+            piece=(down + across) * parts + down * across + worker,
+            block=worker,
             sectors=each / SECTOR_BYTES,
             size=each,
+            is_write=np.ones(left.blocks, bool),
         )
-        every += [left, replace(left, time=begins + 1.0, is_write=~left.is_write)]
+        every += [sums, replace(sums, time=np.ones(left.blocks), is_write=~sums.is_write)]
     return Touches(
         **{
             one.name: np.concatenate([getattr(touches, one.name) for touches in every])

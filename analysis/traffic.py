@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device
 
@@ -145,10 +145,6 @@ class Traffic:
 
 # When blocks run.
 
-# How tiles come to shared memory: by loads through registers, by asynchronous copies of threads, or
-# by bulk copies, for which one thread asks.
-Copies = Literal["loads", "asynchronous", "bulk"]
-
 # A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
 # fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
 # warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200; and
@@ -184,8 +180,9 @@ STEPS_IN_STEP = 512
 STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 2800.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Where stores or copies to shared memory conflict, blocks stay in step longer (two rungs).
-CONFLICTS_HOLD = 2.0
+# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict, and
+# `wide-thread-tile`, whose blocks of a warp per scheduler copy asynchronously.
+HELD = 2.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
@@ -207,8 +204,9 @@ def in_step(
     does so with bank conflicts.
     """
     has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
+    is_held = conflicts
     if copies == "asynchronous" and has_few_warps:  # none gets ahead of the other
-        copies, conflicts = "loads", True
+        copies, is_held = "loads", True
     share, within = AHEAD.get(copies, (1.0, STEPS_OF_SMALL_BLOCKS))
     if is_alone:
         share = ALONE_WITH_FEW_WARPS if has_few_warps else share
@@ -218,7 +216,7 @@ def in_step(
     if copies == "loads":
         is_large = threads_per_block >= BUSY_ALONE_THREADS
         within = STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
-        within *= CONFLICTS_HOLD if conflicts else 1.0
+        within *= HELD if is_held else 1.0
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
 

@@ -28,6 +28,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
+from traffic_tables import SHIPPED
 
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
@@ -43,7 +44,6 @@ from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ("h100-sxm", "h200")
 RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
 LEAST_PUBLISHED = 1024

@@ -52,9 +52,7 @@ def roofs_table(run: Profile) -> str:
 def predictions_table(runs: Sequence[Profile]) -> str:
     """Predicted over measured, every rung at every shape, a number for each run."""
     found = [{(record.label, record.shape): record for record in run.records} for run in runs]
-    labels = [
-        r.label for r in records_at(runs[0], SQUARE) if r.predicted and r.label != BEST.name
-    ]
+    labels = [r.label for r in records_at(runs[0], SQUARE) if r.predicted and r.label != BEST.name]
     heads = [text.shape(shape) for shape in shapes(runs[0])]
     rows = [f"| rung | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for label in labels:

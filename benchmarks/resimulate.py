@@ -26,13 +26,11 @@ from toolkit.compile import Cubin
 from toolkit.gpu import LANGUAGE_OPTIONS
 from toolkit.plan import Plan, make_plan
 from toolkit.records import with_prediction
-from toolkit.resume import digest
+from toolkit.resume import SOURCES, digest
 from toolkit.sampling import Sampling
 from toolkit.simulated_ladder import PYCUDA_FILE, LadderSimulator, residence
 from toolkit.store import compressed, dumps, load, write_atomically
 from toolkit.workload import Workload
-
-SOURCES = "kernel sources"
 
 
 def resimulated(run: Profile, labels: Collection[str] = ()) -> Profile:
@@ -68,8 +66,7 @@ def _simulated(
 ) -> tuple[Record, Listing]:
     if dict(selection.parameters) != record.parameters:
         raise InputError(f"{record.label} at {record.shape} has other parameters by now")
-    assert record.resources is not None
-    cubin = replace(compiled(selection), compiler=record.resources.compiler)
+    cubin = _as_it_was(compiled(selection, device.sm_arch), record)
     found = simulator.simulate(cubin, selection, residence(record, device))
     if not found.check.passed:
         raise InputError(f"{record.label} at {record.shape} is simulated wrongly")
@@ -81,6 +78,18 @@ def _simulated(
         notes=tuple(note for note in record.notes if not note.startswith(stale)),
     )
     return with_prediction(record, found.predicted), found.listing
+
+
+def _as_it_was(cubin: Cubin, record: Record) -> Cubin:
+    """Machine code under the name of the compiler that a record has it from.
+
+    Raises InputError where that is of another version.
+    """
+    assert record.resources is not None
+    _, release = record.resources.compiler.split()  # such as "nvcc 13.0"
+    if not cubin.compiler.removeprefix("ptxas ").startswith(f"{release}."):
+        raise InputError(f"the run was compiled by nvcc {release}, here is {cubin.compiler}")
+    return replace(cubin, compiler=record.resources.compiler)
 
 
 def _plan(run: Profile) -> Plan:
@@ -95,7 +104,7 @@ def _plan(run: Profile) -> Plan:
     return plan
 
 
-def compiled(selection: Selection, architecture: str = "sm_90") -> Cubin:
+def compiled(selection: Selection, architecture: str) -> Cubin:
     """A rung's machine code as PyCUDA has nvcc compile it. Raises CompileError."""
     variant = selection.variant
     assert isinstance(variant, Variant)

@@ -97,10 +97,9 @@ def shipped_table(what: str) -> str:
     rows = [f"| rung | {' | '.join(map(text.shape, shapes))} |", "|---" * (len(shapes) + 1) + "|"]
     for label in dict.fromkeys(label for label, _ in keys):
         cells = [
-            " / ".join(f"{found[label, shape]:.2f}" for found in ratios if (label, shape) in found)
-            for shape in shapes
+            " / ".join(_cell(found.get((label, shape))) for found in ratios) for shape in shapes
         ]
-        rows.append(f"| {label} | {' | '.join(cell or '–' for cell in cells)} |")
+        rows.append(f"| {label} | {' | '.join(cells)} |")
     counts = " and ".join(
         f"{sum(abs(value - 1) <= PROMISED[what] for value in found.values())} of {len(found)}"
         for found in ratios
@@ -108,6 +107,10 @@ def shipped_table(what: str) -> str:
     title = f"{what} (`{COUNTERS[what]}`), {' / '.join(SHIPPED)}"
     within = f"within {PROMISED[what]:.0%}: {counts}."
     return "\n".join([f"{title}, {within}", "", *rows])
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def main() -> None:

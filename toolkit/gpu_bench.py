@@ -56,6 +56,7 @@ CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the
 
 # So many prepare themselves at a time, which is mostly the start of Python and of a CUDA context.
 AHEAD = 4
+COPIES_AHEAD = 1.5  # of A, B and C on the host, for each of them: A and B, and what padding adds
 SAFETY = 1.1  # of the memory that is thought to be needed: contexts differ a little
 
 
@@ -125,8 +126,12 @@ class GpuBench:
             record = records[problem, selection.label]
             if stage is not None and record.status == "ok":
                 progress.step(f"check {selection.label}")
-                with InAChild(_task(record, selection, plan.seed)) as contender:
-                    records[problem, selection.label], _ = self._checked(record, stage, contender)
+                try:
+                    with InAChild(_task(record, selection, plan.seed)) as contender:
+                        record, _ = self._checked(record, stage, contender)
+                except ToolkitError as error:
+                    record = failed(record, str(error))
+                records[problem, selection.label] = record
 
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
@@ -178,14 +183,20 @@ class GpuBench:
             for label, selection in selections.items()
         }
         waiting = deque(tasks)
+        ahead = AHEAD if self._has_room(problem, CHECKING_COPIES + AHEAD * COPIES_AHEAD) else 1
+        crowded: set[str] = set()  # who had no room beside others
         cubins: dict[str, Cubin] = {}
         observer = Observer(self.monitor.state)
         with _Field(self.gpu) as field:
             while waiting or field.coming:
-                if not field.coming and not field.has_room(tasks[waiting[0]]):
+                if not field.coming and not (
+                    field.has_room(tasks[waiting[0]]) and waiting[0] not in crowded
+                ):
                     self._time(problem, field, plan, records, progress, observer)
-                    field.make_room(tasks[waiting[0]])
-                while waiting and len(field.coming) < AHEAD and field.has_room(tasks[waiting[0]]):
+                    field.make_room(tasks[waiting[0]], alone=waiting[0] in crowded)
+                while waiting and len(field.coming) < ahead and field.has_room(tasks[waiting[0]]):
+                    if waiting[0] in crowded and field.coming:
+                        break
                     label = waiting.popleft()
                     try:
                         field.let_in(label, tasks[label], InAChild(tasks[label]))
@@ -198,7 +209,12 @@ class GpuBench:
                 record, cubin = self._checked(
                     records[problem, label], stage, field.contenders[label]
                 )
+                is_crowded = field.is_shared and label not in crowded and _lacks_room(record)
                 field.judged(label, stays=record.status == "ok")
+                if is_crowded:
+                    crowded.add(label)
+                    waiting.append(label)
+                    continue
                 records[problem, label] = record
                 if cubin is not None:
                     cubins[label] = cubin
@@ -265,11 +281,15 @@ class GpuBench:
         source = marker_source(launches)
         return self.gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
 
+    def _has_room(self, problem: Gemm, copies: float) -> bool:
+        """Whether the host can hold so many copies of the matrices, as far as it says."""
+        available = available_bytes()
+        return available is None or copies * problem.matrix_bytes <= available
+
     def _check_room(self, problem: Gemm) -> None:
         """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
-        needed = CHECKING_COPIES * problem.matrix_bytes
-        available = available_bytes()
-        if available is not None and needed > available:
+        if not self._has_room(problem, CHECKING_COPIES):
+            needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
             raise ShapeError(
                 f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
                 f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
@@ -336,11 +356,11 @@ class GpuBench:
         after = self.monitor.state()
         if observer.moments:
             self.conditions[problem] = Conditions(shape=problem, moments=observer.moments)
+        if not interrupted:
+            interrupted = _find_damage(field.contenders, all_series, progress)
         for label, series in all_series.items():
-            if interrupted and not series.samples_s and records[problem, label].measured:
-                continue  # cuBLAS, beside others before
-            if not interrupted:
-                _find_damage(field.contenders[label], series)
+            if records[problem, label].measured is not None:
+                continue  # cuBLAS, which was timed beside others before
             records[problem, label] = with_measurement(
                 records[problem, label],
                 series,
@@ -384,6 +404,11 @@ class _Field:
     def __exit__(self, *exception: object) -> None:
         self._let_go(list(self._held))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is more than one."""
+        return len(self._held) > 1
+
     def has_room(self, task: Task) -> bool:
         """Whether the GPU should have room for one more, whatever those take that are coming."""
         if not self._held:
@@ -394,10 +419,10 @@ class _Field:
         needed = sum(self._overhead_bytes + one.buffer_bytes for one in tasks)
         return self._gpu.free_bytes >= SAFETY * needed
 
-    def make_room(self, task: Task) -> None:
+    def make_room(self, task: Task, *, alone: bool) -> None:
         """Let those go that were timed: all but cuBLAS, and also that where one has room alone."""
         self._let_go([label for label in self._held if label != CUBLAS.name])
-        if not self.has_room(task):
+        if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
     def let_in(self, label: str, task: Task, contender: Contending) -> None:
@@ -417,10 +442,11 @@ class _Field:
             self._overhead_bytes = max(0, taken - self._tasks[label].buffer_bytes)
 
     def _let_go(self, labels: Sequence[str]) -> None:
-        for label in labels:  # all at once: the end of a process takes a while
-            self.contenders.pop(label).dismiss()
-        for label in labels:
-            self._held.pop(label).close()
+        with ExitStack() as leaving:  # all leave, also where Ctrl-C comes meanwhile
+            for label in labels:
+                leaving.push(self._held.pop(label))
+            for label in labels:  # at once: the end of a process takes a while
+                self.contenders.pop(label).dismiss()
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
@@ -451,10 +477,28 @@ def _warm_up(timer: Timer) -> None:
             timer()
 
 
-def _find_damage(contender: Contending, series: Series) -> None:
-    """Note in the series what was broken around the buffers while it was taken."""
-    if series.error is None:
-        try:
-            contender.raise_damage()
-        except ToolkitError as error:
-            series.error = str(error)
+def _find_damage(
+    contenders: Mapping[str, Contending], all_series: Mapping[str, Series], progress: Progress
+) -> bool:
+    """Note in each series what was broken around the buffers while it was taken.
+
+    Whether Ctrl-C ended that.
+    """
+    try:
+        for label, series in all_series.items():
+            if series.error is None:
+                progress.detail(f"{label}: what is around its buffers")
+                try:
+                    contenders[label].raise_damage()
+                except ToolkitError as error:
+                    series.error = str(error)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _lacks_room(record: Record) -> bool:
+    """Whether it failed for memory of the GPU, which others may hold."""
+    return record.status == "failed" and any(
+        words in (record.reason or "") for words in ("do not fit on the GPU", "out of memory")
+    )

@@ -22,7 +22,8 @@ from typing import Any
 
 from analysis.errors import LaunchError, ToolkitError, first_line
 
-COMMAND = (sys.executable, "-m", "toolkit.isolated")  # followed by the number of its pipe
+# Followed by the number of its pipe; -P keeps modules of the working directory out of it.
+COMMAND = (sys.executable, "-P", "-m", "toolkit.isolated")
 HUNG = "did not end within"  # how the reason begins
 GRACE_S = 5.0  # between asking a process to end and ending it
 PR_SET_PDEATHSIG = 1
@@ -35,8 +36,8 @@ class Isolated:
 
     A context manager; both `make` and its argument are pickled. The object is made at once, while
     this process does something else; what fails there is told by the first call, whose limit counts
-    for that as well. After a call that raised, all others raise the same. Raises LaunchError where
-    the machine starts no more processes.
+    for that as well. After a call that raised, all others raise the same. The process ends with the
+    thread that made it, too. Raises LaunchError where the machine starts no more processes.
     """
 
     def __init__(self, make: Maker, argument: Any) -> None:
@@ -59,14 +60,22 @@ class Isolated:
         """What a method answers.
 
         Raises LaunchError with one line for what it raised, for a process that died of it, and
-        for one that did not answer in time and was ended.
+        for one that did not begin to answer in time and was ended.
         """
         try:
             if self._failure is None:
                 return self._answer(method, arguments, limit_s)
+        except LaunchError:
+            raise
         except (EOFError, OSError):
             self.close()
             self._failure = f"the process that ran it died ({_how(self._child.returncode)})"
+        except Exception as error:
+            self.close()
+            self._failure = f"its answer cannot be read ({first_line(error)})"
+        except BaseException:  # the answer is still to come: nobody must take it for another's
+            self._failure = "interrupted"
+            raise
         raise LaunchError(self._failure)
 
     def _answer(self, method: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
@@ -124,7 +133,9 @@ def _hung(limit_s: float) -> str:
     )
 
 
-def _how(code: int) -> str:
+def _how(code: int | None) -> str:
+    if code is None:
+        return "it does not end"
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 

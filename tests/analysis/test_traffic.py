@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
-from analysis.gemm_touches import gemm_touches
+from analysis.gemm_touches import Left, gemm_touches
 from analysis.problem import Gemm
 from analysis.traffic import (
-    Copies,
     Touches,
     _reuse,
     caches_of,
@@ -249,10 +249,11 @@ def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> No
     problem = Gemm(m=256, n=256, k=64)
     tiling = next(v for v in LADDER if v.name == "tiled").tiling({"tile": 32})
     plain, found = (
-        gemm_touches(tiling, problem, np.zeros(64), left_bytes=bytes_) for bytes_ in (0.0, 64_000.0)
+        gemm_touches(tiling, problem, np.zeros(64), left=left)
+        for left in (None, Left(blocks=40, size_bytes=64_000))
     )
     more = len(found.piece) - len(plain.piece)
-    assert more == 2 * 64
+    assert more == 2 * 40
     assert found.size[-more:].sum() == pytest.approx(2 * 64_000)
     wrote, read = np.split(np.arange(len(found.piece))[-more:], 2)
     assert found.is_write[wrote].all()

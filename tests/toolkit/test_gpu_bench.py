@@ -15,7 +15,7 @@ from analysis.errors import UnsupportedError
 from analysis.result import GpuState, Profile, Record
 from kernels import LADDER
 from toolkit import gpu_bench, isolated
-from toolkit.contender import GUARD_WORD, GUARD_WORDS, LAUNCHES
+from toolkit.contender import GUARD_WORD, GUARD_WORDS, LAUNCHES, Contender
 from toolkit.experiment import profile
 from toolkit.progress import Progress
 from toolkit.sampling import FEWEST_SAMPLES, Sampling
@@ -431,7 +431,98 @@ def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda: Any, cublas
     assert naive.measured is not None
     assert naive.measured.relative_to_cublas is not None
     assert tiled.measured is None
-    assert (peer.status, peer.measured is None) == ("ok", False)
+    assert peer.status == "ok"
+    assert peer.measured is not None
+    assert len(peer.measured.samples_s) == FEWEST_SAMPLES  # beside the first group
+    assert peer.measured.stopped_by == "precision"
+
+
+class Interrupting(Contender):
+    """Ctrl-C comes while one of them does something."""
+
+    when = ""
+
+    def _maybe(self, what: str) -> None:
+        if self.when == what:
+            Interrupting.when = ""
+            raise KeyboardInterrupt
+
+    def raise_damage(self) -> None:
+        self._maybe("damage")
+        super().raise_damage()
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        self._maybe("exit")
+
+
+def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(Progress):
+        def detail(self, text: str) -> None:
+            if text.endswith("buffers"):
+                Interrupting.when = "damage"
+
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Interrupting)
+    result = measure("tiled", "naive-coalesced", progress=Late())
+    assert result.status == "interrupted"
+    for record in result.records:
+        assert record.measured is not None
+        assert len(record.measured.samples_s) == FEWEST_SAMPLES
+
+
+def test_ctrl_c_while_contenders_leave_lets_all_of_them_go(
+    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Interrupting)
+    cuda.free_bytes = room_for(3.5)
+
+    class Leaving(Progress):
+        def detail(self, text: str) -> None:
+            if text == "tiled: what is around its buffers":
+                Interrupting.when = "exit"
+
+    result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", progress=Leaving())
+    assert result.status == "interrupted"
+    assert record_of(result, "tiled").measured is not None
+    assert record_of(result, "coarsened-2d").measured is None
+    assert cuda.depth == 0
+    assert cuda.free_bytes == room_for(3.5)
+
+
+def test_what_lacks_room_beside_others_is_tried_again_alone(
+    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes more than was thought, such as local memory."""
+
+    class Hungry(Contender):
+        def product(self) -> Any:
+            if self._task.code is not None and "tiled" in self._task.code.entry:
+                more = self._gpu.allocate(room_for(2))
+                del more
+            return super().product()
+
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Hungry)
+    cuda.free_bytes = room_for(4.5)
+    result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
+    assert [record.status for record in result.records] == ["ok"] * 5
+    for record in result.records:
+        assert record.measured is not None
+    alone, beside = (record_of(result, name).measured for name in ("tiled", "coarsened-2d"))
+    assert alone is not None
+    assert beside is not None
+    assert alone.relative_to_cublas is None
+    assert beside.relative_to_cublas is not None
+
+
+def test_a_machine_that_starts_no_process_fails_the_rungs(
+    children: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.isolated.COMMAND", ("/no/such/program",))
+    (record,) = measure("tiled").records
+    assert record.status == "failed"
+    assert (record.reason or "").startswith("no process can be started (")
 
 
 def test_no_room_on_the_host_fails_the_shape(

@@ -166,6 +166,34 @@ def test_what_never_ends_is_ended(method: str, monkeypatch: pytest.MonkeyPatch) 
         assert not alive(process)
 
 
+def test_the_answer_to_what_was_interrupted_is_nobody_elses() -> None:
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with Isolated(Worker, None) as child:
+            child.ask("echo", limit_s=LIMIT_S)
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(KeyboardInterrupt):
+                child.ask("sleeps", 1.0, limit_s=LIMIT_S)
+            with pytest.raises(LaunchError, match="interrupted"):
+                child.ask("echo", "mine", limit_s=LIMIT_S)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_modules_of_the_working_directory_are_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "analysis.py").write_text("raise SystemExit('not this one')")
+    paths = [path or str(Path.cwd()) for path in sys.path]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", paths)
+    with Isolated(Worker, None) as child:
+        assert child.ask("echo", limit_s=LIMIT_S) == [None, 1]
+
+
 def test_a_child_ends_when_nobody_asks_any_more() -> None:
     with Isolated(Worker, None) as child:
         process = child.ask("number", limit_s=LIMIT_S)

@@ -35,9 +35,8 @@ from traffic_tables import (
 SQUARES = tuple(Gemm(m=n, n=n, k=n) for n in (512, 1024, 2048, 4096, 8192))
 RAGGED = parse_shape("4097x4095x4093")
 
-# What the model misses by more, and why: docs/validation.md, "Traffic below L1".
-# What the model was fitted on, and its promise is for; of those above, docs/validation.md tells.
-FITTED = [variant.name for variant in LADDER[:7]]
+# Simulated anew. What the model misses by more, and why: docs/validation.md, "Traffic below L1".
+ANEW = [variant.name for variant in LADDER[:7]]
 MISSED = {
     ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.73
     ("coarsened-2d", "8192x8192x8192", "L2 writes"),  # 1.29
@@ -55,7 +54,7 @@ def recorded() -> Profile:
 def modelled(shape: Gemm) -> dict[Key, Record]:
     """The launches of one shape."""
     of_shape = tuple(
-        record for record in recorded().records if record.shape == shape and record.label in FITTED
+        record for record in recorded().records if record.shape == shape and record.label in ANEW
     )
     with pytest.MonkeyPatch.context() as patch:  # times take as long again, and are not looked at
         patch.setattr("toolkit.simulated_ladder.predicted", lambda *_: "not asked for")
@@ -64,7 +63,7 @@ def modelled(shape: Gemm) -> dict[Key, Record]:
 
 def counted_keys() -> list[Key]:
     launches = counted_launches(recorded())
-    return [key for key in launches if key[1] in (*SQUARES, RAGGED) and key[0] in FITTED]
+    return [key for key in launches if key[1] in (*SQUARES, RAGGED) and key[0] in ANEW]
 
 
 @pytest.mark.parametrize("what", COUNTERS)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.traffic import (
-    Copies,
     Floats,
     Touches,
     Traffic,
