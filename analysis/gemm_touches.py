@@ -7,7 +7,7 @@ and tiles of C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -25,28 +25,18 @@ LEFT_AT = 0.95  # of a life
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """Sums that the first blocks leave for each other: as many bytes each, and each read once.
-
-    They are those that run at once, and leave them shortly before they end.
-    """
-
-    blocks: int
-    size_bytes: float
-
-
 def gemm_touches(
     tiling: Tiling,
     problem: Gemm,
     starts: Floats,
     *,
     order: Order = ROW_MAJOR,
-    left: Left | None = None,
+    left_bytes: float = 0.0,
 ) -> Touches:
     """The touches of every block; `starts` says when each begins, in lifetimes of a block.
 
-    `order` says which tile of C each block computes, `left` what blocks leave for each other.
+    `order` says which tile of C each block computes. `left_bytes` are sums that blocks leave for
+    the owners of the first tiles, as many for each, which read them when they end.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     block, row, column = order.with_tiles(TileGrid(down=down, across=across))
@@ -85,18 +75,18 @@ def gemm_touches(
         ),
         of_c,
     ]
-    if left is not None:
-        worker = np.arange(left.blocks)
-        each = np.full(left.blocks, left.size_bytes / left.blocks)
-        sums = Touches(
-            time=np.full(left.blocks, LEFT_AT),
-            piece=(down + across) * parts + down * across + worker,
-            block=worker,
+    if left_bytes:
+        first = np.flatnonzero(begins == begins.min())
+        each = np.full(len(first), left_bytes / len(first))
+        left = Touches(
+            time=begins[first] + LEFT_AT,
+            piece=(down + across) * parts + down * across + first,
+            block=block[first],
             sectors=each / SECTOR_BYTES,
             size=each,
-            is_write=np.ones(left.blocks, bool),
+            is_write=np.ones(len(first), bool),
         )
-        every += [sums, replace(sums, time=np.ones(left.blocks), is_write=~sums.is_write)]
+        every += [left, replace(left, time=begins[first] + 1.0, is_write=~left.is_write)]
     return Touches(
         **{
             one.name: np.concatenate([getattr(touches, one.name) for touches in every])

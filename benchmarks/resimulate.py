@@ -1,6 +1,6 @@
 """The simulated part of a run on a GPU, made anew: counters, traffic and predicted times.
 
-    python benchmarks/resimulate.py profile.json [VARIANT...] [--output FILE]
+    python benchmarks/resimulate.py profile.json [VARIANT...] [--shape 4096 ...] [--output FILE]
     python benchmarks/resimulate.py toolkit/recorded/h200.json.xz
 
 What was measured and counted stays. Needs no GPU, but the nvcc of that run: the same source gives
@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from analysis.devices import Device
 from analysis.errors import CompileError, InputError, ToolkitError
+from analysis.problem import Gemm, parse_shape
 from analysis.result import Listing, Profile, Record
 from analysis.scorecard import scored
 from kernels.registry import Selection, Variant
@@ -33,15 +34,17 @@ from toolkit.store import compressed, dumps, load, write_atomically
 from toolkit.workload import Workload
 
 
-def resimulated(run: Profile, labels: Collection[str] = ()) -> Profile:
-    """The run with the simulated part of these variants, or of all, made anew.
+def resimulated(
+    run: Profile, labels: Collection[str] = (), shapes: Collection[Gemm] = ()
+) -> Profile:
+    """The run with the simulated part of these variants at these shapes made anew (none: of all).
 
     Raises InputError where its sources are not those that are here, CompileError without nvcc.
     """
     plan = _plan(run)
     listings = {one.label: one for one in run.listings}
     records: dict[tuple[object, str], Record] = {(r.shape, r.label): r for r in run.records}
-    for shape in plan.shapes:
+    for shape in shapes or plan.shapes:
         simulator = LadderSimulator(Workload(shape, run.seed))
         for selection in plan.at(shape, run.device).selections:
             record = records.get((shape, selection.label))
@@ -127,11 +130,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile", type=Path)
     parser.add_argument("variant", nargs="*", help="default: all")
+    parser.add_argument("--shape", action="append", default=[], type=parse_shape)
     parser.add_argument("--output", type=Path, help="default: in its place")
     asked = parser.parse_args()
     target = asked.output or asked.profile
     try:
-        run = resimulated(load(asked.profile), asked.variant)
+        run = resimulated(load(asked.profile), asked.variant, asked.shape)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     compress = target.suffix == ".xz"

@@ -33,7 +33,7 @@ from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
-from analysis.gemm_touches import Left, gemm_touches
+from analysis.gemm_touches import gemm_touches
 from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
@@ -555,7 +555,7 @@ class _Rung:
             self.executed,
             starts(blocks, device, per_sm, threads, fetches_ahead=tiling.fetches_ahead),
             order=self.variant.order_of(self.parameters),
-            left=self._left(counters) if tiling.leaves_sums else None,
+            left_bytes=self._left_bytes(counters) if tiling.leaves_sums else 0.0,
         )
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
@@ -582,16 +582,15 @@ class _Rung:
             ),
         ).counters
 
-    def _left(self, counters: Mapping[str, int]) -> Left | None:
-        """The sums that blocks store for others: at most one tile of each that runs at first."""
+    def _left_bytes(self, counters: Mapping[str, int]) -> float:
+        """Of sums that blocks store for others: at most one tile of each that runs at first."""
         assert self.residence is not None
         tiling = self.variant.tiling(self.parameters)
         at_once = min(
             self.geometry.blocks, self.residence.device.sm_count * self.residence.blocks_per_sm
         )
         stored = SECTOR_BYTES * counters[STORED_SECTORS] - FLOAT_BYTES * self.executed.c_elements
-        size_bytes = min(stored, FLOAT_BYTES * at_once * tiling.block_m * tiling.block_n)
-        return Left(blocks=at_once, size_bytes=size_bytes) if size_bytes > 0 else None
+        return float(max(0, min(stored, FLOAT_BYTES * at_once * tiling.block_m * tiling.block_n)))
 
     # What is said of it.
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
-from analysis.gemm_touches import Left, gemm_touches
+from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
 from analysis.traffic import (
     Touches,
@@ -246,11 +246,12 @@ def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
 
 
 def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> None:
+    """By the owners of the first tiles: those of a later turn have all that they need."""
     problem = Gemm(m=256, n=256, k=64)
     tiling = next(v for v in LADDER if v.name == "tiled").tiling({"tile": 32})
+    begins = np.repeat([0.0, 1.0], [40, 24])
     plain, found = (
-        gemm_touches(tiling, problem, np.zeros(64), left=left)
-        for left in (None, Left(blocks=40, size_bytes=64_000))
+        gemm_touches(tiling, problem, begins, left_bytes=left_bytes) for left_bytes in (0, 64_000)
     )
     more = len(found.piece) - len(plain.piece)
     assert more == 2 * 40
@@ -261,6 +262,7 @@ def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> No
     assert (found.piece[wrote] == found.piece[read]).all()
     assert found.piece[wrote].min() > plain.piece.max()
     assert (found.time[wrote] < found.time[read]).all()
+    assert found.time[read].max() == 1
     below = [traffic(one, H200, in_step=1.0) for one in (plain, found)]
     crossing = [one.l2_read_sectors - one.merged_sectors for one in below]
     # a quarter is read by who is neither at home nor on the side that wrote it
