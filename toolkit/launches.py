@@ -91,7 +91,7 @@ class LaunchFolder:
 
     def command(self, markers: Sequence[str] = ()) -> list[str]:
         """What launches them; all, where no markers are given."""
-        return [sys.executable, "-P", "-m", __name__, str(self.path), *markers]
+        return [sys.executable, "-m", __name__, str(self.path), *markers]
 
     def write_script(self, ncu: Sequence[str]) -> Path:
         """A script that an administrator can run: it counts all launches into its argument."""

@@ -113,7 +113,7 @@ def _run(request: Request, cache: SweepCache, progress: Progress) -> _Heard:
         asked = Path(folder) / "request.json"
         request.save(asked)
         outcome = run(
-            [sys.executable, "-P", "-m", "toolkit.tuning.worker", str(asked)],
+            [sys.executable, "-m", "toolkit.tuning.worker", str(asked)],
             log=Path(folder) / "none",
             on_line=on_line,
             patience_s=PATIENCE_S,
