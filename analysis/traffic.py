@@ -148,9 +148,9 @@ class Traffic:
 # A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
 # fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
 # warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200; and
-# at 256 in what DRAM gave (1.7 to 2.1 times as much, on an H100 too) where the next tile comes
+# at 256 in what DRAM gave (1.7 to 2.2 times as much, on an H100 too) where the next tile comes
 # while this one is multiplied, so that two warps per scheduler never wait. With one warp per
-# scheduler, one of three such rungs did so at 4096 and three of five at 8192: not modelled.
+# scheduler `wide-thread-tile` and `bulk-copy` did so at 8192, and not at 4096: not modelled.
 BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 
 
@@ -186,7 +186,7 @@ HELD = 2.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
-ALONE_WITH_FEW_WARPS = 0.42  # of blocks with a warp per scheduler
+ALONE_WITH_FEW_WARPS = 0.42  # of such blocks with a warp per scheduler
 
 
 def in_step(
@@ -204,27 +204,27 @@ def in_step(
     does so with bank conflicts.
     """
     has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
-    is_held = conflicts
-    if copies == "asynchronous" and has_few_warps:  # none gets ahead of the other
-        copies, is_held = "loads", True
-    share, within = AHEAD.get(copies, (1.0, STEPS_OF_SMALL_BLOCKS))
+    is_large = threads_per_block >= BUSY_ALONE_THREADS
+    loads = 1.0, STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
+    share, within = AHEAD.get(copies, loads)
     if is_alone:
-        share = ALONE_WITH_FEW_WARPS if has_few_warps else share
+        share = ALONE_WITH_FEW_WARPS if has_few_warps and copies != "loads" else share
         return share * float(np.exp(-steps / STEPS_ALONE))
     if not has_barriers:
         return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
-    if copies == "loads":
-        is_large = threads_per_block >= BUSY_ALONE_THREADS
-        within = STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
-        within *= HELD if is_held else 1.0
+    gets_not_ahead = copies == "asynchronous" and has_few_warps  # of the block beside it
+    if gets_not_ahead:
+        share, within = loads
+    if gets_not_ahead or conflicts:
+        within *= HELD
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
 
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
 # step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
 # of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads and all that copy
-# past registers nothing, but for asynchronous copies of single floats, which pass L1, by blocks
-# that stay side by side.
+# past registers nothing, but for asynchronous copies of single floats, which pass through L1, by
+# blocks that stay side by side.
 SHARED_IN_L1, SHARED_BY_COPIES = 0.07, 0.245
 
 

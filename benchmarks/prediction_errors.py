@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
+from recorded_tables import SHORT_S
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
 from traffic_tables import SHIPPED
 
@@ -47,7 +48,6 @@ ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
 LEAST_PUBLISHED = 1024
-SHORT_S = 15e-6  # launches that are little more than their own cost
 # of a warp: what the slowest core of these machines executes in a second, at the least
 INSTRUCTIONS_PER_S = 10**7
 
@@ -249,7 +249,14 @@ def _groups(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     timed = [cell for cell in cells if ratio(cell) is not None]
     devices = {cell["device"] for cell in timed if "device" in cell}
     if devices:
-        return {key: [cell for cell in timed if cell["device"] == key] for key in devices}
+        return {
+            f"{key}, {SHORT_S * 1e6:.0f} µs and more": [
+                cell
+                for cell in timed
+                if cell["device"] == key and cell["measured_flushed_s"] >= SHORT_S
+            ]
+            for key in sorted(devices)
+        }
     fitted = [cell for cell in timed if not cell.get("held_out")]
     return {
         "all": timed,

@@ -59,7 +59,14 @@ def main() -> int:
             kernels[name][tool] = job.result()
             print(f"{name:45} {tool:10} {kernels[name][tool]['errors']}")
     version = subprocess.run([sanitizer, "--version"], capture_output=True, text=True, check=True)
-    document = {"version": version.stdout.split("\n")[-2:], "arch": ARCH, "kernels": kernels}
+    name = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    device = subprocess.run(name, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+    document = {
+        "version": version.stdout.split("\n")[-2:],
+        "device": device,
+        "arch": ARCH,
+        "kernels": kernels,
+    }
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
