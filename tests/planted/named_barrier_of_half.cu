@@ -1,7 +1,7 @@
 // Bug       two barriers of half a block each, and reads across them
 // Launch    -g 1 -b 128 -a f32[128] -a f32[128]=unwritten
 // Expected  racecheck RAW
-// NVIDIA    none
+// NVIDIA    racecheck
 
 extern "C" __global__ void planted(const float* in, float* out)
 {
