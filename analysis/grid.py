@@ -148,7 +148,10 @@ def behind(leading: int, order: Order) -> Order:
 
 
 def split(splits: int) -> Order:
-    """Row by row, `splits` neighbouring blocks per tile, of which the last stores it."""
+    """Row by row, `splits` neighbouring blocks per tile, of which the last stand for who stores it.
+
+    Where there are many, the last few store a part each.
+    """
 
     def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         row, x = np.divmod(block, tiles.across * splits)

@@ -100,9 +100,10 @@ class Variant:
     that takes; by default along the rows of C, or along its columns with `rows_along_x`.
     `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
     blocks leave sums in for each other, an argument that begins with zeros, and whose flags are
-    left so. A rung without is given none. Its blocks wait for others of lower numbers; `served`
-    is what the workspace says once all that they wait for is there, to the last one of all blocks
-    or to the others. A rung with `copies` takes A and B themselves too, behind the workspace.
+    left so. A rung without is given none. Its blocks wait for others of lower numbers, or for
+    their neighbours; `served` is what the workspace says once all that they wait for is there,
+    to the last one of all blocks or to the others. A rung with `copies` takes A and B
+    themselves too, behind the workspace.
     """
 
     name: str
@@ -327,6 +328,9 @@ def _wide(p: Parameters) -> Tiling:
 
 BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
 SPLIT_DEPTH = 64  # of the split rung, for fewer phases: two copies each
+FLAG_BYTES = 4
+FLAGS_OF_A_SECTOR = 8
+MOST_MEMBERS = 16  # blocks that add up at a time, of those that share a tile
 FLAGS_ALIGNMENT = 128  # of the sums behind the flags
 COUNTS_BYTES = 128  # between the sums and copies of A and B
 ROW_FLOATS = 4  # of which the rows of a tensor map are multiples: 16 bytes
@@ -375,9 +379,9 @@ def _ring_or_sums_bytes(p: Parameters) -> int:
     return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
 
 
-def _flags_and_sums_bytes(p: Parameters, blocks: int) -> int:
+def _flags_and_sums_bytes(p: Parameters, blocks: int, *, flags_of_a_block: int = 1) -> int:
     tiling = _bulk(p)
-    flags = ceil_div(FLOAT_BYTES * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
+    flags = ceil_div(FLAG_BYTES * flags_of_a_block * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
     return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
@@ -394,7 +398,14 @@ def _flags_of_workers(
 def _flags_of_splits(
     p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
-    return (Words(offset=0, count=tiles.tiles * p["splits"], value=1),)
+    count = tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])
+    return (Words(offset=0, count=count, value=1),)
+
+
+def _flags_of_a_split(splits: int) -> int:
+    """One from each member of its group, and one for the last group, in whole sectors."""
+    flags = 1 + max(n for n in range(1, MOST_MEMBERS + 1) if splits % n == 0)
+    return ceil_div(flags, FLAGS_OF_A_SECTOR) * FLAGS_OF_A_SECTOR
 
 
 def _flags_and_counts_of_copies(
@@ -438,7 +449,10 @@ def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int
 
 
 def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"]) if p["splits"] > 1 else 0
+    if p["splits"] == 1:
+        return 0
+    flags = _flags_of_a_split(p["splits"])
+    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"], flags_of_a_block=flags)
 
 
 _BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
@@ -477,8 +491,10 @@ _SPLIT = {
     "tm": Parameter(default=8, legal=(8, 12), meaning="rows of C per thread"),
     "tn": Parameter(default=16, legal=(8, 12, 16), meaning="columns of C per thread"),
     "slices": Parameter(default=4, legal=(2, 4, 8), meaning="groups of warps that share k"),
-    "splits": Parameter(default=1, legal=(1, 32, 64, 132), meaning="blocks that share a tile"),
-    "stages": Parameter(default=3, legal=(3, 4), meaning="phases in shared memory at a time"),
+    "splits": Parameter(
+        default=1, legal=(1, 2, 4, 8, 16, 32, 64, 128, 132), meaning="blocks that share a tile"
+    ),
+    "stages": Parameter(default=3, legal=(3, 4, 5), meaning="phases in shared memory at a time"),
 }
 MOST_SHARED_BYTES = 227 * 1024  # of a block from sm_90 on, CUDA C++ Programming Guide
 _SPLIT_FITS = (

@@ -7,16 +7,19 @@ of them needs padding: what a rung cannot take as it is, another does.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from analysis.devices import Device
 from analysis.problem import Gemm
 from kernels.registry import BEST, Selection, Variant, find, parse_selection
-from toolkit.tuned import tuned_for
+from toolkit.tuned import selection_of, tuned_for
 
 # By preference where nothing was tuned.
 GENERAL = ("wide-thread-tile:fence=1", "double-buffered", "coarsened-2d")
 # Rungs of bulk copies by what an element of a tile takes (docs/against_cublas.md), the first 1.
 STREAMS = {"stream-k": 1.0, "tall-thread-tile": 0.96}
+# Below, adding up what blocks have left takes longer than they gain.
+LEAST_K_OF_A_SPLIT = 256
 # Copying A and B is one part in so many of multiplying them, at least: M·N / (M + N).
 FEWEST_PRODUCTS_OF_A_COPY = 1024
 
@@ -24,9 +27,13 @@ FEWEST_PRODUCTS_OF_A_COPY = 1024
 def best_for(device: Device, shape: Gemm) -> Selection:
     """The rung and the parameters to launch, under the name "best".
 
-    Raises RecordError where a file of tuned configurations is damaged.
+    Raises RecordError where a file of tuned configurations is damaged, or names what the ladder
+    no longer has.
     """
-    found = tuned_for(device, shape)
+    entry = tuned_for(device, shape)
+    found = None if entry is None else selection_of(entry)
+    if found is not None and entry is not None and entry.problem != shape:
+        found = _with_splits_for(device, shape, found)
     if found is None or not _takes(found, device, shape):
         found = by_rule(device, shape)
     return Selection(variant=found.variant, parameters=found.parameters, stands_for=BEST)
@@ -42,7 +49,7 @@ def by_rule(device: Device, shape: Gemm) -> Selection:
 
 def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
     """Those for sm_90: a grid that does not fill the device splits K."""
-    workers = min(_legal_workers(), key=lambda n: abs(n - 2 * device.sm_count))  # two per SM
+    workers = min(_legal("stream-k", "workers"), key=lambda n: abs(n - 2 * device.sm_count))
 
     def cost(name: str) -> float:
         return STREAMS[name] * _elements_of_tiles(name, shape)
@@ -53,14 +60,23 @@ def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
         if _takes(streamed := parse_selection(f"{name}:workers={workers}"), device, shape)
     ]
     if all(_tiles(one, shape) < device.sm_count for one in streams):
-        yield parse_selection("split-k")
+        yield _with_splits_for(device, shape, parse_selection("split-k"))
     yield from streams
     if shape.c_elements >= FEWEST_PRODUCTS_OF_A_COPY * (shape.m + shape.n):
         yield parse_selection(f"realigned:workers={workers}")
 
 
-def _legal_workers() -> tuple[int, ...]:
-    return _variant("stream-k").parameters["workers"].legal
+def _with_splits_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
+    """As many blocks for a tile as find SMs and enough of K, each: what a neighbour had may not."""
+    if "splits" not in selection.parameters:
+        return selection
+    most = min(device.sm_count // _tiles(selection, shape), shape.k // LEAST_K_OF_A_SPLIT)
+    splits = max(n for n in _legal("split-k", "splits") if n <= max(most, 1))
+    return replace(selection, parameters={**selection.parameters, "splits": splits})
+
+
+def _legal(name: str, parameter: str) -> tuple[int, ...]:
+    return _variant(name).parameters[parameter].legal
 
 
 def _tiles(selection: Selection, shape: Gemm) -> int:

@@ -47,7 +47,7 @@ class GpuOperands:
         self._gpu = gpu
         self._workload = workload
         self._uploaded: dict[Gemm, Operands] = {}
-        self._workspaces: dict[int, Any] = {}
+        self._workspaces: dict[tuple[str, int], Any] = {}
 
     def at(self, shape: Gemm) -> Operands:
         """Padded with zeros where the shape is larger than the workload's; C holds anything."""
@@ -64,11 +64,14 @@ class GpuOperands:
     def arguments(self, variant: Variant, parameters: Parameters, shape: Gemm) -> list[Any]:
         """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
         size_bytes = variant.workspace(parameters, shape)
-        workspace = None if size_bytes is None else self._workspace(size_bytes)
+        workspace = (
+            None if size_bytes is None else self._workspace(variant.label(parameters), size_bytes)
+        )
         return launch_arguments(self.at(shape), maps_of(variant, parameters, shape), workspace)
 
-    def _workspace(self, size_bytes: int) -> Any:
-        """Zeros at first; a launch leaves its flags so, whatever else it leaves."""
-        if size_bytes not in self._workspaces:
-            self._workspaces[size_bytes] = self._gpu.upload(np.zeros(size_bytes, np.uint8))
-        return self._workspaces[size_bytes]
+    def _workspace(self, label: str, size_bytes: int) -> Any:
+        """Zeros at first; a launch leaves its flags so, where others may have had sums."""
+        key = label, size_bytes
+        if key not in self._workspaces:
+            self._workspaces[key] = self._gpu.upload(np.zeros(size_bytes, np.uint8))
+        return self._workspaces[key]

@@ -82,13 +82,12 @@ class TunedFile:
     entries: tuple[Tuned, ...]
 
 
-def tuned_for(device: Device, shape: Gemm) -> Selection | None:
-    """The configuration to launch at a shape, None where nothing near it was tuned.
+def tuned_for(device: Device, shape: Gemm) -> Tuned | None:
+    """The entry to go by at a shape, None where nothing near it was tuned.
 
     Entries of the same device go before those of another one of its architecture; among these the
     nearest shape (`octaves`), among those of one shape the fastest against cuBLAS, and the user's
-    own before the package's. Raises RecordError for a file that is damaged, or an entry that
-    names what the ladder no longer has.
+    own before the package's. Raises RecordError for a file that is damaged.
     """
     user, shipped = read(user_file()), _shipped()
     for entries in (
@@ -97,7 +96,7 @@ def tuned_for(device: Device, shape: Gemm) -> Selection | None:
     ):
         near = [one for one in entries if octaves(one.problem, shape) <= FARTHEST_OCTAVES]
         if near:
-            return selection_of(min(near, key=lambda one: _order(one, shape)))
+            return min(near, key=lambda one: _order(one, shape))
     return None
 
 

@@ -6,7 +6,7 @@
 //           SLICES groups of warps compute the same tile, each with its own part of every phase, and
 //           add up in shared memory: tiles are small for a block, yet large for a warp. Where even
 //           that leaves SMs idle, SPLITS blocks share a tile, each with its own phases, and add up in
-//           memory: in groups at first, then group by group.
+//           memory: each a part of the tile, in groups at first, then over the groups.
 // Mapping   block tile 64 x 128 in phases of depth 64, at the defaults; warp tiles of 8 TM x 4 TN; lanes as
 //           in rung 9, rows and columns of a thread as in rung 13.
 // Traffic   at BM = 64, BN = 128, TM = 8, TN = 16, SLICES = 4, SPLITS = 1, STAGES = 3, multiples of
@@ -93,25 +93,21 @@ __device__ float4 read(unsigned address)
     return quad;
 }
 
-// Blocks that share a tile: a flag and a tile of sums each; adding goes in groups of about the root.
-__device__ constexpr int root(int n) { int r = 1; while (r * r < n) ++r; return r; }
-constexpr int PER_GROUP = root(SPLITS), GROUPS = (SPLITS + PER_GROUP - 1) / PER_GROUP;
+// Blocks that share a tile add up in groups of neighbours, then the last group adds up all groups. Each
+// member adds a part of the tile, so that many SMs read at a time. Blocks start in the order of their
+// numbers, so it is enough that there is room for one group: who waits, waits for it or for earlier ones.
+__device__ constexpr int most_members(int splits) { int n = 16; while (splits % n) --n; return n; }
+constexpr int MEMBERS = most_members(SPLITS), GROUPS = SPLITS / MEMBERS;
+constexpr int FLAGS = (MEMBERS + 1 + 7) / 8 * 8;  // one from each member, one for the last group, in whole sectors
+constexpr int TILE_QUADS = QUADS * SLICE, PARTS = ((TILE_QUADS + MEMBERS - 1) / MEMBERS + THREADS - 1) / THREADS;
 
-__device__ void publish(int* flag)
+__device__ void set(int* flag) { asm volatile("st.release.gpu.global.s32 [%0], 1;" :: "l"(flag) : "memory"); }
+__device__ void await(int* flag, int lanes)  // one flag each, together
 {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], 1;" :: "l"(flag) : "memory");
-}
-__device__ void await(int* flag)
-{
-    if (threadIdx.x == 0) {
-        int done;
-        do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(done) : "l"(flag) : "memory");
-        while (!done);
-        *flag = 0;  // for the next launch
-    }
-    __syncthreads();
+    int done;
+    do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(done) : "l"(flag) : "memory");
+    while (!__all_sync((1u << lanes) - 1, done));
+    *flag = 0;  // for the next launch
 }
 __device__ void add(float4& sum, float4 other)
 {
@@ -238,32 +234,65 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
             }
     }
 
-    if (SPLITS > 1) {
+    if constexpr (SPLITS > 1) {
+        const auto store = [&](int row, int col, float4 sum) {
+            if (row < M && col < N) {  // N is a multiple of 4: a float4 is inside or outside, never half
+                float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
+                const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
+                *quad = make_float4(alpha * sum.x + beta * old.x, alpha * sum.y + beta * old.y,
+                                    alpha * sum.z + beta * old.z, alpha * sum.w + beta * old.w);
+            }
+        };
         const int across = gridDim.x / SPLITS, tiles = across * ((M + BM - 1) / BM);
         const int tile = first_row / BM * across + first_col / BN;
-        int* const flags = reinterpret_cast<int*>(workspace) + tile * SPLITS;
-        float4* const sums = reinterpret_cast<float4*>(workspace + (size_t(tiles) * SPLITS * 4 + 127) / 128 * 128)
-                             + size_t(tile) * SPLITS * QUADS * SLICE + thread;
-        const auto place = [&](int split, int n) { return (split * QUADS + slice + n * SLICES) * SLICE; };
-        const auto leave = [&] {
+        int* const flags = reinterpret_cast<int*>(workspace) + tile * SPLITS * FLAGS;
+        const size_t all_flags = (size_t(tiles) * SPLITS * FLAGS * sizeof(int) + 127) / 128 * 128;
+        float4* const sums = reinterpret_cast<float4*>(workspace + all_flags) + size_t(tile) * SPLITS * TILE_QUADS;
+        const auto flag = [&](int of, int from) { return flags + of * FLAGS + from; };
+        const auto sum_of = [&](int of, int x) { return &sums[of * TILE_QUADS + x]; };
+        const int group = split / MEMBERS, member = split % MEMBERS;
 #pragma unroll
-            for (int n = 0; n < OWN; ++n)
-                if (owns(n)) __stcg(&sums[place(split, n)], total[n]);
-            publish(flags + split);
-        };
-        const auto take = [&](int from) {
-            await(flags + from);
+        for (int n = 0; n < OWN; ++n)
+            if (owns(n)) __stcg(sum_of(split, t + n * THREADS), total[n]);
+        __syncthreads();  // the block's sums are left
+        if (t < MEMBERS) {
+            set(flag(group * MEMBERS + t, member));
+            await(flag(split, t), MEMBERS);
+        }
+        __syncthreads();  // those of its group are there
+
+        float4 own[PARTS];
+        const int begin_part = TILE_QUADS * member / MEMBERS, end_part = TILE_QUADS * (member + 1) / MEMBERS;
+        const auto of_part = [&](int n) { return begin_part + t + n * THREADS; };
 #pragma unroll
-            for (int n = 0; n < OWN; ++n)
-                if (owns(n)) add(total[n], __ldcg(&sums[place(from, n)]));
-        };
-        // The last block of a group adds the others, the last of all the other groups'. Blocks start in
-        // the order of their numbers: whoever waits, waits for blocks that run or are done.
-        const int group = split / PER_GROUP, last = min((group + 1) * PER_GROUP, SPLITS) - 1;
-        if (split < last) return leave();
-        for (int other = group * PER_GROUP; other < last; ++other) take(other);
-        if (group < GROUPS - 1) return leave();
-        for (int other = 0; other < GROUPS - 1; ++other) take((other + 1) * PER_GROUP - 1);
+        for (int n = 0; n < PARTS; ++n) {
+            const int x = of_part(n);
+            if (x >= end_part) continue;
+            own[n] = __ldcg(sum_of(group * MEMBERS, x));
+#pragma unroll
+            for (int m = 1; m < MEMBERS; ++m) add(own[n], __ldcg(sum_of(group * MEMBERS + m, x)));
+            if (group < GROUPS - 1) __stcg(sum_of(split, x), own[n]);
+        }
+        if (group < GROUPS - 1) {
+            __syncthreads();  // its part of their sum is left
+            if (t == 0) set(flag(split, MEMBERS));
+            return;
+        }
+        if (t < GROUPS - 1) await(flag(t * MEMBERS + member, MEMBERS), GROUPS - 1);
+        __syncthreads();  // the parts of all groups are there
+#pragma unroll
+        for (int n = 0; n < PARTS; ++n) {
+            const int x = of_part(n);
+            if (x >= end_part) continue;
+#pragma unroll
+            for (int g = 0; g < GROUPS - 1; ++g) add(own[n], __ldcg(sum_of(g * MEMBERS + member, x)));
+            // the place in C of quad x / SLICE of thread x % SLICE of a slice
+            const int thread = x % SLICE, q = x / SLICE, warp = thread / 32;
+            const int lane_m = thread >> 1 & 1 | thread >> 2 & 6, lane_n = thread & 1 | thread >> 1 & 2;
+            store(first_row + warp / (BN / WN) * WM + lane_m + q * 4 / TN * LANES_M,
+                  first_col + warp % (BN / WN) * WN + lane_n * 4 + q * 4 % TN * LANES_N, own[n]);
+        }
+        return;
     }
 
 #pragma unroll

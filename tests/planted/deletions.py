@@ -78,6 +78,15 @@ SUMS_ARE_LEFT = barrier(
 SUMS_ARE_THERE = barrier(
     r"(?<=// for the next launch\n)\s*\}\s*__syncthreads\(\);", "RAW", SUMS_LEFT, SUMS_TAKEN
 )
+PARTS_OF_BLOCKS = tuple(
+    barrier(rf"__syncthreads\(\);(?=  // {what})", "RAW", SUMS_LEFT, SUMS_TAKEN)
+    for what in (
+        "the block's sums are left",
+        "those of its group are there",
+        "its part of their sum is left",
+        "the parts of all groups are there",
+    )
+)
 COPIES_ARE_MADE = Race(
     pattern=r'do asm volatile\("ld\.acquire[^;]*;[^;]*"l"\(counts\)[^;]*;',
     kind="RAW",
@@ -133,11 +142,11 @@ LAUNCHES = (
         races=(*WAITS, BARRIERS_ARE_THERE, RING_IS_DRAINED, PARTS_ARE_LEFT),
         moves_arrival=True,
     ),
-    Launch(
+    Launch(  # two groups of blocks, of which most have no phase
         rung="split-k",
         shape=Gemm(m=64, n=128, k=324),
-        parameters={"splits": 4},
-        races=(SUMS_ARE_LEFT, SUMS_ARE_THERE, OF_BLOCKS),
+        parameters={"splits": 32},
+        races=(*PARTS_OF_BLOCKS, OF_BLOCKS),
     ),
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from analysis.devices import Device, find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.grid import in_bands
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Check, Predicted
+from analysis.result import Check, LineCounters, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from toolkit import simulated_ladder
 from toolkit.compile import Cubin, compile_cubin
+from toolkit.executor import Execution
 from toolkit.sass.core import COUNT
 from toolkit.simulated_ladder import (
     LadderSimulator,
@@ -56,21 +58,21 @@ def simulated(label: str, shape: str, device: Device | None = None) -> Simulatio
 def whole_counters(label: str, shape: str) -> dict[str, int]:
     """The counters of all blocks, executed one and all."""
     selection = parse_selection(label)
-    return all_executed(compile_for(device_of(selection), selection), selection, shape)
+    cubin = compile_for(device_of(selection), selection)
+    return dict(all_executed(cubin, selection, shape).counters)
 
 
-def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, int]:
+def all_executed(cubin: Cubin, selection: Selection, shape: str) -> Execution:
     variant, problem = selection.variant, parse_shape(shape)
     assert isinstance(variant, Variant)
     executed = variant.executed(problem)
     a, b = Workload(problem, 3).padded(executed)
     c = np.full((executed.m, executed.n), np.nan, np.float32)
-    execution = Simulator(arch=cubin.architecture).run(
+    return Simulator(arch=cubin.architecture).run(
         cubin,
         variant.geometry(selection.parameters, executed),
         rung_arguments(variant, selection.parameters, executed, (a, b, c)),
     )
-    return dict(execution.counters)
 
 
 RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
@@ -217,7 +219,6 @@ def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int)
         ("realigned", "2561x2301x67"),  # rows that are copied first
         ("realigned", "640x2301x1027"),  # fewer tiles than workers, and too large to run together
         ("realigned", "640x2304x68"),  # none to copy
-        ("split-k:splits=32", "200x100x4100"),
     ],
 )
 def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
@@ -233,6 +234,44 @@ def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
     # guarded steps of divisions depend on the numbers that are divided
     assert ours[PREDICATED] == pytest.approx(whole[PREDICATED], rel=1e-3)
     assert "with all that they wait for already there" in found.simulated.basis
+
+
+@pytest.mark.parametrize("splits", [2, 32, 132])
+def test_blocks_that_wait_for_each_other_count_alike_but_for_asking(splits: int) -> None:
+    """Neighbours wait for each other: executed together, they ask in vain until all have left."""
+    selection = parse_selection(f"split-k:splits={splits}")
+    variant, shape = selection.variant, "200x100x4100"
+    assert isinstance(variant, Variant)
+    cubin = compile_for(device_of(selection), selection)
+    found = simulated(selection.label, shape)
+    whole = all_executed(cubin, selection, shape).instructions
+    assert found.check.passed
+    asks = loops_that_ask(whole)
+    executed = list(zip(found.simulated.executed, whole, strict=True))
+    assert all(ours == one.executed for ours, one in executed if one.address not in asks)
+    assert any(ours < one.executed for ours, one in executed if one.address in asks)
+    assert accesses(found.simulated.lines) == accesses(line_counters(whole, variant))
+    assert "with all that they wait for already there" in found.simulated.basis
+
+
+def loops_that_ask(instructions: Sequence[InstructionCounts]) -> set[int]:
+    """The addresses of loops around a load that acquires."""
+    found: set[int] = set()
+    for one in instructions:
+        if back := re.search(r"BRA 0x([0-9a-f]+)", one.text):
+            loop = [i for i in instructions if int(back[1], 16) <= i.address <= one.address]
+            if any(".STRONG.GPU" in i.text for i in loop):
+                found |= {i.address for i in loop}
+    return found
+
+
+def accesses(lines: Sequence[LineCounters]) -> dict[int, dict[str, int]]:
+    """What each line asks of memory, but for those that ask for flags."""
+    return {
+        line.line: {name: n for name, n in line.counters.items() if "inst_executed" not in name}
+        for line in lines
+        if "ld.acquire" not in line.text
+    }
 
 
 def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(

@@ -14,7 +14,7 @@ from analysis.errors import InputError, RecordError
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
 from toolkit import tuned
-from toolkit.tuned import Tuned, keep, octaves, read, ship, tuned_for, user_file
+from toolkit.tuned import Tuned, keep, octaves, read, selection_of, ship, tuned_for, user_file
 
 H200, H100, T4 = map(find_device, ("h200", "h100-sxm", "t4"))
 
@@ -47,7 +47,7 @@ def entry(shape: str = "4096x4096x4096", **more: Any) -> Tuned:
 
 def label_at(shape: str, device: Any = H200) -> str | None:
     found = tuned_for(device, parse_shape(shape))
-    return found.label if found else None
+    return selection_of(found).label if found else None
 
 
 def test_nothing_is_tuned_where_there_are_no_files() -> None:
@@ -172,8 +172,10 @@ def test_an_entry_that_the_ladder_no_longer_has_says_how_to_tune_it_again(
     change: dict[str, Any], problem: str
 ) -> None:
     keep([replace(entry(), **change)])
+    found = tuned_for(H200, parse_shape("4096"))
+    assert found is not None
     with pytest.raises(RecordError) as caught:
-        tuned_for(H200, parse_shape("4096"))
+        selection_of(found)
     assert problem in str(caught.value)
     assert "tune it again: python -m toolkit tune" in str(caught.value)
 
