@@ -6,7 +6,7 @@ of them needs padding: what a rung cannot take as it is, another does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from analysis.devices import Device
@@ -18,8 +18,13 @@ from toolkit.tuned import selection_of, tuned_for
 GENERAL = ("wide-thread-tile:fence=1", "double-buffered", "coarsened-2d")
 # Rungs of bulk copies by what an element of a tile takes (docs/against_cublas.md), the first 1.
 STREAMS = {"stream-k": 1.0, "tall-thread-tile": 0.96}
-# Below, adding up what blocks have left takes longer than they gain.
-LEAST_K_OF_A_SPLIT = 256
+# And of blocks that share k, the narrow tile for narrow C.
+SPLITS = {
+    "split-k:bm=128,bn=64,stages=4": 1.0,
+    "split-k:stages=4": 1.01,
+    "split-k:bn=64,slices=8,stages=4": 1.1,
+}
+LEAST_K_OF_A_SPLIT = 64  # a phase
 # Copying A and B is one part in so many of multiplying them, at least: M·N / (M + N).
 FEWEST_PRODUCTS_OF_A_COPY = 1024
 
@@ -50,17 +55,11 @@ def by_rule(device: Device, shape: Gemm) -> Selection:
 def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
     """Those for sm_90: a grid that does not fill the device splits K."""
     workers = min(_legal("stream-k", "workers"), key=lambda n: abs(n - 2 * device.sm_count))
-
-    def cost(name: str) -> float:
-        return STREAMS[name] * _elements_of_tiles(name, shape)
-
-    streams = [
-        streamed
-        for name in sorted(STREAMS, key=cost)
-        if _takes(streamed := parse_selection(f"{name}:workers={workers}"), device, shape)
-    ]
+    costs = {f"{name}:workers={workers}": cost for name, cost in STREAMS.items()}
+    streams = [one for one in _cheapest_first(costs, shape) if _takes(one, device, shape)]
     if all(_tiles(one, shape) < device.sm_count for one in streams):
-        yield _with_splits_for(device, shape, parse_selection("split-k"))
+        for one in _cheapest_first(SPLITS, shape):
+            yield _with_splits_for(device, shape, one)
     yield from streams
     if shape.c_elements >= FEWEST_PRODUCTS_OF_A_COPY * (shape.m + shape.n):
         yield parse_selection(f"realigned:workers={workers}")
@@ -85,9 +84,18 @@ def _tiles(selection: Selection, shape: Gemm) -> int:
     return variant.tile_grid(selection.parameters, shape).tiles
 
 
-def _elements_of_tiles(name: str, shape: Gemm) -> int:
-    selection = parse_selection(name)
-    tiling = _variant(name).tiling(selection.parameters)
+def _cheapest_first(costs: Mapping[str, float], shape: Gemm) -> list[Selection]:
+    selections = {name: parse_selection(name) for name in costs}
+    names = sorted(
+        costs, key=lambda name: costs[name] * _elements_of_tiles(selections[name], shape)
+    )
+    return [selections[name] for name in names]
+
+
+def _elements_of_tiles(selection: Selection, shape: Gemm) -> int:
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    tiling = variant.tiling(selection.parameters)
     return _tiles(selection, shape) * tiling.block_m * tiling.block_n
 
 

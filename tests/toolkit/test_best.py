@@ -114,8 +114,8 @@ def test_the_rule_fills_the_device(shape: tuple[int, int, int], name: str) -> No
         ((128, 8192, 4096), 1),  # 128 tiles of 64 x 128
         ((512, 512, 4096), 4),  # 32 tiles for 132 SMs
         ((64, 128, 65536), 132),  # one
-        ((64, 128, 33280), 128),  # 256 k for 130
-        ((64, 128, 1024), 4),  # 256 k for each
+        ((64, 128, 8320), 128),  # 130 phases
+        ((64, 128, 1024), 16),
         ((64, 128, 100), 1),
     ],
 )
@@ -129,8 +129,17 @@ def test_the_rule_splits_k_for_as_many_blocks_as_find_sms_and_work(
 def test_a_neighbours_tile_is_split_for_the_shape_at_hand() -> None:
     tuned.keep([entry("64x128x16384", "split-k", 1.5, splits=2)])
     assert best_for(H200, Gemm(m=64, n=128, k=16384)).parameters["splits"] == 2  # as it was tuned
-    assert best_for(H200, Gemm(m=64, n=128, k=16388)).parameters["splits"] == 64
+    assert best_for(H200, Gemm(m=64, n=128, k=16388)).parameters["splits"] == 132
     assert best_for(H200, Gemm(m=128, n=128, k=16388)).parameters["splits"] == 64
+
+
+def test_the_rule_splits_tiles_as_narrow_as_c() -> None:
+    tiles = {
+        extents: (chosen.parameters["bm"], chosen.parameters["bn"])
+        for extents in ((64, 64), (1000, 64), (64, 1000))
+        for chosen in [by_rule(H200, Gemm(m=extents[0], n=extents[1], k=4096))]
+    }
+    assert tiles == {(64, 64): (64, 64), (1000, 64): (128, 64), (64, 1000): (64, 128)}
 
 
 def test_workers_are_two_blocks_for_each_sm() -> None:
