@@ -6,25 +6,29 @@ of them needs padding: what a rung cannot take as it is, another does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from analysis.devices import Device
+from analysis.geometry import ceil_div
 from analysis.problem import Gemm
 from kernels.registry import BEST, Selection, Variant, find, parse_selection
 from toolkit.tuned import selection_of, tuned_for
 
 # By preference where nothing was tuned.
 GENERAL = ("wide-thread-tile:fence=1", "double-buffered", "coarsened-2d")
-# Rungs of bulk copies by what an element of a tile takes (docs/against_cublas.md), the first 1.
-STREAMS = {"stream-k": 1.0, "tall-thread-tile": 0.96}
-# And of blocks that share k, the narrow tile for narrow C.
+# Rungs of bulk copies by the share of peak at which their phases multiply, once they run.
+STREAMS = {"stream-k": 0.88, "tall-thread-tile": 0.91}
 SPLITS = {
-    "split-k:bm=128,bn=64,stages=4": 1.0,
-    "split-k:stages=4": 1.01,
-    "split-k:bn=64,slices=8,stages=4": 1.1,
+    "split-k:bm=128,bn=64,stages=4": 0.82,
+    "split-k:stages=4": 0.815,
+    "split-k:bn=64,slices=8,stages=4": 0.8,
+    "split-k:bn=32,tn=8,slices=8,stages=5": 0.65,
 }
-LEAST_K_OF_A_SPLIT = 64  # a phase
+SPLIT_PHASE = 64  # of k
+# What comes to that: a start, and the sums that blocks leave for each other. These and the shares
+# are of products whose times docs/against_cublas.md has.
+START_CLOCKS, SUMS_OF_WORKERS_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 20_000, 5_000
 # Copying A and B is one part in so many of multiplying them, at least: M·N / (M + N).
 FEWEST_PRODUCTS_OF_A_COPY = 1024
 
@@ -38,7 +42,7 @@ def best_for(device: Device, shape: Gemm) -> Selection:
     entry = tuned_for(device, shape)
     found = None if entry is None else selection_of(entry)
     if found is not None and entry is not None and entry.problem != shape:
-        found = _with_splits_for(device, shape, found)
+        found = _split_for(device, shape, found)
     if found is None or not _takes(found, device, shape):
         found = by_rule(device, shape)
     return Selection(variant=found.variant, parameters=found.parameters, stands_for=BEST)
@@ -53,25 +57,39 @@ def by_rule(device: Device, shape: Gemm) -> Selection:
 
 
 def _of_bulk_copies(device: Device, shape: Gemm) -> Iterator[Selection]:
-    """Those for sm_90: a grid that does not fill the device splits K."""
+    """Those for sm_90, the fastest first, as far as an estimate goes."""
     workers = min(_legal("stream-k", "workers"), key=lambda n: abs(n - 2 * device.sm_count))
-    costs = {f"{name}:workers={workers}": cost for name, cost in STREAMS.items()}
-    streams = [one for one in _cheapest_first(costs, shape) if _takes(one, device, shape)]
-    if all(_tiles(one, shape) < device.sm_count for one in streams):
-        for one in _cheapest_first(SPLITS, shape):
-            yield _with_splits_for(device, shape, one)
-    yield from streams
+    shares = {f"{name}:workers={workers}": share for name, share in STREAMS.items()} | SPLITS
+    candidates = [
+        (_split_for(device, shape, parse_selection(name)), share) for name, share in shares.items()
+    ]
+    candidates.sort(key=lambda one: _clocks(one[0], one[1], device, shape))
+    yield from (selection for selection, share in candidates)
     if shape.c_elements >= FEWEST_PRODUCTS_OF_A_COPY * (shape.m + shape.n):
         yield parse_selection(f"realigned:workers={workers}")
 
 
-def _with_splits_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
-    """As many blocks for a tile as find SMs and enough of K, each: what a neighbour had may not."""
+def _split_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
+    """As many blocks for a tile as find SMs and phases: what a neighbour had may not."""
     if "splits" not in selection.parameters:
         return selection
-    most = min(device.sm_count // _tiles(selection, shape), shape.k // LEAST_K_OF_A_SPLIT)
+    most = min(device.sm_count // _tiles(selection, shape), ceil_div(shape.k, SPLIT_PHASE))
     splits = max(n for n in _legal("split-k", "splits") if n <= max(most, 1))
     return replace(selection, parameters={**selection.parameters, "splits": splits})
+
+
+def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> float:
+    """Of the SM that is busy the longest."""
+    tiles, elements = _tiles(selection, shape), _tile_elements(selection)
+    if "workers" in selection.parameters:  # all SMs take as much
+        turns, products = 1, tiles * elements * shape.k / device.sm_count
+        of_sums = SUMS_OF_WORKERS_CLOCKS if tiles % selection.parameters["workers"] else 0
+    else:  # an SM takes a block at a time
+        splits = selection.parameters["splits"]
+        depth = ceil_div(ceil_div(shape.k, SPLIT_PHASE), splits) * SPLIT_PHASE
+        turns, products = ceil_div(tiles * splits, device.sm_count), elements * depth
+        of_sums = SUMS_OF_SPLITS_CLOCKS if splits > 1 else 0
+    return of_sums + turns * (START_CLOCKS + products / device.fp32_lanes_per_sm / share)
 
 
 def _legal(name: str, parameter: str) -> tuple[int, ...]:
@@ -84,19 +102,11 @@ def _tiles(selection: Selection, shape: Gemm) -> int:
     return variant.tile_grid(selection.parameters, shape).tiles
 
 
-def _cheapest_first(costs: Mapping[str, float], shape: Gemm) -> list[Selection]:
-    selections = {name: parse_selection(name) for name in costs}
-    names = sorted(
-        costs, key=lambda name: costs[name] * _elements_of_tiles(selections[name], shape)
-    )
-    return [selections[name] for name in names]
-
-
-def _elements_of_tiles(selection: Selection, shape: Gemm) -> int:
+def _tile_elements(selection: Selection) -> int:
     variant = selection.variant
     assert isinstance(variant, Variant)
     tiling = variant.tiling(selection.parameters)
-    return _tiles(selection, shape) * tiling.block_m * tiling.block_n
+    return tiling.block_m * tiling.block_n
 
 
 def _variant(name: str) -> Variant:
