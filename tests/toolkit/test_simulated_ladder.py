@@ -58,11 +58,14 @@ def simulated(label: str, shape: str, device: Device | None = None) -> Simulatio
 def whole_counters(label: str, shape: str) -> dict[str, int]:
     """The counters of all blocks, executed one and all."""
     selection = parse_selection(label)
-    cubin = compile_for(device_of(selection), selection)
-    return dict(all_executed(cubin, selection, shape).counters)
+    return all_executed(compile_for(device_of(selection), selection), selection, shape)
 
 
-def all_executed(cubin: Cubin, selection: Selection, shape: str) -> Execution:
+def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, int]:
+    return dict(whole_execution(cubin, selection, shape).counters)
+
+
+def whole_execution(cubin: Cubin, selection: Selection, shape: str) -> Execution:
     variant, problem = selection.variant, parse_shape(shape)
     assert isinstance(variant, Variant)
     executed = variant.executed(problem)
@@ -244,7 +247,7 @@ def test_blocks_that_wait_for_each_other_count_alike_but_for_asking(splits: int)
     assert isinstance(variant, Variant)
     cubin = compile_for(device_of(selection), selection)
     found = simulated(selection.label, shape)
-    whole = all_executed(cubin, selection, shape).instructions
+    whole = whole_execution(cubin, selection, shape).instructions
     assert found.check.passed
     asks = loops_that_ask(whole)
     executed = list(zip(found.simulated.executed, whole, strict=True))
