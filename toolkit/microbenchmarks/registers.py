@@ -16,7 +16,7 @@ from analysis.errors import ToolkitError
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Measured
-from toolkit.microbenchmarks.words import FFMA, RZ, ffma, replaced, written
+from toolkit.microbenchmarks.words import FFMA, RZ, banks, ffma, replaced, written
 
 COUNT = 240  # divisible by the length of every pattern
 CHAINS = 40  # registers that may be named: about 20 of each bank
@@ -90,8 +90,7 @@ def encoded(instruction: str, even: Sequence[int], odd: Sequence[int]) -> int:
 
 def patched(words: list[int], pattern: Sequence[str]) -> list[int]:
     """The kernel's FFMAs as the pattern says, in the registers that they wrote before."""
-    free = written(words, FFMA)
-    even, odd = [r for r in free if r % 2 == 0], [r for r in free if r % 2]
+    even, odd = banks(written(words, FFMA))
     if min(len(even), len(odd)) < EACH_BANK:
         raise ToolkitError(f"{len(even)} even and {len(odd)} odd registers are too few")
     code = [encoded(instruction, even, odd) for instruction in pattern]

@@ -12,7 +12,7 @@ from itertools import count
 
 from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
 
-FFMA, MUFU, LDS = 0x223, 0x308, 0x984
+FFMA, LOP3, MUFU, LDS, STS, BRA = 0x223, 0x212, 0x308, 0x984, 0x388, 0x947
 RZ = 255
 DESTINATION, FIRST, SECOND, THIRD = 16, 24, 32, 64  # where the registers' numbers begin
 FUNCTION = 74  # of MUFU: 2 is EX2, 4 is RCP
@@ -55,6 +55,11 @@ def spread(words: Sequence[int], scarce: int, plenty: int) -> list[int]:
         result[place] = source[taken if source is few else position - taken]
         taken += source is few
     return result
+
+
+def banks(registers: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Those of the even bank and those of the odd one."""
+    return [r for r in registers if r % 2 == 0], [r for r in registers if r % 2]
 
 
 def written(words: Sequence[int], code: int) -> list[int]:

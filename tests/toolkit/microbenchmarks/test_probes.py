@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from toolkit.compile import compile_cubin
-from toolkit.microbenchmarks import atomics, barriers, bulk, global_memory, issue, registers, shared
+from toolkit.microbenchmarks import (
+    atomics,
+    barriers,
+    bulk,
+    dispatch,
+    global_memory,
+    issue,
+    registers,
+    shared,
+)
 from toolkit.microbenchmarks.__main__ import MODULES
 from toolkit.microbenchmarks.probe import Probe, loop_of
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
@@ -20,14 +29,15 @@ from toolkit.sass.disassemble import disassemble
 from toolkit.simulator import simulate
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
-WITH_PROBES = (issue, registers, shared, barriers, global_memory, atomics)
+WITH_PROBES = (issue, registers, dispatch, shared, barriers, global_memory, atomics)
 
 Code = dict[str, list[tuple[int, str]]]
 
 
 def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:
-    """A module's probes; of the 36 that differ in registers alone, a few on older architectures."""
-    return module.PROBES[::6] if module is registers and arch != "sm_90" else module.PROBES
+    """A module's probes; of the many that differ in few bits, some on older architectures."""
+    is_alike = module in (registers, dispatch)
+    return module.PROBES[::6] if is_alike and arch != "sm_90" else module.PROBES
 
 
 def sass(module: ModuleType, arch: str) -> Code:
@@ -112,6 +122,22 @@ def _bank(operand: str) -> str:
 
 def _wanted(operand: str) -> str:
     return operand[0] + ("!" if operand.endswith("!") else "")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
+    code = sass(dispatch, arch)
+    initials = {"FFMA": "F", "MOV": "M", "STS": "S"}
+    for (_, what), probe in dispatch.GROUPS_OF.items():
+        if probe.name not in code:
+            continue
+        loop = loop_of(code[probe.name])
+        kinds = "".join(initials.get(text.split()[0], "") for text in loop)
+        number, _, op = what.partition("_")
+        others = "" if what.startswith("stall") else op[0].upper() * int(number)
+        assert kinds == (8 * "F" + others) * 30, probe.name
+        stored = {text.rpartition("R")[2] for text in loop if text.startswith("STS")}
+        assert all("eo"[int(register) % 2] == op[-1] for register in stored), probe.name
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
