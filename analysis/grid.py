@@ -148,9 +148,9 @@ def behind(leading: int, order: Order) -> Order:
 
 
 def split(splits: int) -> Order:
-    """Row by row, `splits` neighbouring blocks per tile, of which the last stand for who stores it.
+    """Row by row, `splits` neighbouring blocks per tile, whose last one stands for who stores it.
 
-    Where there are many, the last few store a part each.
+    Up to 16 of them, the last group, store a part each.
     """
 
     def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:

@@ -58,6 +58,7 @@ class SmConstants:
     branch_clocks: int
     fetch_latency: int
     fetch_clocks: int
+    code_bytes: int
     bulk_latency: int
     block_start: int
     block_interval: int
@@ -129,7 +130,8 @@ _HOPPER: dict[str, Any] = {
     "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
     "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
     "fetch_latency": (300, _FITTED),
-    "fetch_clocks": (20, _FITTED),
+    "fetch_clocks": (20, f"{_FITTED}: 18 measured, 22 where both SMs of a pair ask"),
+    "code_bytes": (32 * KIB, f"{_H200}: loops of up to 30 KiB run at full speed"),
     "bulk_latency": (
         60,
         f"{_FITTED}: an H200 takes 357 for a copy of 128 bytes in all, 48 for arrival and wait",

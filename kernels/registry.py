@@ -492,7 +492,9 @@ _SPLIT = {
     "tn": Parameter(default=16, legal=(8, 12, 16), meaning="columns of C per thread"),
     "slices": Parameter(default=4, legal=(2, 4, 8), meaning="groups of warps that share k"),
     "splits": Parameter(
-        default=1, legal=(1, 2, 4, 8, 16, 32, 64, 128, 132), meaning="blocks that share a tile"
+        default=1,
+        legal=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 132),
+        meaning="blocks that share a tile",
     ),
     "stages": Parameter(default=3, legal=(3, 4, 5), meaning="phases in shared memory at a time"),
 }

@@ -28,7 +28,8 @@ SPLITS = {
 SPLIT_PHASE = 64  # of k
 # What comes to that: a start, and the sums that blocks leave for each other. These and the shares
 # are of products whose times docs/against_cublas.md has.
-START_CLOCKS, SUMS_OF_WORKERS_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 20_000, 5_000
+START_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 5_000
+SUMS_OF_WORKERS_CLOCKS, SUM_OF_A_WORKER_CLOCKS = 12_000, 1_750  # one after the other
 # Copying A and B is one part in so many of multiplying them, at least: M·N / (M + N).
 FEWEST_PRODUCTS_OF_A_COPY = 1024
 
@@ -41,7 +42,8 @@ def best_for(device: Device, shape: Gemm) -> Selection:
     """
     entry = tuned_for(device, shape)
     found = None if entry is None else selection_of(entry)
-    if found is not None and entry is not None and entry.problem != shape:
+    is_neighbours = entry is not None and (entry.problem, entry.device) != (shape, device.name)
+    if found is not None and is_neighbours:
         found = _split_for(device, shape, found)
     if found is None or not _takes(found, device, shape):
         found = by_rule(device, shape)
@@ -83,13 +85,21 @@ def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> 
     tiles, elements = _tiles(selection, shape), _tile_elements(selection)
     if "workers" in selection.parameters:  # all SMs take as much
         turns, products = 1, tiles * elements * shape.k / device.sm_count
-        of_sums = SUMS_OF_WORKERS_CLOCKS if tiles % selection.parameters["workers"] else 0
+        of_sums = _sums_of_workers(tiles, selection.parameters["workers"])
     else:  # an SM takes a block at a time
         splits = selection.parameters["splits"]
         depth = ceil_div(ceil_div(shape.k, SPLIT_PHASE), splits) * SPLIT_PHASE
         turns, products = ceil_div(tiles * splits, device.sm_count), elements * depth
         of_sums = SUMS_OF_SPLITS_CLOCKS if splits > 1 else 0
     return of_sums + turns * (START_CLOCKS + products / device.fp32_lanes_per_sm / share)
+
+
+def _sums_of_workers(tiles: int, workers: int) -> float:
+    """Whoever ends a tile of those that fill no turn adds the sums of all who share it."""
+    dealt_out = tiles % workers
+    if not dealt_out:
+        return 0
+    return SUMS_OF_WORKERS_CLOCKS + SUM_OF_A_WORKER_CLOCKS * workers / dealt_out
 
 
 def _legal(name: str, parameter: str) -> tuple[int, ...]:

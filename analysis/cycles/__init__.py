@@ -25,6 +25,7 @@ SCHEDULERS = 4
 NO_SCOREBOARD = 7
 UNLIMITED_CLOCKS = 1 << 40
 BANKS = 2
+CODE_WAYS = 4  # of the instruction cache
 MOST_QUEUED = 32  # as sm.c has room for
 
 
@@ -131,6 +132,7 @@ class Machine:
     bulk_latency: int = 200
     fetch_latency: int = 300
     fetch_clocks: int = 20
+    code_lines: int = 256
     integers_share: int = 0
     fma_halves: int = 2
     free_memory: int = 0
@@ -156,6 +158,7 @@ class Machine:
             "queue": range(1, MOST_QUEUED + 1),
             "l1_lines": range(1, 1 << 24),
             "bank_count": (0, BANKS),
+            "code_lines": range(0, 1 << 24, CODE_WAYS),
         }
         for name, values in allowed.items():
             if getattr(self, name) not in values:

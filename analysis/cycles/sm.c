@@ -22,7 +22,7 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32,
-       CODE_LINE = 8, WARM_UP = 1000 };
+       CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -66,6 +66,7 @@ typedef struct {
     u32 bulk_latency;     /* of a bulk copy, added to l2_latency */
     u32 fetch_latency;    /* of 128 bytes of code that the SM has not executed before */
     u32 fetch_clocks;     /* and, where it came to them in order, after those before them */
+    u32 code_lines;       /* of 128 bytes that stay once they are fetched; 0: all */
     u32 integers_share;   /* 1: the ALU's work is done by the half that makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
@@ -159,7 +160,10 @@ typedef struct {
     const Stream *streams;
     const Job *jobs;
     u32 job_count, next_job;
-    u64 *fetched;         /* when each line of code is here; 0: nobody has asked for it */
+    u64 *fetched;         /* when each line of code is here, or was; 0: nobody has asked for it */
+    u64 *used;            /* when it was used last, in uses; 0: it is not here */
+    u64 uses, refetched;  /* uses of lines so far; when the last line was here again */
+    u32 code_length;      /* in lines */
     Warp *warps;
     Block *blocks;
     u32 warps_per_block;
@@ -730,6 +734,33 @@ static u64 fetch_code(const Sm *s, u64 before) {
     return at ? at : 1;
 }
 
+/* Make room for a line of code among those of its set, the one that was used longest ago. */
+static void evict_code(Sm *s, u32 line) {
+    const u32 sets = s->m->code_lines / CODE_WAYS;
+    u32 here = 0, oldest = line;
+    for (u32 k = line % sets; k < s->code_length; k += sets) {
+        if (!s->used[k]) continue;
+        here++;
+        if (oldest == line || s->used[k] < s->used[oldest]) oldest = k;
+    }
+    if (here == CODE_WAYS) s->used[oldest] = 0;
+}
+
+/* When the line of code of an instruction is here. Those that had to leave come again one after the
+ * other. */
+static u64 code_is_here(Sm *s, u32 pc) {
+    const u32 line = pc / CODE_LINE;
+    u64 *at = &s->fetched[line];
+    if (!s->used[line]) {
+        const u64 again = s->refetched + s->m->fetch_clocks;
+        if (!*at) *at = fetch_code(s, line ? at[-1] : 0);
+        else *at = s->refetched = again > s->now ? again : s->now;
+        if (s->m->code_lines) evict_code(s, line);
+    }
+    s->used[line] = ++s->uses;
+    return *at;
+}
+
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
@@ -747,10 +778,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->ready = s->now + (i->stall ? i->stall : 1);
     if (w->ready < x->free) w->ready = x->free;
     w->blocked_on = LOST_STALL;
-    u64 *fetched = &s->fetched[step->pc / CODE_LINE];
-    if (!*fetched) *fetched = fetch_code(s, step->pc < CODE_LINE ? 0 : fetched[-1]);
-    if (w->ready < *fetched) {
-        w->ready = *fetched;
+    const u64 fetched = code_is_here(s, step->pc);
+    if (w->ready < fetched) {
+        w->ready = fetched;
         w->blocked_on = LOST_FETCH;
     }
     if (i->write_barrier != NONE) {
@@ -952,8 +982,10 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     s.cache = malloc(machine->l1_lines * sizeof *s.cache);
     s.bucket = malloc(s.buckets * sizeof *s.bucket);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.fetched = calloc(length / CODE_LINE + 1, sizeof *s.fetched);
-    s.failed = !s.fetched || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.code_length = length / CODE_LINE + 1;
+    s.fetched = calloc(s.code_length, sizeof *s.fetched);
+    s.used = calloc(s.code_length, sizeof *s.used);
+    s.failed = !s.fetched || !s.used || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
     if (!s.failed) {
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         for (u32 k = 0; k < SCHEDULERS; k++) {
@@ -966,7 +998,8 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
         }
         run(&s);
     }
-    free(s.fetched); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket); free(of_scheduler); free(s.heap); free(s.arrivals);
+    free(s.fetched); free(s.used); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket);
+    free(of_scheduler); free(s.heap); free(s.arrivals);
     return s.failed;
 }
 

@@ -95,10 +95,12 @@ __device__ float4 read(unsigned address)
 
 // Blocks that share a tile add up in groups of neighbours, then the last group adds up all groups. Each
 // member adds a part of the tile, so that many SMs read at a time. Blocks start in the order of their
-// numbers, so it is enough that there is room for one group: who waits, waits for it or for earlier ones.
+// numbers, so a launch that has the GPU to itself needs room for one group: who waits, waits for it or
+// for earlier ones.
 __device__ constexpr int most_members(int splits) { int n = 16; while (splits % n) --n; return n; }
 constexpr int MEMBERS = most_members(SPLITS), GROUPS = SPLITS / MEMBERS;
 constexpr int FLAGS = (MEMBERS + 1 + 7) / 8 * 8;  // one from each member, one for the last group, in whole sectors
+static_assert(SPLITS == 1 || (MEMBERS > 1 && GROUPS <= 32), "a warp waits for a flag of each member, of each group");
 constexpr int TILE_QUADS = QUADS * SLICE, PARTS = ((TILE_QUADS + MEMBERS - 1) / MEMBERS + THREADS - 1) / THREADS;
 
 __device__ void set(int* flag) { asm volatile("st.release.gpu.global.s32 [%0], 1;" :: "l"(flag) : "memory"); }
@@ -292,19 +294,18 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
             store(first_row + warp / (BN / WN) * WM + lane_m + q * 4 / TN * LANES_M,
                   first_col + warp % (BN / WN) * WN + lane_n * 4 + q * 4 % TN * LANES_N, own[n]);
         }
-        return;
-    }
-
+    } else {
 #pragma unroll
-    for (int n = 0; n < OWN; ++n) {
-        const int q = slice + n * SLICES;
-        const int row = first_row + c_row + q * 4 / TN * LANES_M;
-        const int col = first_col + c_col + q * 4 % TN * LANES_N;
-        if (owns(n) && row < M && col < N) {  // N is a multiple of 4: a float4 is inside or outside, never half
-            float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
-            const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-            *quad = make_float4(alpha * total[n].x + beta * old.x, alpha * total[n].y + beta * old.y,
-                                alpha * total[n].z + beta * old.z, alpha * total[n].w + beta * old.w);
+        for (int n = 0; n < OWN; ++n) {
+            const int q = slice + n * SLICES;
+            const int row = first_row + c_row + q * 4 / TN * LANES_M;
+            const int col = first_col + c_col + q * 4 % TN * LANES_N;
+            if (owns(n) && row < M && col < N) {
+                float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
+                const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
+                *quad = make_float4(alpha * total[n].x + beta * old.x, alpha * total[n].y + beta * old.y,
+                                    alpha * total[n].z + beta * old.z, alpha * total[n].w + beta * old.w);
+            }
         }
     }
 }

@@ -92,7 +92,7 @@ CHOICES: tuple[Callable[[Device, Gemm], Selection], ...] = (best_for, by_rule)
     ("shape", "label"),
     [
         ((4096, 4096, 4096), "tall-thread-tile"),  # 832 tiles for 132 SMs
-        ((4096, 4096, 64), "tall-thread-tile"),  # split-k would start 16 blocks on each SM
+        ((4096, 4096, 64), "stream-k"),  # split-k would start 16 blocks on each SM
         ((1536, 1536, 1536), "stream-k"),
         ((128, 8192, 4096), "stream-k"),  # 160 rows would be one tile of 128
         ((1024, 1024, 1024), "split-k:bm=128,bn=64,stages=4"),  # 128 tiles
@@ -100,6 +100,8 @@ CHOICES: tuple[Callable[[Device, Gemm], Selection], ...] = (best_for, by_rule)
         ((512, 512, 4096), "split-k:bm=128,bn=64,splits=4,stages=4"),  # 32 tiles
         ((64, 64, 65536), "split-k:bn=64,slices=8,splits=132,stages=4"),  # one
         ((64, 64, 7744), "split-k:bn=32,tn=8,slices=8,splits=64,stages=5"),  # two, 121 phases
+        ((384, 384, 2048), "split-k:bn=64,slices=8,splits=3,stages=4"),  # not 29 workers per tile
+        ((256, 256, 32768), "split-k:bm=128,bn=64,splits=16,stages=4"),
         ((1000, 64, 4000), "split-k:bm=128,bn=64,splits=16,stages=4"),  # as narrow as C
         ((64, 1000, 4000), "split-k:splits=16,stages=4"),
         ((4096, 4096, 4095), "realigned"),  # rows of A begin anywhere

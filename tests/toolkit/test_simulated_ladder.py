@@ -258,14 +258,49 @@ def test_blocks_that_wait_for_each_other_count_alike_but_for_asking(splits: int)
 
 
 def loops_that_ask(instructions: Sequence[InstructionCounts]) -> set[int]:
-    """The addresses of loops around a load that acquires."""
+    """The addresses of short loops around a load that acquires."""
     found: set[int] = set()
     for one in instructions:
-        if back := re.search(r"BRA 0x([0-9a-f]+)", one.text):
+        back = re.search(r"BRA 0x([0-9a-f]+)", one.text)
+        if back and one.address - int(back[1], 16) < 0x200:
             loop = [i for i in instructions if int(back[1], 16) <= i.address <= one.address]
             if any(".STRONG.GPU" in i.text for i in loop):
                 found |= {i.address for i in loop}
+    assert 0 < len(found) < 60
     return found
+
+
+@pytest.mark.parametrize(
+    ("label", "shape"),
+    [
+        ("split-k:splits=2", "100x132x700"),
+        ("split-k:splits=32", "70x36x1028"),
+        ("split-k:bn=64,slices=8,splits=132,stages=5", "65x68x500"),
+        ("stream-k:workers=168", "200x300x700"),
+    ],
+)
+def test_a_second_launch_finds_the_flags_as_the_first_one_did(label: str, shape: str) -> None:
+    """All zero; whatever else is in the workspace, the product is right again."""
+    selection, problem = parse_selection(label), parse_shape(shape)
+    variant, parameters = selection.variant, selection.parameters
+    assert isinstance(variant, Variant)
+    cubin = compile_for(device_of(selection), selection)
+    workload = Workload(problem, 3)
+    c = np.full((problem.m, problem.n), np.nan, np.float32)
+    arguments = rung_arguments(variant, parameters, problem, (*workload.padded(problem), c))
+    whole = (range(problem.m), range(problem.n))
+    (reference,) = workload.tile_references([whole]).values()
+    assert variant.served is not None
+    tiles = variant.tile_grid(parameters, problem)
+    flags = variant.served(parameters, tiles, problem, False)[0]
+    for _ in range(2):
+        execution = Simulator(arch=cubin.architecture).run(
+            cubin, variant.geometry(parameters, problem), arguments
+        )
+        c, workspace = execution.outputs[-2:]
+        assert reference.check(np.asarray(c, np.float32)).passed
+        assert not workspace.view(np.uint32)[: flags.count].any()
+        arguments[-1] = workspace
 
 
 def accesses(lines: Sequence[LineCounters]) -> dict[int, dict[str, int]]:

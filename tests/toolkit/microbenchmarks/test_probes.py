@@ -15,6 +15,7 @@ from toolkit.microbenchmarks import (
     atomics,
     barriers,
     bulk,
+    code,
     dispatch,
     global_memory,
     issue,
@@ -29,14 +30,14 @@ from toolkit.sass.disassemble import disassemble
 from toolkit.simulator import simulate
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
-WITH_PROBES = (issue, registers, dispatch, shared, barriers, global_memory, atomics)
+WITH_PROBES = (issue, registers, dispatch, code, shared, barriers, global_memory, atomics)
 
 Code = dict[str, list[tuple[int, str]]]
 
 
 def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:
     """A module's probes; of the many that differ in few bits, some on older architectures."""
-    is_alike = module in (registers, dispatch)
+    is_alike = module in (registers, dispatch, code)
     return module.PROBES[::6] if is_alike and arch != "sm_90" else module.PROBES
 
 
@@ -126,12 +127,12 @@ def _wanted(operand: str) -> str:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
-    code = sass(dispatch, arch)
+    functions = sass(dispatch, arch)
     initials = {"FFMA": "F", "MOV": "M", "STS": "S"}
     for (_, what), probe in dispatch.GROUPS_OF.items():
-        if probe.name not in code:
+        if probe.name not in functions:
             continue
-        loop = loop_of(code[probe.name])
+        loop = loop_of(functions[probe.name])
         kinds = "".join(initials.get(text.split()[0], "") for text in loop)
         number, _, op = what.partition("_")
         others = "" if what.startswith("stall") else op[0].upper() * int(number)
