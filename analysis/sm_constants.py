@@ -130,7 +130,7 @@ _HOPPER: dict[str, Any] = {
     "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
     "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
     "fetch_latency": (300, _FITTED),
-    "fetch_clocks": (20, f"{_FITTED}: 18 measured, 22 where both SMs of a pair ask"),
+    "fetch_clocks": (20, f"{_FITTED}: 18 measured, 19 where all SMs ask"),
     "code_bytes": (32 * KIB, f"{_H200}: loops of up to 30 KiB run at full speed"),
     "bulk_latency": (
         60,

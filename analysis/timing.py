@@ -211,6 +211,12 @@ class _Prediction:
 
     # Runs of the model.
 
+    @property
+    def _warps(self) -> int:
+        """That run at a time on an SM."""
+        streams = next(iter(self.work.samples.values()))
+        return self.resident * int(np.diff(streams.first_warp).max())
+
     def _machine(self) -> Machine:
         c, work = self.constants, self.work
         shared = work.blocks_per_sm * (
@@ -246,7 +252,8 @@ class _Prediction:
             branch_clocks=c.branch_clocks,
             fetch_latency=c.fetch_latency,
             fetch_clocks=c.fetch_clocks,
-            code_lines=c.code_bytes // LINE_BYTES,
+            # other warps of a scheduler cover what is fetched again, but for a few percent
+            code_lines=c.code_bytes // LINE_BYTES if self._warps <= SCHEDULERS else 0,
             bulk_latency=c.bulk_latency,
             block_start=c.block_start,
             backlog=c.backlog,

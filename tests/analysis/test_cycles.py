@@ -186,6 +186,28 @@ def test_code_that_is_executed_slowly_is_there_before_it_is_needed() -> None:
     assert found.lost["instruction fetch"] == 99  # the first line's alone: 40 clocks for the next
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (8, 8 * 8),  # as many as there is room for
+        # lines 0, 2, 4, 6 and 8 share four places: none stays, and each comes 20 after the last
+        (9, 9 * 8 + (20 - 8) + 4 * (20 - 16)),
+        (12, 12 * 20),  # nor does any other
+    ],
+)
+def test_code_that_finds_no_room_is_fetched_again_and_again(lines: int, expected: int) -> None:
+    table = code(*[FFMA | {"pipe_clocks": 1}] * (8 * lines), EXIT)
+    assert steady(table, 1, [*range(8 * lines)], fetch_clocks=20, code_lines=8) == expected
+
+
+@pytest.mark.parametrize("kib", [16, 30, 36, 40, 64, 112])
+def test_loops_that_do_not_stay_take_what_was_measured(kib: int) -> None:
+    count = 64 * kib
+    table = code(*[FFMA | {"pipe_clocks": 1}] * count, EXIT)
+    found = steady(table, 4, [*range(count)], fetch_clocks=18, code_lines=256) / count * 8
+    assert found == pytest.approx(MEASURED[f"code_{kib}_kib_one_sm_cycles"]["value"], rel=0.08)
+
+
 # Register banks.
 
 

@@ -121,6 +121,14 @@ def test_a_neighbours_tile_is_split_for_the_shape_at_hand() -> None:
     assert best_for(H200, Gemm(m=128, n=128, k=16388)).parameters["splits"] == 64
 
 
+def test_what_another_device_has_is_split_for_this_one() -> None:
+    shipped = Gemm(m=64, n=64, k=65536)
+    assert best_for(H200, shipped).parameters["splits"] == 128
+    smaller = find_device("h100-pcie")
+    assert smaller.sm_count == 114
+    assert best_for(smaller, shipped).parameters["splits"] == 64
+
+
 def test_workers_are_two_blocks_for_each_sm() -> None:
     assert by_rule(H200, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 132
     rtx_5090 = find_device("rtx-5090")
