@@ -12,7 +12,7 @@ from dataclasses import replace
 from analysis.devices import Device
 from analysis.geometry import ceil_div
 from analysis.problem import Gemm
-from kernels.registry import BEST, Selection, Variant, find, parse_selection
+from kernels.registry import BEST, SPLIT_DEPTH, Selection, Variant, find, parse_selection
 from toolkit.tuned import selection_of, tuned_for
 
 # By preference where nothing was tuned.
@@ -25,7 +25,6 @@ SPLITS = {
     "split-k:bn=64,slices=8,stages=4": 0.8,
     "split-k:bn=32,tn=8,slices=8,stages=5": 0.65,
 }
-SPLIT_PHASE = 64  # of k
 # What comes to that: a start, and the sums that blocks leave for each other. These and the shares
 # are of products whose times docs/against_cublas.md has.
 START_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 5_000
@@ -41,11 +40,10 @@ def best_for(device: Device, shape: Gemm) -> Selection:
     no longer has.
     """
     entry = tuned_for(device, shape)
-    found = None if entry is None else selection_of(entry)
-    is_neighbours = entry is not None and (entry.problem, entry.device) != (shape, device.name)
-    if found is not None and is_neighbours:
+    found = by_rule(device, shape) if entry is None else selection_of(entry)
+    if entry is not None and (entry.problem, entry.device) != (shape, device.name):
         found = _split_for(device, shape, found)
-    if found is None or not _takes(found, device, shape):
+    if not _takes(found, device, shape):
         found = by_rule(device, shape)
     return Selection(variant=found.variant, parameters=found.parameters, stands_for=BEST)
 
@@ -75,7 +73,7 @@ def _split_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
     """As many blocks for a tile as find SMs and phases: what a neighbour had may not."""
     if "splits" not in selection.parameters:
         return selection
-    most = min(device.sm_count // _tiles(selection, shape), ceil_div(shape.k, SPLIT_PHASE))
+    most = min(device.sm_count // _tiles(selection, shape), ceil_div(shape.k, SPLIT_DEPTH))
     splits = max(n for n in _legal("split-k", "splits") if n <= max(most, 1))
     return replace(selection, parameters={**selection.parameters, "splits": splits})
 
@@ -88,7 +86,7 @@ def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> 
         of_sums = _sums_of_workers(tiles, selection.parameters["workers"])
     else:  # an SM takes a block at a time
         splits = selection.parameters["splits"]
-        depth = ceil_div(ceil_div(shape.k, SPLIT_PHASE), splits) * SPLIT_PHASE
+        depth = ceil_div(ceil_div(shape.k, SPLIT_DEPTH), splits) * SPLIT_DEPTH
         turns, products = ceil_div(tiles * splits, device.sm_count), elements * depth
         of_sums = SUMS_OF_SPLITS_CLOCKS if splits > 1 else 0
     return of_sums + turns * (START_CLOCKS + products / device.fp32_lanes_per_sm / share)

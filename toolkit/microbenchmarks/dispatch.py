@@ -28,7 +28,7 @@ from toolkit.microbenchmarks.words import (
     mov,
     written,
 )
-from toolkit.patching import STALL, field, opcode, with_field
+from toolkit.patching import STALL, STALL_BITS, field, opcode, with_field
 
 GROUPS, GROUP = 30, 8
 CHAINS = 5  # of each place of a group: 40 registers
@@ -57,13 +57,18 @@ class Behind:
 
     @property
     def name(self) -> str:
-        return f"{self.number}_{self.op}{self.data}" if self.op else f"stall_{self.stall}"
+        return (
+            "_".join(filter(None, (str(self.number), self.op, self.data)))
+            if self.op
+            else f"stall_{self.stall}"
+        )
 
 
+BANKS = ("even", "odd")
 BEHIND = (
     *(Behind(stall=stall) for stall in (1, 2, 4, 8)),
     *(Behind(op="mov", number=number) for number in (1, 2)),
-    *(Behind(op="sts", number=number, data=bank) for number in (1, 2, 3) for bank in "eo"),
+    *(Behind(op="sts", number=number, data=bank) for number in (1, 2, 3) for bank in BANKS),
 )
 GROUPED = ("even_odd_zero", "even_even_odd", "even_even_even")  # 1, 2, 3 clocks each
 
@@ -83,17 +88,17 @@ def patched(words: list[int], pattern: Sequence[str], behind: Behind) -> list[in
         for position in range(GROUP):
             word = encoded(pattern[position % len(pattern)], even, odd)
             if position == GROUP - 1 and behind.stall > 1:
-                word = with_field(word, STALL, 5, behind.stall)
+                word = with_field(word, STALL, STALL_BITS, behind.stall)
             result[next(place)] = word
         for word in (words[i] for i in others[group * behind.number :][: behind.number]):
-            result[next(place)] = _other(word, behind, even if behind.data == "e" else odd)
+            result[next(place)] = _other(word, behind, odd if behind.data == "odd" else even)
     return result
 
 
 def _other(word: int, behind: Behind, of_bank: Sequence[int]) -> int:
     if behind.op == "mov":
         return mov(field(word, DESTINATION, 8), RZ)
-    return with_field(with_field(word, STALL, 5, 1), SECOND, 8, of_bank[-1])
+    return with_field(with_field(word, STALL, STALL_BITS, 1), SECOND, 8, of_bank[-1])
 
 
 def _probe(pattern: str, behind: Behind) -> Probe:

@@ -134,11 +134,11 @@ def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
             continue
         loop = loop_of(functions[probe.name])
         kinds = "".join(initials.get(text.split()[0], "") for text in loop)
-        number, _, op = what.partition("_")
-        others = "" if what.startswith("stall") else op[0].upper() * int(number)
+        number, op, *bank = what.split("_")
+        others = "" if number == "stall" else op[0].upper() * int(number)
         assert kinds == (8 * "F" + others) * 30, probe.name
         stored = {text.rpartition("R")[2] for text in loop if text.startswith("STS")}
-        assert all("eo"[int(register) % 2] == op[-1] for register in stored), probe.name
+        assert {dispatch.BANKS[int(register) % 2] for register in stored} == {*bank}, probe.name
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
