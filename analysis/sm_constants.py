@@ -142,7 +142,7 @@ _HOPPER: dict[str, Any] = {
     "load_clocks": (4 / 3, _H200),
     "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
     "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
-    "write_slots": (0.55, f"{_FITTED}: 0.4 to 0.6 measured, LDS beside FFMA"),
+    "write_slots": (0.5, f"{_H200}: 0.4 to 0.6, LDS.128 beside FFMAs"),
     "write_buffer": (1.0, _FITTED),
     "l2_bytes_per_clock": (29.8, _H100),
     "most_l2_bytes_per_clock": (122.0, _H200),

@@ -382,7 +382,8 @@ class _Prediction:
     def total(self) -> _Totals:
         """Of the SM with the most blocks."""
         found = self._replayed
-        clocks = found.clocks * (1 + self._coupling * self._waits)
+        # others wait with this SM for what they read too: no more than the average one asks for
+        clocks = found.clocks * (1 + self._coupling * self._waits / self.work.share_of_l2)
         # lines through a few blocks and small K may end below what a unit is busy for
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))

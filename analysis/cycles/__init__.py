@@ -72,6 +72,7 @@ INSTRUCTION = np.dtype(
         ("source", "i2", 3),
         ("reuse", "u1"),
         ("operands", "u1"),
+        ("banks", "u2"),
         ("argument", "u1"),
         ("latency", "u2"),
         ("pipe_clocks", "u2"),

@@ -21,8 +21,8 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, MOST_QUEUED = 32, SECTOR = 32,
-       CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
+       MOST_QUEUED = 32, SECTOR = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -38,6 +38,7 @@ typedef struct {
     i16 source[SLOTS]; /* general registers read by each slot, -1: none */
     u8 reuse;          /* slots whose value is kept for the next instruction */
     u8 operands;       /* registers that a request hands to the load/store unit */
+    u16 banks;         /* the bank of each of them, a bit each */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left */
     u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
     u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
@@ -84,6 +85,9 @@ typedef struct {
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
 } Machine;
+
+/* A register, -1: none, whose value is kept, and the number of the instruction that keeps it. */
+typedef struct { i16 reg; u32 by; } Kept;
 
 /* Why a scheduler issued nothing in a clock. */
 enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
@@ -136,13 +140,13 @@ typedef struct {
 
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
-    u64 bank[2];          /* when each register bank has done what was asked of it */
+    u64 reads_from, reads[BANKS]; /* from a clock on, a bit for each in which a register bank is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS], lite_free;
-    i16 kept[SLOTS];      /* register whose value is kept */
-    u32 kept_warp;
+    Kept kept[SLOTS][BANKS]; /* for operand slots of the warp that issued last */
+    u32 kept_warp, number;   /* of the instructions so far */
     i64 last;             /* warp that issued last */
     u32 count, *warps;
     Request queue[MOST_QUEUED];
@@ -628,27 +632,71 @@ static void leave(Sm *s, Warp *w) {
     start_block(s, w->block, s->now + s->m->block_start);
 }
 
-/* Clocks for which reading this instruction's registers holds the dispatch: each bank reads one
- * register per clock, and dispatch waits until all can be read in as many clocks as the bank with
- * the most of them needs. */
+/* The clocks from now on in which the register banks are read. */
+static void look_ahead(Scheduler *x, u64 now) {
+    const u64 gone = now - x->reads_from;
+    for (u32 b = 0; b < BANKS; b++) x->reads[b] = gone < 64 ? x->reads[b] >> gone : 0;
+    x->reads_from = now;
+}
+
+/* Whether an operand is known without reading its bank: another slot names it too, or an instruction
+ * of this warp that went just before kept it for this slot. */
+static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
+    const i16 r = i->source[slot];
+    for (u32 k = 0; k < slot; k++)
+        if (i->source[k] == r) return 1;
+    const Kept *kept = &x->kept[slot][r % BANKS];
+    return kept->reg == r && x->number - kept->by <= KEPT_FOR;
+}
+
+/* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
+ * register per clock, the first slot's in the first clock, the next one's by the second, the third's
+ * by the third. Whether there is room for all. */
+static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads) {
+    memcpy(reads, x->reads, sizeof x->reads);
+    for (u32 k = 0; k < SLOTS; k++) {
+        if (i->source[k] < 0 || is_known(x, i, k)) continue;
+        u64 *bank = &reads[i->source[k] % BANKS];
+        const u64 open = ~*bank & ((2ull << k) - 1) << late;
+        if (!open) return 0;
+        *bank |= open & -open; /* the first clock of them */
+    }
+    return 1;
+}
+
+/* Clocks for which reading this instruction's registers holds the dispatch. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
-    u64 reads[2] = {0, 0}, at = s->now;
+    u64 reads[BANKS];
+    u32 late = 0;
     if (!s->m->bank_count) return 0;
-    const int same = x->kept_warp == warp;
+    if (x->kept_warp != warp) memset(x->kept, 0xff, sizeof x->kept);
+    x->kept_warp = warp;
+    x->number++;
+    look_ahead(x, s->now);
+    while (!reserve(x, i, late, reads)) late++;
+    memcpy(x->reads, reads, sizeof reads);
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
-        if (r < 0) continue;
-        int known = same && x->kept[k] == r;
-        for (u32 j = 0; j < k; j++) known |= i->source[j] == r;
-        if (!known) reads[r & 1]++;
+        if (r >= 0) x->kept[k][r % BANKS] = (Kept){i->reuse >> k & 1 ? r : -1, x->number};
     }
-    const u64 most = reads[0] > reads[1] ? reads[0] : reads[1];
-    for (u32 b = 0; b < 2; b++)
-        if (reads[b] && x->bank[b] + reads[b] > at + most) at = x->bank[b] + reads[b] - most;
-    for (u32 b = 0; b < 2; b++) x->bank[b] = (x->bank[b] > at ? x->bank[b] : at) + reads[b];
-    for (u32 k = 0; k < SLOTS; k++) x->kept[k] = i->reuse >> k & 1 ? i->source[k] : -1;
-    x->kept_warp = warp;
-    return (u32)(at - s->now);
+    if (i->yield) memset(x->kept, 0xff, sizeof x->kept);
+    return late;
+}
+
+/* A request's registers are read on their way to the load/store unit, one each time that its
+ * scheduler's port is free: those of stores after their own slot, the last one of others in it. */
+static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
+    const u64 begin = x->port > s->now ? x->port : s->now;
+    const int is_store = i->kind == KIND_SHARED_STORE || i->kind == KIND_STORE;
+    x->port = begin + i->operands * s->m->operand_clocks;
+    for (u32 k = 0; k < i->operands && s->m->bank_count; k++) {
+        const u32 turn = is_store ? k : (k + 1u) % i->operands;
+        const u64 at = begin - s->now + turn * s->m->operand_clocks + (is_store ? 1 : 0);
+        if (at >= CLOCKS_AHEAD) continue;
+        u64 *bank = &x->reads[i->banks >> k & 1];
+        const u64 open = ~*bank & ~0ull << at;
+        *bank |= open & -open;
+    }
 }
 
 /* What goes to the load/store unit, in order: memory requests, and the ends of groups of copies. */
@@ -775,7 +823,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     s->r->lost[LOST_BANK] += late;
     s->r->issued++;
     occupy(s, x, i);
-    w->ready = s->now + (i->stall ? i->stall : 1);
+    const u32 stall = i->stall ? i->stall : 1;
+    w->ready = s->now + late + (stall == 1 && i->yield ? 2 : stall);
     if (w->ready < x->free) w->ready = x->free;
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, step->pc);
@@ -805,7 +854,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         }
         if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
         if (m->free_memory) clocks = 0;
-        x->port = (x->port > s->now ? x->port : s->now) + i->operands * m->operand_clocks;
+        hand_over(s, x, i);
         x->queue[(x->head + x->queued++) % MOST_QUEUED] =
             (Request){.step = step, .line = line, .from = x->port, .age = w->age, .space = w->space,
                       .left = clocks, .warp = warp, .block = w->block};

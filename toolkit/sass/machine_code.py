@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, Kind, Unit
+from analysis.cycles import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.sass.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.program import Program
@@ -110,7 +110,9 @@ def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArra
         row["kind"] = _kind(instruction)
         row["registers"] = _written(instruction)
         row["source"] = _sources(instruction)
-        row["operands"] = _operands(instruction)
+        operands = _operands(instruction)
+        row["operands"] = len(operands)
+        row["banks"] = sum(register % BANKS << k for k, register in enumerate(operands))
         if instruction.opcode == "DEPBAR":
             row["argument"] = _left(instruction)
         if instruction.opcode == "ARRIVES":
@@ -167,24 +169,26 @@ def _written(instruction: Instruction) -> int:
     return _words(instruction)
 
 
-def _operands(instruction: Instruction) -> int:
+def _operands(instruction: Instruction) -> list[int]:
     """Registers that a memory request hands over: of its address, and of what it stores."""
     if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
-        return 0
-    count = 0
+        return []
+    found: list[int] = []
     has_result = instruction.opcode.startswith(("LD", "ATOM", "SHFL"))
     for operand in instruction.operands:
         if isinstance(operand, Address):
-            count += sum(
-                2 if "64" in register.suffix else 1
-                for register in operand.registers
-                if register.file == "R" and register.index != RZ
-            )
+            for register in operand.registers:
+                if register.file == "R" and register.index != RZ:
+                    found += _from(register.index, 2 if "64" in register.suffix else 1)
         elif isinstance(operand, Register) and operand.file == "R":
             if not has_result and operand.index != RZ:
-                count += _words(instruction)
+                found += _from(operand.index, _words(instruction))
             has_result = False  # it was the first one, behind a predicate or not
-    return count
+    return found
+
+
+def _from(register: int, count: int) -> range:
+    return range(register, register + count)
 
 
 def _words(instruction: Instruction) -> int:
