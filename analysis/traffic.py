@@ -155,22 +155,29 @@ BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 
 
 def starts(
-    blocks: int,
+    lives: Floats,
     device: Device,
     blocks_per_sm: int,
     threads_per_block: int,
     *,
     fetches_ahead: bool = False,
 ) -> Floats:
-    """When each block begins, in lifetimes of a block.
+    """When each block begins, in lifetimes of a block; `lives` says how long each takes, likewise.
 
-    In waves of all SMs' blocks, or, where a block keeps an SM busy alone, in as many smaller
-    waves, evenly apart. `fetches_ahead` says that the next tile comes while one is computed.
+    In waves of all SMs' blocks, or, where a block keeps an SM busy alone and others follow, in as
+    many smaller waves, evenly apart. Those that take no time leave their place to the next.
+    `fetches_ahead` says that the next tile comes while one is computed.
     """
-    index = np.arange(blocks)
-    if threads_per_block >= (BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS):
-        return (index // device.sm_count) / blocks_per_sm
-    return (index // (device.sm_count * blocks_per_sm)).astype(np.float64)
+    busy = lives > 0
+    alone = BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS
+    at_once = device.sm_count * blocks_per_sm
+    is_apart = threads_per_block >= alone and int(busy.sum()) > at_once
+    waves_of_a_life = blocks_per_sm if is_apart else 1
+    wave = np.maximum(np.cumsum(busy) - 1, 0) * waves_of_a_life // at_once
+    longest = np.zeros(int(wave.max(initial=0)) + 1)
+    np.maximum.at(longest, wave, lives / waves_of_a_life)
+    begins: Floats = (np.cumsum(longest) - longest)[wave]
+    return begins
 
 
 # Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many

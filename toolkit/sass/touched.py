@@ -123,7 +123,7 @@ def traffic_of(
     threads = geometry.threads_per_block
     copies = _copies(instructions)
     begins = starts(
-        geometry.blocks, device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
+        np.ones(geometry.blocks), device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
     )
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     warps = geometry.blocks * geometry.warps_per_block
