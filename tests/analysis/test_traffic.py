@@ -254,6 +254,32 @@ def test_blocks_with_nothing_to_do_leave_their_place_to_the_next() -> None:
     assert begins[[100, 363, 364, 627, 628]].tolist() == [0, 0, 0.5, 0.5, 1.5]
 
 
+def test_pieces_that_come_back_from_dram_were_written_there() -> None:
+    """A buffer is written, read, and read again: what is missing by then has left L2 before."""
+    once = passes(64, 1, is_write=True)
+    again = [replace(once, time=once.time + n, is_write=~once.is_write) for n in (1, 2)]
+    both = {
+        name: np.concatenate([getattr(one, name) for one in (once, *again)])
+        for name in ("time", "piece", "block", "sectors", "size", "is_write")
+    }
+    found = traffic(Touches(**both), H200, in_step=0.0)
+    assert found.dram_read_bytes == pytest.approx(2 * 64 * MIB, rel=0.02)
+    assert found.dram_write_bytes == pytest.approx(64 * MIB, rel=0.01)  # once: then it is clean
+
+
+def test_what_is_written_last_stays() -> None:
+    """Reads before a burst of writes do not push it out: some of it leaves a full L2 early."""
+    reads, writes = passes(128, 1), passes(8, 1, is_write=True)
+    alone = traffic(writes, H200, in_step=0.0).dram_write_bytes
+    beside = replace(writes, time=writes.time + 1, piece=writes.piece + reads.piece.max() + 1)
+    both = {
+        name: np.concatenate([getattr(reads, name), getattr(beside, name)])
+        for name in ("time", "piece", "block", "sectors", "size", "is_write")
+    }
+    found = traffic(Touches(**both), H200, in_step=0.0).dram_write_bytes
+    assert found - alone == pytest.approx(caches_of(H200).early * 8 * MIB, rel=0.05)
+
+
 # The blocks of a product.
 
 
