@@ -16,11 +16,12 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
 from analysis.grid import Indices, Pieces
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.traffic import MOMENTS, Floats, Touches
+from analysis.traffic import Floats, Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 600_000
 MOST_PARTS = 32
+TAKEN_LATER = 1.01  # than sums are left, whatever the paces of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
@@ -66,7 +67,8 @@ def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) 
     owner = np.empty(down * across, dtype=np.int64)
     owner[tile[stores]] = stores
     takes = owner[tile[leaves]]
-    taken_at = np.maximum(done[takes], done[leaves]) + 1 / MOMENTS  # in the next moment at once
+    taken_at = np.maximum(done[takes], done[leaves]) * TAKEN_LATER
+    np.maximum.at(done, takes, taken_at)  # a tile is stored when it has all of its sums
     sums = np.full(len(leaves), float(FLOAT_BYTES * tiling.block_m * tiling.block_n))
     left = left_from + np.arange(len(leaves))
     name_of_c = c_from + tile[stores]

@@ -6,9 +6,10 @@ L1 keeps what a block fetched before, so a touch is what reaches L2. From there 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit (`starts`).
 2. **Merging.** Where SMs that share a port of the crossbar fetch the same sector at the same time,
    it is fetched once. That takes blocks in step, and they fall out of step (`in_step`).
-3. **Reuse.** Between two touches of a piece, others claim room in L2. How much is read off the
-   average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order
-   Theory of Locality, ASPLOS 2013); beyond the reach of L2 the piece has to come from DRAM again.
+3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
+   piece, others claim room in L2. How much is read off the average footprint of a window of that
+   length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order Theory of Locality, ASPLOS 2013); beyond the
+   reach of L2 the piece has to come from DRAM again.
 4. **Partitions.** Where L2 has two halves, an SM reads through the near one. A sector whose home
    is the far one crosses over once in its stay, and half of all writes do.
 5. **Writes** go to DRAM when others push them out of L2: before the next touch, as reuse has it,
@@ -22,7 +23,7 @@ model leaves out, and how far it is from hardware, stands in docs/validation.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,6 +233,17 @@ def in_step(
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
 
+# SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
+# them together: each goes at its own pace. Fitted on what DRAM gave an H200 in `split-k` and
+# `async-copy` at 8192, where blocks 0.07 of a life apart share nothing; the H100 agrees.
+PACES_OF_COPIES = 0.006
+
+
+def paces(copies: Copies) -> float:
+    """By how much of a life SMs differ in speed."""
+    return 0.0 if copies == "loads" else PACES_OF_COPIES
+
+
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
 # step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
 # of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads and all that copy
@@ -292,18 +304,20 @@ def traffic(
     device: Device,
     *,
     in_step: float,
+    paces: float = 0.0,
     written_sectors: float | None = None,
     writers_per_sector: float = 1.0,
 ) -> Traffic:
     """The traffic of a launch's touches on a device.
 
-    `in_step` is the share of simultaneous fetches that meet; `written_sectors` come from L1 (as
-    many as are touched, where not given), and as many warps write each of them.
+    `in_step` is the share of simultaneous fetches that meet, `paces` by how much SMs differ in
+    speed; `written_sectors` come from L1 (as many as are touched, where not given), and as many
+    warps write each of them.
     """
     caches = caches_of(device)
     fetched = float(touches.sectors[~touches.is_write].sum())
     merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
-    visits = _visits(touches)
+    visits = _visits(_paced(touches, device.sm_count, paces))
     reuse = _reuse(visits.piece)
     gone, room = _gone(visits, reuse, caches)
     missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
@@ -339,6 +353,15 @@ def _mergeable(touches: Touches, sms: int, group: int) -> float:
     _, first = np.unique(key, return_index=True)
     sectors = touches.sectors[reads]
     return float(sectors.sum() - sectors[first].sum())
+
+
+GOLDEN = 0.618034  # its multiples, less whole numbers, are even, and far apart for neighbours
+
+
+def _paced(touches: Touches, sms: int, paces: float) -> Touches:
+    """The touches where some SMs take up to so much longer for everything than others."""
+    slowness = touches.block % sms * GOLDEN % 1.0
+    return replace(touches, time=touches.time * (1 + paces * slowness))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,15 @@ from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
-from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
+from analysis.traffic import (
+    bytes_touched,
+    in_step,
+    merged_stores,
+    paces,
+    shared_in_l1,
+    starts,
+    traffic,
+)
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.compile import Cubin
@@ -569,6 +577,7 @@ class _Rung:
                 copies=copies,
                 conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
             ),
+            paces=paces(tiling.copies),
             writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
                 counters[STORED_SECTORS],

@@ -22,6 +22,7 @@ from analysis.traffic import (
     caches_of,
     in_step,
     merged_stores,
+    paces,
     shared_in_l1,
     starts,
     traffic,
@@ -203,6 +204,23 @@ def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
     assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
     assert starts(lives, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
     assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
+
+
+def test_sms_that_copy_ahead_drift_apart() -> None:
+    """Each life reads 48 MiB that all SMs share: those that are late find less and less of it."""
+    sms, pieces, lives = H200.sm_count, 96, 40
+    rows = [
+        (life + (n + 0.5) / pieces, (life % 2) * pieces + n, life * sms + sm, False)
+        for life in range(lives)
+        for n in range(pieces)
+        for sm in range(0, sms, 4)
+    ]
+    read = touches(*rows, size=MIB)
+    together = traffic(read, H200, in_step=0.0).dram_read_bytes
+    assert together == pytest.approx(lives * pieces * MIB, rel=0.01)
+    assert traffic(read, H200, in_step=0.0, paces=0.001).dram_read_bytes < 1.01 * together
+    assert traffic(read, H200, in_step=0.0, paces=0.02).dram_read_bytes > 1.3 * together
+    assert paces("loads") == 0 < paces("bulk") == paces("asynchronous")
 
 
 def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:

@@ -21,6 +21,7 @@ from analysis.traffic import (
     bytes_touched,
     in_step,
     merged_stores,
+    paces,
     starts,
     traffic,
 )
@@ -142,6 +143,7 @@ def traffic_of(
         in_time,
         device,
         in_step=float(together),
+        paces=paces(copies),
         writers_per_sector=found.writers_per_sector,
         written_sectors=merged_stores(
             sum(i.sectors for i in stores),
