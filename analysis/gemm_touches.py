@@ -1,98 +1,127 @@
 """What the blocks of a tiled matrix product touch of A, B and C, for `analysis.traffic`.
 
-A block reads its rows of A and its columns of B from the first k to the last and writes its tile
-of C at the end. Pieces are parts along K of a row of blocks in A and of a column of blocks in B,
-and tiles of C.
+A block reads its rows of A and its columns of B along k and then writes its tile of C. Pieces are
+parts along K of a row of blocks in A and of a column of blocks in B, tiles of C, and sums that
+blocks leave for each other where they share a tile.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from analysis.access import Tiling
 from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
-from analysis.grid import ROW_MAJOR, Order, TileGrid
+from analysis.grid import Indices, Pieces
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic import Floats, Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 600_000
 MOST_PARTS = 32
-LEFT_AT = 0.95  # of a life
+TAKEN_LATER = 1.01  # than sums are left, whatever the paces of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
-def gemm_touches(
-    tiling: Tiling,
-    problem: Gemm,
-    starts: Floats,
-    *,
-    order: Order = ROW_MAJOR,
-    left_bytes: float = 0.0,
-) -> Touches:
-    """The touches of every block; `starts` says when each begins, in lifetimes of a block.
+def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) -> Touches:
+    """The touches of all blocks: `pieces` is what they compute, `starts` when each begins.
 
-    `order` says which tile of C each block computes. `left_bytes` are sums that blocks leave for
-    the owners of the first tiles, as many for each, which read them when they end.
+    Times are in lifetimes of a block that has a tile of C for itself. Who stores a tile reads the
+    sums that others left of it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
-    block, row, column = order.with_tiles(TileGrid(down=down, across=across))
-    begins = starts[block]
-    parts = _parts(len(block), problem.k)
-    part = np.arange(parts)
-    rows = np.minimum(tiling.block_m, problem.m - row * tiling.block_m)
-    columns = np.minimum(tiling.block_n, problem.n - column * tiling.block_n)
-    depth = problem.k / parts
+    spans = _spans(pieces, _parts(len(pieces.block), problem.k))
+    of, parts = spans.piece, spans.parts
+    begun = starts[pieces.block] + _time_before(pieces)
+    done = begun + (pieces.ends - pieces.begins)
+    rows = np.minimum(tiling.block_m, problem.m - pieces.row * tiling.block_m)
+    columns = np.minimum(tiling.block_n, problem.n - pieces.column * tiling.block_n)
+    sectors_of_a = rows * _sectors(np.float64(problem.k), problem.k) / parts
+    sectors_of_b = _sectors(columns, problem.n) * problem.k / parts
+    sectors_of_c = rows * _sectors(columns, problem.n)
+    tile = pieces.row * across + pieces.column
+    b_from, c_from = down * parts, (down + across) * parts
+    left_from = c_from + down * across
 
-    def along_k(of_block: np.ndarray) -> np.ndarray:
-        return np.repeat(of_block, parts)
-
-    time = (begins[:, None] + (part + 0.5) / parts).ravel()
-    piece_of_a = (row[:, None] * parts + part).ravel()
-    piece_of_b = (down + column[:, None]) * parts + part
-    piece_of_c = (down + across) * parts + row * across + column
-    sectors_of_a = along_k(rows * _sectors(np.float64(problem.k), problem.k) / parts)
-    sectors_of_b = along_k(_sectors(columns, problem.n) * depth)
-    of_c = Touches(
-        time=begins + 1.0,
-        piece=piece_of_c,
-        block=block,
-        sectors=rows * _sectors(columns, problem.n),
-        size=FLOAT_BYTES * 1.0 * rows * columns,
-        is_write=np.ones(len(block), bool),
-    )
-    every = [
-        Touches(
-            time=np.concatenate([time, time]),
-            piece=np.concatenate([piece_of_a, piece_of_b.ravel()]),
-            block=np.concatenate([along_k(block), along_k(block)]),
-            sectors=np.concatenate([sectors_of_a, sectors_of_b]),
-            size=FLOAT_BYTES * np.concatenate([along_k(rows * depth), along_k(columns * depth)]),
-            is_write=np.zeros(2 * len(time), bool),
-        ),
-        of_c,
-    ]
-    if left_bytes:
-        first = np.flatnonzero(begins == begins.min())
-        each = np.full(len(first), left_bytes / len(first))
-        left = Touches(
-            time=begins[first] + LEFT_AT,
-            piece=(down + across) * parts + down * across + first,
-            block=block[first],
-            sectors=each / SECTOR_BYTES,
-            size=each,
-            is_write=np.ones(len(first), bool),
+    def touch(
+        who: Indices, time: Floats, piece: Indices, sectors: Floats, size: Floats, is_write: bool
+    ) -> Touches:
+        return Touches(
+            time=time,
+            piece=piece,
+            block=pieces.block[who],
+            sectors=sectors,
+            size=size,
+            is_write=np.full(len(who), is_write),
         )
-        every += [left, replace(left, time=begins[first] + 1.0, is_write=~left.is_write)]
+
+    def read(first: int, line: Indices, sectors: Floats, floats: Indices) -> Touches:
+        """Parts of a row of blocks in A, or of a column of blocks in B."""
+        size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
+        name = first + line[of] * parts + spans.part
+        return touch(of, begun[of] + spans.time, name, sectors[of] * spans.share, size[of], False)
+
+    stores, leaves = (np.flatnonzero(some) for some in (pieces.ends == 1, pieces.ends < 1))
+    owner = np.empty(down * across, dtype=np.int64)
+    owner[tile[stores]] = stores
+    takes = owner[tile[leaves]]
+    taken_at = np.maximum(done[takes], done[leaves]) * TAKEN_LATER
+    np.maximum.at(done, takes, taken_at)  # a tile is stored when it has all of its sums
+    sums = np.full(len(leaves), float(FLOAT_BYTES * tiling.block_m * tiling.block_n))
+    left = left_from + np.arange(len(leaves))
+    name_of_c = c_from + tile[stores]
+    c_bytes = float(FLOAT_BYTES) * rows * columns
+    every = (
+        read(0, pieces.row, sectors_of_a, rows),
+        read(b_from, pieces.column, sectors_of_b, columns),
+        touch(stores, done[stores], name_of_c, sectors_of_c[stores], c_bytes[stores], True),
+        touch(leaves, done[leaves], left, sums / SECTOR_BYTES, sums, True),
+        touch(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
+    )
     return Touches(
         **{
             one.name: np.concatenate([getattr(touches, one.name) for touches in every])
             for one in fields(Touches)
         }
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spans:
+    """The parts of K that pieces read: the `share` of each, and when, since the piece began."""
+
+    parts: int
+    piece: Indices
+    part: Indices
+    share: Floats
+    time: Floats
+
+
+def _spans(pieces: Pieces, parts: int) -> _Spans:
+    first = np.floor(pieces.begins * parts).astype(np.int64)
+    counts = np.ceil(pieces.ends * parts).astype(np.int64) - first
+    piece = np.repeat(np.arange(len(counts)), counts)
+    part = np.arange(len(piece)) - np.repeat(np.cumsum(counts) - counts, counts) + first[piece]
+    begins = np.maximum(pieces.begins[piece] * parts, part)
+    ends = np.minimum(pieces.ends[piece] * parts, part + 1)
+    return _Spans(
+        parts=parts,
+        piece=piece,
+        part=part,
+        share=ends - begins,
+        time=(begins + ends) / 2 / parts - pieces.begins[piece],
+    )
+
+
+def _time_before(pieces: Pieces) -> Floats:
+    """How long a block works on other pieces before each."""
+    lengths = pieces.ends - pieces.begins
+    before = np.cumsum(lengths) - lengths
+    of_block = np.flatnonzero(np.diff(pieces.block, prepend=-1))
+    found: Floats = before - np.repeat(before[of_block], np.diff(of_block, append=len(before)))
+    return found
 
 
 def _parts(blocks: int, k: int) -> int:

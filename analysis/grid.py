@@ -7,7 +7,7 @@ rows of A and columns of B in L2, is decided by the order in which they take til
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from analysis.geometry import ceil_div
 
 Grid = tuple[int, int, int]
 Indices = NDArray[np.int64]
+Fractions = NDArray[np.float64]
 
 # How a block works with others, the first column of `Order.kinds`: not at all, its tile is its own;
 # or before all others, for all of them, or as the last one, who tidies up and is of the kind in the
@@ -38,6 +39,27 @@ class TileGrid:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """Parts of tiles in the order in which each block takes them, blocks in order of their index.
+
+    `block` computes K from `begins` to `ends`, as fractions of it, of the tile at `row` and
+    `column`. Who comes to the end of K stores the tile; the others leave sums for him.
+    """
+
+    block: Indices
+    row: Indices
+    column: Indices
+    begins: Fractions
+    ends: Fractions
+
+    def lives(self, blocks: int) -> Fractions:
+        """How long each of so many blocks computes: 1 for a tile."""
+        lengths = self.ends - self.begins
+        found: Fractions = np.bincount(self.block, lengths, blocks).astype(np.float64)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """Which tile of C each block takes.
 
@@ -46,7 +68,8 @@ class Order:
     tile for another to store a row or a column beyond it. `leaves_over` says that there can be
     blocks of the first kind. `busy` counts those with something to do, where others than those
     with a tile have. Where blocks share tiles, `kinds` gives each a row of numbers, of which the
-    first says how: blocks with the same row do the same, at other places.
+    first says how: blocks with the same row do the same, at other places; `pieces` says what of
+    which tiles each of them computes.
     """
 
     grid: Callable[[TileGrid], Grid]
@@ -54,6 +77,7 @@ class Order:
     leaves_over: bool = False
     busy: Callable[[TileGrid], int] | None = None
     kinds: Callable[[Indices, TileGrid], Indices] | None = None
+    pieces: Callable[[TileGrid, int], Pieces] | None = None
 
     def busy_blocks(self, tiles: TileGrid) -> int:
         """How many blocks have something to do: the others end at once."""
@@ -76,6 +100,14 @@ class Order:
         row, column = self.tile_of(block, tiles)
         inside = (row < tiles.down) & (column < tiles.across)
         return block[inside], row[inside], column[inside]
+
+    def pieces_of(self, tiles: TileGrid, phases: int) -> Pieces:
+        """What blocks compute, where a tile takes so many phases."""
+        if self.pieces is not None:
+            return self.pieces(tiles, phases)
+        block, row, column = self.with_tiles(tiles)
+        ends = np.ones(len(block))
+        return Pieces(block=block, row=row, column=column, begins=0 * ends, ends=ends)
 
 
 def _edges(row: Indices, column: Indices, tiles: TileGrid) -> Indices:
@@ -144,7 +176,18 @@ def behind(leading: int, order: Order) -> Order:
         itself = np.stack([how, block, found[:, 0]], axis=1)
         return np.where(((block < leading) | is_last)[:, None], itself, found)
 
-    return Order(grid=grid, tile_of=tile_of, leaves_over=True, busy=order.busy_blocks, kinds=kinds)
+    def pieces(tiles: TileGrid, phases: int) -> Pieces:
+        found = order.pieces_of(tiles, phases)
+        return replace(found, block=found.block + leading)
+
+    return Order(
+        grid=grid,
+        tile_of=tile_of,
+        leaves_over=True,
+        busy=order.busy_blocks,
+        kinds=kinds,
+        pieces=pieces,
+    )
 
 
 def split(splits: int) -> Order:
@@ -165,8 +208,18 @@ def split(splits: int) -> Order:
         # the grid may go on below C
         return np.stack([how, _edges(row, column, tiles), row >= tiles.down], axis=1)
 
+    def pieces(tiles: TileGrid, phases: int) -> Pieces:
+        block = np.arange(tiles.tiles * splits)
+        tile, part = np.divmod(block, splits)
+        row, column = np.divmod(tile, tiles.across)
+        begins, ends = (n * phases // splits / phases for n in (part, part + 1))
+        return Pieces(block=block, row=row, column=column, begins=begins, ends=ends)
+
     return Order(
-        grid=lambda tiles: _long_y(tiles.across * splits, tiles.down), tile_of=tile_of, kinds=kinds
+        grid=lambda tiles: _long_y(tiles.across * splits, tiles.down),
+        tile_of=tile_of,
+        kinds=kinds,
+        pieces=pieces,
     )
 
 
@@ -207,4 +260,24 @@ def streamed(height: int, workers: int) -> Order:
         of_following = np.where(is_worker, _edges(*place(following, tiles), tiles), 0)
         return np.stack([np.where(is_worker, begins, ALONE), edges, of_following], axis=1)
 
-    return Order(grid=grid, tile_of=tile_of, kinds=kinds)
+    def pieces(tiles: TileGrid, phases: int) -> Pieces:
+        """A worker takes its part of the last tile first: others wait for those sums."""
+        dealt = dealt_out(tiles)
+        count = workers if dealt else 0
+        first = np.arange(count + 1) * dealt * phases // workers  # phase of each worker
+        most = ceil_div(dealt, workers) + 1  # tiles of which a worker has a part
+        tile = (first[1:, None] - 1) // phases - np.arange(most)
+        begins = np.maximum(first[:-1, None] - tile * phases, 0)
+        ends = np.minimum(first[1:, None] - tile * phases, phases)
+        some = ends > begins
+        whole = np.arange(tiles.tiles - dealt)
+        row, column = place(np.append(tile[some], dealt + whole), tiles)
+        return Pieces(
+            block=np.append(np.nonzero(some)[0], count + whole),
+            row=row,
+            column=column,
+            begins=np.append(begins[some] / phases, np.zeros(len(whole))),
+            ends=np.append(ends[some] / phases, np.ones(len(whole))),
+        )
+
+    return Order(grid=grid, tile_of=tile_of, kinds=kinds, pieces=pieces)

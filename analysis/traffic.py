@@ -6,12 +6,14 @@ L1 keeps what a block fetched before, so a touch is what reaches L2. From there 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit (`starts`).
 2. **Merging.** Where SMs that share a port of the crossbar fetch the same sector at the same time,
    it is fetched once. That takes blocks in step, and they fall out of step (`in_step`).
-3. **Reuse.** Between two touches of a piece, others claim room in L2. How much is read off the
-   average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order
-   Theory of Locality, ASPLOS 2013); beyond the reach of L2 the piece has to come from DRAM again.
+3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
+   piece, others claim room in L2. How much is read off the average footprint of a window of that
+   length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order Theory of Locality, ASPLOS 2013); beyond the
+   reach of L2 the piece has to come from DRAM again.
 4. **Partitions.** Where L2 has two halves, an SM reads through the near one. A sector whose home
    is the far one crosses over once in its stay, and half of all writes do.
-5. **Writes** stay in L2 until others push them out; what is left at the end goes to DRAM later.
+5. **Writes** go to DRAM when others push them out of L2: before the next touch, as reuse has it,
+   or before the launch ends. What is left then goes there later.
 
 `Caches` has the constants of L2, each with what it was fitted on: an H200. Devices of other
 architectures get an L2 in which nothing was fitted, and the same rules on blocks in step. What the
@@ -21,7 +23,7 @@ model leaves out, and how far it is from hardware, stands in docs/validation.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,36 +45,41 @@ class Caches:
     """How the caches of a device behave. Sizes in bytes.
 
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
-    that distance; `reach_width`: over so many the share falls from 73% to 27%. `both_sides`: the
-    room that a piece takes which SMs of both partitions read, over that of one which those of one
-    side read. `write_room`, `write_reach`: the room of a written piece beside read ones, and the
-    distance at which it has been written to DRAM, of which it takes `dirty_room` per byte, and a
-    piece that a single block reads `once_room`. `early` is the share of written pieces that
-    leave an L2 full of read ones before their turn.
+    that distance; `read_width`: over so many the share falls from 73% to 27%. `write_reach` and
+    `write_width`: the same of written pieces, until the end of the launch. `early` is the share of
+    them that leave a full L2 before their turn. `both_sides`: the room that a piece takes which SMs
+    of both partitions read, over that of one which those of one side read. `once_room`: what a
+    piece that a single block reads takes of the room of written ones.
     `merging_sms` share a port of the crossbar, 1 where none do.
     """
 
     partitions: int
     merging_sms: int
     read_reach: float
-    reach_width: float
-    both_sides: float
-    write_room: float
+    read_width: float
     write_reach: float
-    dirty_room: float
-    once_room: float
+    write_width: float
     early: float
+    both_sides: float
+    once_room: float
     l2_bytes: int
+
+    @property
+    def write_room(self) -> float:
+        """The room of a written piece beside read ones."""
+        return self.read_reach / self.write_reach
 
 
 # Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
-# gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten; the rooms
-# and what leaves early are fitted on DRAM traffic of the ladder at 2048 and 3072, and of a copy of
-# 64 MiB. Merging:
+# gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten, those that
+# leave early missing. What leaves early, the width of writes and the rooms are fitted on DRAM
+# traffic of the ladder at 1024 and 2048, and of copies of 64 MiB. Merging:
 # eight SMs that read the same 40 MiB in step fetched 2.1 to 2.4 sectors for each.
-_READ_REACH, _REACH_WIDTH, _WRITE_REACH = 46.5 / 60, 2.5 / 60, 31 / 60
-_BOTH_SIDES, _WRITE_ROOM, _DIRTY_ROOM, _ONCE_ROOM = 1.195, 2.0, 1.216, 0.2
-_MERGING_SMS, _EARLY = 4, 0.27
+_EARLY = 0.14
+_READ_REACH, _WRITE_REACH = 46.5 / 60, 25.5 / 60 / (1 - _EARLY)
+_READ_WIDTH, _WRITE_WIDTH = 2.5 / 60, 4.45 / 60
+_BOTH_SIDES, _ONCE_ROOM = 1.25, 0.36
+_MERGING_SMS = 4
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
 # (whitepapers), "L2 cache"; others are not described so.
@@ -82,18 +89,17 @@ _TWO_PARTITIONS = ((8, 0), (9, 0), (10, 0))
 def caches_of(device: Device) -> Caches:
     """The constants for a device; only those of compute capability 9.0 were fitted."""
     two = device.compute_capability in _TWO_PARTITIONS
-    reach = _READ_REACH if two else 1.0  # a half keeps copies of the other's lines
     return Caches(
         partitions=2 if two else 1,
         merging_sms=_MERGING_SMS if device.compute_capability == (9, 0) else 1,
-        read_reach=reach * device.l2_bytes,
-        reach_width=_REACH_WIDTH * device.l2_bytes,
-        both_sides=_BOTH_SIDES if two else 1.0,
-        write_room=_WRITE_ROOM if two else 1.0,
+        # a half keeps copies of the other's lines
+        read_reach=(_READ_REACH if two else 1.0) * device.l2_bytes,
+        read_width=_READ_WIDTH * device.l2_bytes,
         write_reach=(_WRITE_REACH if two else 1.0) * device.l2_bytes,
-        dirty_room=_DIRTY_ROOM if two else 1.0,
-        once_room=_ONCE_ROOM if two else 1.0,
+        write_width=_WRITE_WIDTH * device.l2_bytes,
         early=_EARLY if two else 0.0,
+        both_sides=_BOTH_SIDES if two else 1.0,
+        once_room=_ONCE_ROOM if two else 1.0,
         l2_bytes=device.l2_bytes,
     )
 
@@ -155,22 +161,29 @@ BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 
 
 def starts(
-    blocks: int,
+    lives: Floats,
     device: Device,
     blocks_per_sm: int,
     threads_per_block: int,
     *,
     fetches_ahead: bool = False,
 ) -> Floats:
-    """When each block begins, in lifetimes of a block.
+    """When each block begins, in lifetimes of a block; `lives` says how long each takes, likewise.
 
-    In waves of all SMs' blocks, or, where a block keeps an SM busy alone, in as many smaller
-    waves, evenly apart. `fetches_ahead` says that the next tile comes while one is computed.
+    In waves of all SMs' blocks, or, where a block keeps an SM busy alone and others follow, in as
+    many smaller waves, evenly apart. Those that take no time leave their place to the next.
+    `fetches_ahead` says that the next tile comes while one is computed.
     """
-    index = np.arange(blocks)
-    if threads_per_block >= (BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS):
-        return (index // device.sm_count) / blocks_per_sm
-    return (index // (device.sm_count * blocks_per_sm)).astype(np.float64)
+    busy = lives > 0
+    alone = BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS
+    at_once = device.sm_count * blocks_per_sm
+    is_apart = threads_per_block >= alone and int(busy.sum()) > at_once
+    waves_of_a_life = blocks_per_sm if is_apart else 1
+    wave = np.maximum(np.cumsum(busy) - 1, 0) * waves_of_a_life // at_once
+    longest = np.zeros(int(wave.max(initial=0)) + 1)
+    np.maximum.at(longest, wave, lives / waves_of_a_life)
+    begins: Floats = (np.cumsum(longest) - longest)[wave]
+    return begins
 
 
 # Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
@@ -218,6 +231,17 @@ def in_step(
     if gets_not_ahead or conflicts:
         within *= HELD
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
+
+
+# SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
+# them together: each goes at its own pace. Fitted on what DRAM gave an H200 in `split-k` and
+# `async-copy` at 8192, where blocks 0.07 of a life apart share nothing; the H100 agrees.
+PACES_OF_COPIES = 0.006
+
+
+def paces(copies: Copies) -> float:
+    """By how much of a life SMs differ in speed."""
+    return 0.0 if copies == "loads" else PACES_OF_COPIES
 
 
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
@@ -280,20 +304,23 @@ def traffic(
     device: Device,
     *,
     in_step: float,
+    paces: float = 0.0,
     written_sectors: float | None = None,
     writers_per_sector: float = 1.0,
 ) -> Traffic:
     """The traffic of a launch's touches on a device.
 
-    `in_step` is the share of simultaneous fetches that meet; `written_sectors` come from L1 (as
-    many as are touched, where not given), and as many warps write each of them.
+    `in_step` is the share of simultaneous fetches that meet, `paces` by how much SMs differ in
+    speed; `written_sectors` come from L1 (as many as are touched, where not given), and as many
+    warps write each of them.
     """
     caches = caches_of(device)
     fetched = float(touches.sectors[~touches.is_write].sum())
     merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
-    visits = _visits(touches)
+    visits = _visits(_paced(touches, device.sm_count, paces))
     reuse = _reuse(visits.piece)
-    missed, room = _missed(visits, reuse, caches)
+    gone, room = _gone(visits, reuse, caches)
+    missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
     crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
     if written_sectors is None:
         written_sectors = float(touches.sectors[touches.is_write].sum())
@@ -303,7 +330,7 @@ def traffic(
         l2_read_sectors=merged + crossing,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, room, caches)
+        dram_write_bytes=_written_back(visits, reuse, gone, room, caches)
         * (1 + REWRITTEN * (1 - 1 / max(1.0, writers_per_sector))),
     )
 
@@ -328,6 +355,15 @@ def _mergeable(touches: Touches, sms: int, group: int) -> float:
     return float(sectors.sum() - sectors[first].sum())
 
 
+GOLDEN = 0.618034  # its multiples, less whole numbers, are even, and far apart for neighbours
+
+
+def _paced(touches: Touches, sms: int, paces: float) -> Touches:
+    """The touches where some SMs take up to so much longer for everything than others."""
+    slowness = touches.block % sms * GOLDEN % 1.0
+    return replace(touches, time=touches.time * (1 + paces * slowness))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Visits:
     """Touches in order of time, reads of one piece at one moment in one, and so its writes.
@@ -350,6 +386,13 @@ class _Visits:
         """Bytes of each piece."""
         found = np.zeros(self.pieces)
         found[self.piece] = self.size
+        return found
+
+    @property
+    def is_written(self) -> NDArray[np.bool_]:
+        """Whether each piece is written at any time."""
+        found = np.zeros(self.pieces, dtype=bool)
+        found[self.piece[self.is_write]] = True
         return found
 
 
@@ -389,51 +432,63 @@ def _beyond(distance: Floats, reach: float, width: float) -> Floats:
 ROUNDS = 6  # after which the shares below have settled within a percent
 
 
-def _missed(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Floats]:
-    """The share of each visit's piece that L2 does not have, and the room of each piece per byte.
+def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Floats]:
+    """The share of each piece that has left L2 by each visit since the one before it, and its room.
 
-    It lacks all at the first visit, and nothing of a write.
-
-    How much room a piece takes depends on how many read it while it stays, and how long it stays
-    on the room that all take: found round by round.
+    How much room a piece takes, per byte, depends on how many read it while it stays, and how long
+    it stays on the room that all take: found round by round.
     """
-    sizes = visits.sizes
-    written = np.zeros(visits.pieces, dtype=bool)
-    written[visits.piece[visits.is_write]] = True
-    room = np.where(written, caches.write_room, 1.0)
+    sizes, is_written = visits.sizes, visits.is_written
+    is_again = (reuse.previous >= 0) & ~visits.is_write
+    room = np.where(is_written, caches.write_room, 1.0)
     gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
     footprint = reuse.footprint(gap)
     for _ in range(ROUNDS):
-        distance = footprint(sizes * room)
-        share = _beyond(distance, caches.read_reach, caches.reach_width)
-        missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, share, 1.0))
+        gone = _beyond(footprint(sizes * room), caches.read_reach, caches.read_width)
+        missed = np.where(is_again, gone, ~visits.is_write)
         stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
         readers_per_stay = np.maximum(visits.blocks / np.maximum(stays, 1.0), 1.0)
         on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
         of_read = 1 + (caches.both_sides - 1) * on_both_sides
-        room = np.where(written, caches.write_room, of_read)
-    return missed, room
+        room = np.where(is_written, caches.write_room, of_read)
+    return gone, room
 
 
-def _written_back(visits: _Visits, reuse: _Reuse, room: Floats, caches: Caches) -> float:
-    """Bytes that reach DRAM before the launch ends: those followed by enough others.
+def _written_back(
+    visits: _Visits, reuse: _Reuse, gone: Floats, room: Floats, caches: Caches
+) -> float:
+    """Bytes that reach DRAM before the launch ends: those that leave L2 after they were written.
 
-    Where all that is touched does not fit into L2, some of the rest goes too, the more of it is
-    there to be read.
+    They leave it between two visits, or when enough others follow the last one; where all that is
+    touched does not fit into L2, some do so early.
     """
+    sizes, is_written = visits.sizes, visits.is_written
     rooms = np.where(visits.blocks > 1, caches.both_sides, caches.once_room)
-    rooms[visits.piece[visits.is_write]] = caches.dirty_room
-    write = np.flatnonzero(visits.is_write)
-    last_of = np.full(visits.pieces, -1)
-    np.maximum.at(last_of, visits.piece[write], write)
-    last = last_of[last_of >= 0]  # writes; reads that follow leave a piece dirty
-    distance = reuse.footprint(len(visits.piece) - 1 - last)(visits.sizes * rooms)
-    gone = _beyond(distance, caches.write_reach, caches.reach_width)
-    taken = visits.sizes * room
-    if taken.sum() > caches.l2_bytes:
-        read = 1 - taken[visits.piece[visits.is_write]].sum() / taken.sum()
-        gone = gone + caches.early * read * (1 - gone)
-    return float((gone * visits.size[last]).sum())
+    rooms[is_written] = 1.0
+    lasts = np.zeros(len(visits.piece) + 1)
+    lasts[reuse.last] = (sizes * rooms)[visits.piece[reuse.last]]
+    following = np.cumsum(lasts[::-1])[::-1]  # bytes of others whose last visit is not earlier
+    early = caches.early if float((sizes * room).sum()) > caches.l2_bytes else 0.0
+
+    of_written = np.flatnonzero(is_written[visits.piece])
+    order = of_written[np.argsort(visits.piece[of_written], kind="stable")]
+    begins, lengths = _runs(visits.piece[order])
+    dirty, left = np.zeros(len(begins)), np.zeros(len(begins))
+    for turn in range(int(lengths.max(initial=0))):
+        here = np.flatnonzero(lengths > turn)
+        visit = order[begins[here] + turn]
+        left[here] += dirty[here] * gone[visit]
+        dirty[here] = np.where(visits.is_write[visit], 1.0, dirty[here] * (1 - gone[visit]))
+    last = order[begins + lengths - 1]
+    stays = 1 - _beyond(following[last + 1], caches.write_reach, caches.write_width)
+    left += dirty * (1 - stays * (1 - early))
+    return float((left * sizes[visits.piece[last]]).sum())
+
+
+def _runs(piece: Integers) -> tuple[Integers, Integers]:
+    """Where each piece's visits begin in an order by pieces, and how many they are."""
+    begins = np.flatnonzero(np.diff(piece, prepend=-1) != 0)
+    return begins, np.diff(begins, append=len(piece))
 
 
 def _crossing(visits: _Visits, missed: Floats) -> float:
@@ -443,9 +498,7 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
     probability 1/2, n are with 1 - 2^-n. Who writes it leaves it on his side, too.
     """
     order = np.argsort(visits.piece, kind="stable")
-    is_first = np.diff(visits.piece[order], prepend=-1) != 0
-    begins = np.flatnonzero(is_first)
-    lengths = np.diff(begins, append=len(order))
+    begins, lengths = _runs(visits.piece[order])
     near = np.ones(len(begins))  # the share that is on neither side but its home in this stay
     crossing = 0.0
     for turn in range(int(lengths.max(initial=0))):

@@ -23,6 +23,7 @@ from analysis.grid import (
     COLUMN_MAJOR,
     ROW_MAJOR,
     Order,
+    Pieces,
     TileGrid,
     behind,
     in_bands,
@@ -264,6 +265,11 @@ class Variant:
     ) -> AccessCounts:
         """Closed-form counts of one launch at the executed shape `problem`."""
         return access_counts(self.tiling(parameters), problem, reads_c=reads_c)
+
+    def pieces(self, parameters: Parameters, problem: Gemm) -> Pieces:
+        """What of which tiles of C each block computes at the executed shape `problem`."""
+        phases = ceil_div(problem.k, self.tiling(parameters).block_k or 1)
+        return self.order_of(parameters).pieces_of(self.tile_grid(parameters, problem), phases)
 
     def patterns(self, parameters: Parameters, problem: Gemm) -> tuple[Pattern, ...]:
         """What the first warp of the grid asks of the memory system, one pattern per access."""

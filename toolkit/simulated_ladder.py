@@ -39,7 +39,15 @@ from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work
-from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
+from analysis.traffic import (
+    bytes_touched,
+    in_step,
+    merged_stores,
+    paces,
+    shared_in_l1,
+    starts,
+    traffic,
+)
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.compile import Cubin
@@ -550,13 +558,10 @@ class _Rung:
         # a block that has its SM for itself is as often in step as one that loads
         copies = "loads" if per_sm == 1 else tiling.copies
         width_bytes = FLOAT_BYTES * tiling.global_width
-        touches = gemm_touches(
-            tiling,
-            self.executed,
-            starts(blocks, device, per_sm, threads, fetches_ahead=tiling.fetches_ahead),
-            order=self.variant.order_of(self.parameters),
-            left_bytes=self._left_bytes(counters) if tiling.leaves_sums else 0.0,
-        )
+        pieces = self.variant.pieces(self.parameters, self.executed)
+        lives = pieces.lives(blocks)
+        begins = starts(lives, device, per_sm, threads, fetches_ahead=tiling.fetches_ahead)
+        touches = gemm_touches(tiling, self.executed, pieces, begins)
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)
@@ -572,6 +577,7 @@ class _Rung:
                 copies=copies,
                 conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
             ),
+            paces=paces(tiling.copies),
             writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
                 counters[STORED_SECTORS],
@@ -581,16 +587,6 @@ class _Rung:
                 bytes_per_lane=width_bytes,
             ),
         ).counters
-
-    def _left_bytes(self, counters: Mapping[str, int]) -> float:
-        """Of sums that blocks store for others: at most one tile of each that runs at first."""
-        assert self.residence is not None
-        tiling = self.variant.tiling(self.parameters)
-        at_once = min(
-            self.geometry.blocks, self.residence.device.sm_count * self.residence.blocks_per_sm
-        )
-        stored = SECTOR_BYTES * counters[STORED_SECTORS] - FLOAT_BYTES * self.executed.c_elements
-        return float(max(0, min(stored, FLOAT_BYTES * at_once * tiling.block_m * tiling.block_n)))
 
     # What is said of it.
 

@@ -179,3 +179,37 @@ def test_blocks_that_split_a_tile_differ_by_their_part() -> None:
     assert whole(np.arange(6), tiles)[:, :2].tolist() == [
         [ALONE, edge] for edge in (0, 0, 1, 2, 2, 3)
     ]
+
+
+@pytest.mark.parametrize(
+    "order", [ROW_MAJOR, in_bands(2), split(3), streamed(2, 7), streamed(2, 64), streamed(2, 6)]
+)
+@pytest.mark.parametrize("phases", [1, 5, 32])
+def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order: Order, phases: int) -> None:
+    tiles = TileGrid(down=5, across=4)
+    pieces = order.pieces_of(tiles, phases)
+    tile = pieces.row * tiles.across + pieces.column
+    covered = np.zeros((tiles.tiles, phases), dtype=int)
+    for n, begins, ends in zip(tile, pieces.begins, pieces.ends, strict=True):
+        covered[n, round(begins * phases) : round(ends * phases)] += 1
+    assert (covered == 1).all()
+    stores = pieces.ends == 1
+    if phases > 5:  # else some have no phase
+        assert pieces.block[stores][np.argsort(tile[stores])].tolist() == (
+            order.block_of_tile(tiles).tolist()
+        )
+    assert (np.diff(pieces.block) >= 0).all()
+    assert pieces.lives(100).sum() == pytest.approx(tiles.tiles)
+
+
+def test_workers_take_their_part_of_the_last_tile_first() -> None:
+    pieces = streamed(1, 3).pieces_of(TileGrid(down=1, across=2), 6)  # four phases for each of 3
+    found = [*zip(pieces.block, pieces.column, 6 * pieces.begins, 6 * pieces.ends, strict=True)]
+    assert found == [(0, 0, 0, 4), (1, 1, 0, 2), (1, 0, 4, 6), (2, 1, 2, 6)]
+
+
+def test_pieces_behind_leading_blocks_are_of_later_ones() -> None:
+    inner, tiles = streamed(2, 7), TileGrid(down=5, across=4)
+    plain, found = inner.pieces_of(tiles, 8), behind(5, inner).pieces_of(tiles, 8)
+    assert (found.block == plain.block + 5).all()
+    assert found.lives(100)[:5].tolist() == [0] * 5

@@ -22,11 +22,13 @@ from analysis.traffic import (
     caches_of,
     in_step,
     merged_stores,
+    paces,
     shared_in_l1,
     starts,
     traffic,
 )
 from kernels import LADDER
+from kernels.registry import Variant
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing
@@ -196,10 +198,29 @@ def test_blocks_that_copy_ahead_are_less_in_step() -> None:
 
 
 def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
-    together, apart = (starts(528, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True))
+    lives = np.ones(528)
+    together, apart = (starts(lives, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True))
     assert np.unique(together).tolist() == [0.0, 1.0]
     assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
-    assert starts(528, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
+    assert starts(lives, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
+    assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
+
+
+def test_sms_that_copy_ahead_drift_apart() -> None:
+    """Each life reads 48 MiB that all SMs share: those that are late find less and less of it."""
+    sms, pieces, lives = H200.sm_count, 96, 40
+    rows = [
+        (life + (n + 0.5) / pieces, (life % 2) * pieces + n, life * sms + sm, False)
+        for life in range(lives)
+        for n in range(pieces)
+        for sm in range(0, sms, 4)
+    ]
+    read = touches(*rows, size=MIB)
+    together = traffic(read, H200, in_step=0.0).dram_read_bytes
+    assert together == pytest.approx(lives * pieces * MIB, rel=0.01)
+    assert traffic(read, H200, in_step=0.0, paces=0.001).dram_read_bytes < 1.01 * together
+    assert traffic(read, H200, in_step=0.0, paces=0.02).dram_read_bytes > 1.3 * together
+    assert paces("loads") == 0 < paces("bulk") == paces("asynchronous")
 
 
 def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:
@@ -236,39 +257,72 @@ def test_sectors_that_are_written_piece_by_piece_may_be_written_twice() -> None:
 
 
 def test_blocks_start_in_waves() -> None:
-    begins = starts(600, H200, 2, 256)  # 264 at a time
+    begins = starts(np.ones(600), H200, 2, 256)  # 264 at a time
     assert begins[[0, 263, 264, 527, 528]].tolist() == [0, 0, 1, 1, 2]
 
 
 def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
-    begins = starts(600, H200, 2, 1024)
+    begins = starts(np.ones(600), H200, 2, 1024)
     assert begins[[0, 131, 132, 263, 264]].tolist() == [0, 0, 0.5, 0.5, 1]
 
 
-def test_sums_that_blocks_leave_are_read_once_by_those_they_are_left_for() -> None:
-    """By the owners of the first tiles: those of a later turn have all that they need."""
-    problem = Gemm(m=256, n=256, k=64)
-    tiling = next(v for v in LADDER if v.name == "tiled").tiling({"tile": 32})
-    begins = np.repeat([0.0, 1.0], [40, 24])
-    plain, found = (
-        gemm_touches(tiling, problem, begins, left_bytes=left_bytes) for left_bytes in (0, 64_000)
-    )
-    more = len(found.piece) - len(plain.piece)
-    assert more == 2 * 40
-    assert found.size[-more:].sum() == pytest.approx(2 * 64_000)
-    wrote, read = np.split(np.arange(len(found.piece))[-more:], 2)
+def test_blocks_with_nothing_to_do_leave_their_place_to_the_next() -> None:
+    lives = np.repeat([0.0, 0.5, 1.0], [100, 264, 300])
+    begins = starts(lives, H200, 2, 128)
+    assert begins[[100, 363, 364, 627, 628]].tolist() == [0, 0, 0.5, 0.5, 1.5]
+
+
+def test_pieces_that_come_back_from_dram_were_written_there() -> None:
+    """A buffer is written, read, and read again: what is missing by then has left L2 before."""
+    once = passes(64, 1, is_write=True)
+    again = [replace(once, time=once.time + n, is_write=~once.is_write) for n in (1, 2)]
+    both = {
+        name: np.concatenate([getattr(one, name) for one in (once, *again)])
+        for name in ("time", "piece", "block", "sectors", "size", "is_write")
+    }
+    found = traffic(Touches(**both), H200, in_step=0.0)
+    assert found.dram_read_bytes == pytest.approx(2 * 64 * MIB, rel=0.02)
+    assert found.dram_write_bytes == pytest.approx(64 * MIB, rel=0.01)  # once: then it is clean
+
+
+def test_what_is_written_last_stays() -> None:
+    """Reads before a burst of writes do not push it out: some of it leaves a full L2 early."""
+    reads, writes = passes(128, 1), passes(8, 1, is_write=True)
+    alone = traffic(writes, H200, in_step=0.0).dram_write_bytes
+    beside = replace(writes, time=writes.time + 1, piece=writes.piece + reads.piece.max() + 1)
+    both = {
+        name: np.concatenate([getattr(reads, name), getattr(beside, name)])
+        for name in ("time", "piece", "block", "sectors", "size", "is_write")
+    }
+    found = traffic(Touches(**both), H200, in_step=0.0).dram_write_bytes
+    assert found - alone == pytest.approx(caches_of(H200).early * 8 * MIB, rel=0.05)
+
+
+# The blocks of a product.
+
+
+def stream_k() -> Variant:
+    return next(v for v in LADDER if v.name == "stream-k")
+
+
+@pytest.mark.parametrize("n", [512, 1024, 2048, 2500])
+def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> None:
+    variant, problem = stream_k(), Gemm(m=n, n=n, k=n)
+    pieces = variant.pieces(variant.defaults, problem)
+    blocks = variant.geometry(variant.defaults, problem).blocks
+    begins = starts(pieces.lives(blocks), H200, 2, 128)
+    found = gemm_touches(variant.tiling(variant.defaults), problem, pieces, begins)
+    leaves = int((pieces.ends < 1).sum())
+    wrote, read = np.split(np.arange(len(found.piece))[-2 * leaves :], 2)
     assert found.is_write[wrote].all()
     assert not found.is_write[read].any()
     assert (found.piece[wrote] == found.piece[read]).all()
-    assert found.piece[wrote].min() > plain.piece.max()
+    assert (found.block[wrote] != found.block[read]).all()
     assert (found.time[wrote] < found.time[read]).all()
-    assert found.time[read].max() == 1
-    below = [traffic(one, H200, in_step=1.0) for one in (plain, found)]
-    crossing = [one.l2_read_sectors - one.merged_sectors for one in below]
-    # a quarter is read by who is neither at home nor on the side that wrote it
-    assert crossing[1] - crossing[0] == pytest.approx(64_000 / 32 / 4)
-    assert below[1].merged_sectors - below[0].merged_sectors == pytest.approx(64_000 / 32)
-    assert below[1].dram_read_bytes == pytest.approx(below[0].dram_read_bytes)
+    tile_bytes = 4 * 128 * 128
+    assert found.size[wrote].sum() == leaves * tile_bytes
+    written = found.size[found.is_write].sum()
+    assert written == 4 * n * n + leaves * tile_bytes
 
 
 # The blocks of a product.
@@ -280,7 +334,8 @@ def test_a_product_touches_what_its_blocks_own(name: str) -> None:
     problem = Gemm(m=300, n=264, k=72)
     tiling = variant.tiling(variant.defaults)
     blocks = variant.geometry(variant.defaults, problem).blocks
-    found = gemm_touches(tiling, problem, np.zeros(blocks), order=variant.order_of({}))
+    pieces = variant.pieces(variant.defaults, problem)
+    found = gemm_touches(tiling, problem, pieces, np.zeros(blocks))
     sizes = np.zeros(found.piece.max() + 1)
     sizes[found.piece] = found.size
     assert sizes.sum() == pytest.approx(problem.matrix_bytes)  # each element in one piece

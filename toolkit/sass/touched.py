@@ -21,6 +21,7 @@ from analysis.traffic import (
     bytes_touched,
     in_step,
     merged_stores,
+    paces,
     starts,
     traffic,
 )
@@ -123,7 +124,7 @@ def traffic_of(
     threads = geometry.threads_per_block
     copies = _copies(instructions)
     begins = starts(
-        geometry.blocks, device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
+        np.ones(geometry.blocks), device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
     )
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     warps = geometry.blocks * geometry.warps_per_block
@@ -142,6 +143,7 @@ def traffic_of(
         in_time,
         device,
         in_step=float(together),
+        paces=paces(copies),
         writers_per_sector=found.writers_per_sector,
         written_sectors=merged_stores(
             sum(i.sectors for i in stores),
