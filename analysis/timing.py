@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import WAVEFRONT_BYTES
 from analysis.cycles import SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
 from analysis.devices import Device
 from analysis.errors import InputError
@@ -49,7 +50,7 @@ GAP = (
     (
         "load/store wavefronts",
         "no conflicts",
-        "shared memory and L1 at one wavefront per clock, without bank conflicts",
+        "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
     ),
     ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
 )
@@ -231,6 +232,8 @@ class _Prediction:
             queue=c.queue,
             operand_clocks=c.operand_clocks,
             load_clocks=c.load_clocks,
+            wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
+            request_clocks=c.request_clocks,
             sector_clocks=c.sector_clocks,
             store_line_bytes=c.store_line_bytes,
             write_slots=c.write_slots,
@@ -483,7 +486,7 @@ class _Prediction:
             self._bound(
                 "shared memory",
                 total.shared,
-                f"{total.shared:,.0f} wavefronts {OF_SM}, 1 per clock",
+                f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
             ),
             self._bound("L1", l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
             Bound(
