@@ -45,6 +45,9 @@ class Device:
     where its value comes from (but `key`, which is this project's name for the device, and
     `measured`, which carries its own). `measured` keeps reached ceilings apart from nominal ones.
     `l2_bytes_per_s` is the nominal read bandwidth, None where NVIDIA publishes none.
+    `sustained_clock_hz` is the clock that it holds while it computes products of matrices, one
+    after the other, None where that is not known to be another than the boost clock, at which all
+    nominal rates are.
     `driver_names` are the names under which the CUDA driver reports such a GPU.
     """
 
@@ -79,6 +82,12 @@ class Device:
     sources: dict[str, str]
     measured: MeasuredCeilings | None = None
     driver_names: tuple[str, ...] = ()
+    sustained_clock_hz: float | None = None
+
+    @property
+    def held_clock_hz(self) -> float:
+        """The clock at which times are predicted."""
+        return self.sustained_clock_hz or self.boost_clock_hz
 
     @property
     def shared_bytes_per_s(self) -> float:
@@ -217,6 +226,7 @@ _Fact = tuple[Any, str]
 
 
 def _record(key: str, measured: MeasuredCeilings | None = None, /, **facts: _Fact) -> Device:
+    facts.setdefault("sustained_clock_hz", (None, "not known to differ from the boost clock"))
     values = {field: value for field, (value, _) in facts.items()}
     sources = {field: source for field, (_, source) in facts.items()}
     return Device(key=key, measured=measured, sources=sources, **values)
@@ -377,6 +387,7 @@ def _limits(
     blocks: int,
     sm_kib: int,
     optin_kib: int,
+    shared_bytes_per_clock: _Fact = (128, _BANKS),
 ) -> dict[str, _Fact]:
     """What every device of one compute capability has in common, per SM, block or thread."""
     ampere_or_newer = compute_capability >= (8, 0)
@@ -384,7 +395,7 @@ def _limits(
         "compute_capability": (compute_capability, _CAPABILITY_PAGE),
         "architecture": (architecture, "NVIDIA CUDA Compiler Driver NVCC, GPU Feature List"),
         "fp32_lanes_per_sm": (lanes, _LANES),
-        "shared_bytes_per_clock_per_sm": (128, _BANKS),
+        "shared_bytes_per_clock_per_sm": shared_bytes_per_clock,
         "max_threads_per_block": (1024, _SPECIFICATIONS),
         "max_threads_per_sm": (threads, _SPECIFICATIONS),
         "max_blocks_per_sm": (blocks, _SPECIFICATIONS),
@@ -419,7 +430,16 @@ def _limits(
 _ROWS = (
     _limits((6, 1), "Pascal", lanes=128, threads=2048, blocks=32, sm_kib=96, optin_kib=48),
     _limits((7, 0), "Volta", lanes=64, threads=2048, blocks=32, sm_kib=96, optin_kib=96),
-    _limits((7, 5), "Turing", lanes=64, threads=1024, blocks=16, sm_kib=64, optin_kib=64),
+    _limits(
+        (7, 5),
+        "Turing",
+        lanes=64,
+        threads=1024,
+        blocks=16,
+        sm_kib=64,
+        optin_kib=64,
+        shared_bytes_per_clock=(64, "NVIDIA GA102 whitepaper: 128 bytes per clock, 64 on Turing"),
+    ),
     _limits((8, 0), "Ampere", lanes=64, threads=2048, blocks=32, sm_kib=164, optin_kib=163),
     _limits((8, 6), "Ampere", lanes=128, threads=1536, blocks=16, sm_kib=100, optin_kib=99),
     _limits((8, 9), "Ada Lovelace", lanes=128, threads=1536, blocks=24, sm_kib=100, optin_kib=99),
@@ -485,6 +505,12 @@ _RECORDS = (
         chip=("TU104", _T4),
         sm_count=(40, _T4),
         boost_clock_hz=(1590e6, _T4),
+        sustained_clock_hz=(
+            585e6,
+            "NVIDIA T4 product brief: base clock, about what the power limit of 70 W leaves "
+            "(forums.developer.nvidia.com/t/264462: products of 4096 in a row reach 24 of 65 "
+            "TFLOP/s in half precision, 37%, which NVIDIA calls expected; 585 / 1,590 is 37%)",
+        ),
         fp32_flop_per_s=(
             8.1e12,
             f"{_T4}: 8.1 TFLOPS; 2 · 2,560 lanes · 1.590 GHz is 8.14, rounded down there",

@@ -21,6 +21,12 @@ _H100 = "measured on an H100, CUDA 13.0 (docs/timing.md)"
 _H200 = "measured on an H200, CUDA 13.0 (python -m toolkit.microbenchmarks)"
 _FITTED = "fitted on the ladder on an H200 (docs/validation.md)"
 _TURING = "measured on an RTX 2070 by github.com/sjfeng1999/gpu-arch-microbenchmark"
+_TURING_UNITS = "NVIDIA Turing whitepaper: 16 load/store units per SM, for 32 lanes"
+_TURING_L1 = "NVIDIA GA102 whitepaper: L1 of Turing delivers 64 bytes per clock"
+_UNITS = "NVIDIA GA102 whitepaper: 16 load/store units per SM, for 32 lanes"
+_BENCHES = "measured by github.com/te42kyfo/gpu-benches"
+_STRIDES = f"{_BENCHES}: a load of one word or of 32 neighbours takes 2.00"
+_CACHE = f"{_BENCHES}: loads of 32 neighbours from L1 take 2.00"
 _T4 = "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarking: 1,270 GB/s"
 
 
@@ -32,7 +38,8 @@ class SmConstants:
     the clocks until a scoreboard is released where the result's time varies. `fma_halves` is 2
     where multiply-adds have two half-width pipes of which only one takes integer products, and with
     `integers_share` also what the ALU does elsewhere.
-    Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
+    `request_clocks` are the least of the load/store unit for an access of one warp. Bandwidths are
+    bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
     what CUDA events show around an empty launch. `dram_spread` is how much longer than
     `dram_latency` a request may take where DRAM is always busy.
@@ -63,6 +70,7 @@ class SmConstants:
     block_start: int
     block_interval: int
     backlog: int
+    request_clocks: float
     load_clocks: float
     sector_clocks: float
     store_line_bytes: float
@@ -139,6 +147,7 @@ _HOPPER: dict[str, Any] = {
     "block_start": (300, _H200),
     "block_interval": (90, f"{_H200}: 32 blocks at a time take 2,857 more"),
     "backlog": (64, _FITTED),
+    "request_clocks": (1.0, f"{_H200}: LDS.32"),
     "load_clocks": (4 / 3, _H200),
     "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
     "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
@@ -163,6 +172,15 @@ def _like_hopper(architecture: str, **changes: Any) -> SmConstants:
 
 _CONSTANTS = (
     _like_hopper(
+        "sm_70",
+        units=(_units(fma=2, heavy=2, alu=2, fp64=4), _GUIDE),
+        fma_halves=(1, _GUIDE),
+        l1_latency=(30, f"{_BENCHES} on a V100"),
+        l2_latency=(184, f"{_BENCHES} on a V100: 214 in all"),
+        l2_bytes_per_clock=(23.0, f"{_BENCHES} on a V100: 2,544 GB/s"),
+        l1_bytes=(128 * KIB, "NVIDIA V100 whitepaper"),
+    ),
+    _like_hopper(
         "sm_75",
         units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
         fma_halves=(1, _GUIDE),
@@ -171,6 +189,9 @@ _CONSTANTS = (
         l2_latency=(204, f"{_TURING}: 236 in all"),
         l2_bytes_per_clock=(20.0, _T4),
         l1_bytes=(96 * KIB, "NVIDIA Turing whitepaper"),
+        request_clocks=(2.0, _TURING_UNITS),
+        load_clocks=(2.0, _TURING_L1),
+        sector_clocks=(2.0, _TURING_UNITS),
     ),
     _like_hopper(
         "sm_80",
@@ -183,12 +204,20 @@ _CONSTANTS = (
         units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
         integers_share=(1, "NVIDIA GA102 whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA GA102 whitepaper"),
+        request_clocks=(2.0, f"{_UNITS}; {_STRIDES} on an A40"),
+        load_clocks=(2.0, f"{_STRIDES} on an A40"),
+        sector_clocks=(2.0, f"{_STRIDES} on an A40"),
+        l2_bytes_per_clock=(16.7, f"{_BENCHES} on an A40: 2,430 GB/s"),
     ),
     _like_hopper(
         "sm_89",
         units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
         integers_share=(1, "NVIDIA Ada whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA Ada whitepaper"),
+        request_clocks=(2.0, f"{_CACHE} on an L40"),
+        load_clocks=(2.0, f"{_CACHE} on an L40"),
+        sector_clocks=(2.0, f"{_CACHE} on an L40"),
+        l2_bytes_per_clock=(16.1, f"{_BENCHES} on an L40: 5,710 GB/s"),
     ),
     _constants("sm_90", **_HOPPER, is_fitted=True),
     _like_hopper("sm_100", l1_bytes=(256 * KIB, "CUDA C++ Programming Guide")),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.coalescing import WAVEFRONT_BYTES
 from analysis.cycles import SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
 from analysis.devices import Device
 from analysis.errors import InputError
@@ -49,7 +50,7 @@ GAP = (
     (
         "load/store wavefronts",
         "no conflicts",
-        "shared memory and L1 at one wavefront per clock, without bank conflicts",
+        "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
     ),
     ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
 )
@@ -64,6 +65,7 @@ PIPES = {
     "tensor": ("tensor cores", "the tensor pipes"),
 }
 EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
+HELD = "the clock that the device holds under load, which is not its boost clock"
 LAUNCH = "what CUDA events show around an empty launch"
 
 
@@ -178,7 +180,7 @@ class _Prediction:
 
     def __init__(self, work: Work, device: Device, constants: SmConstants) -> None:
         self.work, self.device, self.constants = work, device, constants
-        self.clock_hz = device.boost_clock_hz
+        self.clock_hz = device.held_clock_hz
         self.busy_sms = min(work.blocks, device.sm_count)
         self.blocks_of_sm = most_blocks(work.blocks, device.sm_count, work.blocks_per_sm)
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
@@ -230,6 +232,8 @@ class _Prediction:
             bank_count=c.bank_count,
             queue=c.queue,
             operand_clocks=c.operand_clocks,
+            wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
+            request_clocks=c.request_clocks,
             load_clocks=c.load_clocks,
             sector_clocks=c.sector_clocks,
             store_line_bytes=c.store_line_bytes,
@@ -484,7 +488,7 @@ class _Prediction:
             self._bound(
                 "shared memory",
                 total.shared,
-                f"{total.shared:,.0f} wavefronts {OF_SM}, 1 per clock",
+                f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
             ),
             self._bound("L1", l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
             Bound(
@@ -529,13 +533,19 @@ class _Prediction:
         spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
         steps = [
             GapStep(name="nominal peak", time_s=peak_s, detail="the FLOP of the problem alone"),
+        ]
+        if (slower := self.device.boost_clock_hz / self.clock_hz) != 1:
+            lost_s = peak_s * (slower - 1)
+            steps.append(GapStep(name="clock under load", time_s=lost_s, detail=HELD))
+            peak_s += lost_s
+        steps.append(
             GapStep(
                 name="idle SMs and partial wave",
                 time_s=peak_s * (spread - 1),
                 detail=f"{self.work.blocks:,} blocks over {self.device.sm_count} SMs: up to "
                 f"{self.blocks_of_sm:,} each",
-            ),
-        ]
+            )
+        )
         run_s = time_s - self.constants.launch_s
         fewest = self._numbers_of_blocks[0]
         usual = self._clocks([f"{k, fewest}" for k in sorted(self.work.samples)])
@@ -562,6 +572,13 @@ class _Prediction:
         return (
             f"{blocks} of the {self.blocks_of_sm:,} blocks of an SM replayed{along}, "
             f"{self.resident} at a time, on a model of the SM"
+            f"{'' if self.clock_hz == self.device.boost_clock_hz else self._slower()}"
+        )
+
+    def _slower(self) -> str:
+        return (
+            f", at the {self.clock_hz / 1e6:,.0f} MHz that it holds under load instead of "
+            f"{self.device.boost_clock_hz / 1e6:,.0f}"
         )
 
 

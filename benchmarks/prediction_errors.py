@@ -4,7 +4,8 @@
     python benchmarks/prediction_errors.py --json errors.json    # and what stands in it
 
 The part "ladder": every rung at every recorded shape, those with other than default parameters as
-held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4.
+held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4, of
+the kernels that they timed (`tests/timing/published_kernels.cu`).
 
 The part "recorded": every rung of the runs that ship with the package, as predicted there;
 `benchmarks/resimulate.py` predicts them anew.
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
+from published_kernels import timed
 from recorded_tables import SHORT_S
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
 from traffic_tables import SHIPPED
@@ -36,7 +38,7 @@ from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
-from kernels.registry import BEST, Variant, parse_selection
+from kernels.registry import BEST, Selection, Variant, parse_selection
 from toolkit.published import publications
 from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, Residence
@@ -143,7 +145,7 @@ def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                 yield {
                     "label": f"{label} {shape}",
                     "held_out": ":" in label,
-                    **_of_rung(simulator, label, device),
+                    **of_rung(simulator, parse_selection(label), device),
                 } | {f"measured_{l2}_s": median_s for l2, median_s in medians.items()}
 
 
@@ -179,16 +181,11 @@ def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                         "label": f"{device.key} {timing.rung} {size}",
                         "device": device.key,
                         "measured_flushed_s": timing.seconds[place],
-                        **_of_rung(simulator, timing.rung, device),
+                        **of_rung(simulator, timed(device.key, timing.rung), device),
                     }
 
 
-def _of_rung(
-    simulator: LadderSimulator,
-    label: str,
-    device: Device,
-) -> Cell:
-    selection = parse_selection(label)
+def of_rung(simulator: LadderSimulator, selection: Selection, device: Device) -> Cell:
     variant = selection.variant
     assert isinstance(variant, Variant)
     cubin = compile_for(device, selection)

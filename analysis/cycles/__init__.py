@@ -138,6 +138,8 @@ class Machine:
     fma_halves: int = 2
     free_memory: int = 0
     free_conflicts: int = 0
+    wavefront_clocks: float = 1.0
+    request_clocks: float = 1.0
     load_clocks: float = 4 / 3
     sector_clocks: float = 1.2
     store_line_bytes: float = 64.0

@@ -72,7 +72,9 @@ typedef struct {
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
-    double load_clocks;   /* of the load/store unit for a load of a line of global memory, at least */
+    double wavefront_clocks; /* of the load/store unit for a wavefront of shared memory */
+    double request_clocks; /* and for what a request accesses, at least */
+    double load_clocks;   /* for a load of a line of global memory, at least */
     double sector_clocks; /* and for a load of one sector */
     double store_line_bytes; /* that a line costs in a store at least */
     double write_slots;   /* issue slots that a register of a load takes when it is written */
@@ -845,14 +847,20 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     w->step++;
     if (i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
-        double clocks = step->clocks;
+        double clocks = step->clocks, least = i->free_clocks;
+        if (!step->lines) {
+            clocks *= m->wavefront_clocks;
+            least *= m->wavefront_clocks;
+        }
+        if (least && least < m->request_clocks) least = m->request_clocks;
+        if (step->clocks && clocks < m->request_clocks) clocks = m->request_clocks;
         if (clocks < 1 && i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) clocks = 1;
         if (i->kind == KIND_LOAD && step->lines && clocks) { /* the more, the more of a line a load asks for */
             const u32 sectors = sectors_of(line, step->lines);
             const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
             if (clocks < m->sector_clocks + more) clocks = m->sector_clocks + more;
         }
-        if (m->free_conflicts && i->free_clocks && clocks > i->free_clocks) clocks = i->free_clocks;
+        if (m->free_conflicts && least && clocks > least) clocks = least;
         if (m->free_memory) clocks = 0;
         hand_over(s, x, i);
         x->queue[(x->head + x->queued++) % MOST_QUEUED] =

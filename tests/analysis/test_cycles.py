@@ -328,6 +328,34 @@ def test_the_load_store_unit_passes_a_wavefront_per_clock() -> None:
         assert MEASURED[name]["value"] == pytest.approx(found, rel=0.01)
 
 
+@pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
+def test_where_units_are_half_as_many_as_lanes_an_access_takes_two_clocks(wavefronts: int) -> None:
+    table = code(LDS, EXIT)
+    found = steady(table, 32, [(0, wavefronts)], request_clocks=2.0) / 32
+    assert found == max(2, wavefronts)
+
+
+@pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
+def test_where_shared_memory_is_half_as_wide_a_wavefront_takes_two_clocks(wavefronts: int) -> None:
+    table = code(LDS | {"free_clocks": 1}, EXIT)
+    machine = {"wavefront_clocks": 2.0, "request_clocks": 2.0}
+    assert steady(table, 32, [(0, wavefronts)], **machine) / 32 == 2 * wavefronts
+    # without conflicts one wavefront is left of it
+    assert steady(table, 32, [(0, wavefronts)], free_conflicts=1, **machine) / 32 == 2
+
+
+def test_a_narrow_shared_memory_slows_no_access_of_global_memory() -> None:
+    table = code(STG, EXIT)
+    store = [(0, 1, 0, [(1, FULL)])]
+    usual = steady(table, 32, store)
+    assert steady(table, 32, store, wavefront_clocks=2.0) == usual
+
+
+def test_a_shuffle_takes_one_clock_however_few_units_there_are() -> None:
+    table = code(LDS, EXIT)  # no wavefronts of its own
+    assert steady(table, 32, [0], request_clocks=2.0, wavefront_clocks=2.0) / 32 == 1
+
+
 @pytest.mark.parametrize(
     ("operands", "wavefronts", "expected", "measured"),
     [

@@ -65,7 +65,8 @@ A100_80GB_PCIE = DriverFacts(
 def assert_complete(device: Device) -> None:
     assert set(device.sources) == SOURCED_FIELDS
     assert all(len(source) > 10 for source in device.sources.values()), device.sources
-    for name in SOURCED_FIELDS - {"l2_bytes_per_s", "reserved_shared_bytes_per_block"}:
+    may_be_none = {"l2_bytes_per_s", "reserved_shared_bytes_per_block", "sustained_clock_hz"}
+    for name in SOURCED_FIELDS - may_be_none:
         assert getattr(device, name), name  # neither empty nor 0
 
 
@@ -107,6 +108,19 @@ def test_nominal_flop_rate_is_two_per_lane_and_clock(device: Device) -> None:
     lanes = device.fp32_lanes_per_sm * device.sm_count
     # datasheets round to three digits
     assert device.fp32_flop_per_s == pytest.approx(2 * lanes * device.boost_clock_hz, rel=0.01)
+
+
+def test_a_device_holds_its_boost_clock_where_nothing_else_is_known() -> None:
+    held = {key: device.held_clock_hz for key, device in DEVICES.items()}
+    boost = {key: device.boost_clock_hz for key, device in DEVICES.items()}
+    assert held == boost | {"t4": 585e6}
+
+
+def test_a_card_that_boosts_higher_holds_that_or_what_its_power_limit_leaves() -> None:
+    rtx_3090 = driver_facts(DEVICES["rtx-3090"], clock_hz=1860e6)
+    assert device_from_driver(rtx_3090).held_clock_hz == 1860e6
+    t4 = driver_facts(DEVICES["t4"], clock_hz=1600e6)
+    assert device_from_driver(t4).held_clock_hz == 585e6
 
 
 @every_device

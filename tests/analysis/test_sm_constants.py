@@ -83,6 +83,7 @@ FROM_RECORDED: dict[str, tuple[float, float, float]] = {
         MEASURED["block_turnover_32_threads_cycles"] / 32,
         0.02,
     ),
+    "request_clocks": (HOPPER.request_clocks, MEASURED["lds_32_cycles"], 0.001),
     "load_clocks": (HOPPER.load_clocks, MEASURED["l1_32_rows_1_cycles"], 0.01),
     "store_line_bytes": (
         HOPPER.store_line_bytes,
@@ -185,7 +186,7 @@ def test_every_device_of_the_database_has_constants() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "nearest"),
-    [("sm_70", "sm_75"), ("sm_61", "sm_75"), ("sm_87", "sm_86"), ("sm_103", "sm_100")],
+    [("sm_72", "sm_70"), ("sm_61", "sm_70"), ("sm_87", "sm_86"), ("sm_103", "sm_100")],
 )
 def test_an_unknown_architecture_gets_the_nearest(asked: str, nearest: str) -> None:
     found = constants_for(asked)

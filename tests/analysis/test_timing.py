@@ -83,6 +83,36 @@ def usual() -> Predicted:
     return predict(work(), H200)
 
 
+def test_a_time_is_predicted_at_the_clock_that_the_device_holds() -> None:
+    t4 = find_device("t4")
+    boosted = replace(t4, sustained_clock_hz=None)
+    usual, slower = predict(work(), boosted), predict(work(), t4)
+    assert (usual.clock_hz, slower.clock_hz) == (1590e6, 585e6)
+    # DRAM is not slower with the SMs: a little less than 1,590 / 585
+    assert slower.time_s == pytest.approx(usual.time_s * 1590 / 585, rel=0.05)
+    assert sum(step.time_s for step in slower.gap) == pytest.approx(slower.time_s)
+    steps = {step.name: step.time_s for step in slower.gap}
+    peak_s = work().flop / t4.fp32_flop_per_s
+    assert steps["clock under load"] == pytest.approx(peak_s * (1590 / 585 - 1))
+    assert "clock under load" not in {step.name for step in usual.gap}
+    assert (
+        slower.basis == usual.basis + ", at the 585 MHz that it holds under load instead of 1,590"
+    )
+
+
+def test_turings_shared_memory_takes_two_clocks_for_a_wavefront() -> None:
+    narrow = find_device("t4")
+    wide = replace(narrow, shared_bytes_per_clock_per_sm=128)
+    clocks = {
+        device.shared_bytes_per_clock_per_sm: {
+            bound.name: bound.time_s * device.held_clock_hz
+            for bound in predict(work(), device).bounds
+        }["shared memory"]
+        for device in (narrow, wide)
+    }
+    assert clocks[64] == pytest.approx(2 * clocks[128])  # two-way conflicts: 4 clocks, and 2
+
+
 def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency() -> None:
     read = work().l2_read_bytes
     replayed, floored = (predict(work(dram_read_bytes=n * read), H200) for n in (1, 200))

@@ -89,11 +89,15 @@ def test_theory_is_for_the_worked_example_unless_a_device_is_named() -> None:
     assert profile([32], ["tiled"], executor="theory", device="H200").device.key == "h200"
 
 
-@pytest.mark.parametrize(("device", "arch"), [("gtx-1080-ti", "sm_61"), ("v100", "sm_70")])
-def test_a_device_without_constants_is_predicted_with_the_nearest(device: str, arch: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "arch", "nearest"), [("gtx-1080-ti", "sm_61", "sm_70"), ("v100", "sm_70", "sm_90")]
+)
+def test_a_device_without_constants_is_predicted_with_the_nearest(
+    device: str, arch: str, nearest: str
+) -> None:
     (record,) = profile([64], ["tiled"], executor="simulate", device=device).records
     assert record.predicted is not None
-    assert record.predicted.constants == f"{arch}, mostly taken over from sm_75"
+    assert record.predicted.constants == f"{arch}, mostly taken over from {nearest}"
     assert not record.predicted.is_fitted
 
 
