@@ -627,21 +627,29 @@ EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
     return t && !t->lost ? t->touches : NULL;
 }
 
-/* The steps of the blocks so far, NULL where some were lost; their segments, and their lines. */
-EXPORT const Step *core_steps(const Worker *c, u64 *count) {
-    const Stream *s = c->own_stream;
-    *count = s ? s->count : 0;
-    return s && !s->lost ? s->steps : NULL;
+/* What the blocks so far executed, which is the caller's from then on. */
+EXPORT Stream *core_take_stream(Worker *c) {
+    Stream *s = c->own_stream;
+    c->own_stream = NULL;
+    return s;
 }
 
-EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
-    *count = c->own_stream ? c->own_stream->segment_count : 0;
-    return c->own_stream ? c->own_stream->segments : NULL;
+EXPORT void core_free_stream(Stream *s) { free_stream(s); }
+
+/* Its steps, NULL where some were lost; their segments, and their lines. */
+EXPORT const Step *core_steps(const Stream *s, u64 *count) {
+    *count = s->count;
+    return s->lost ? NULL : s->steps;
 }
 
-EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
-    *count = c->own_stream ? c->own_stream->line_count : 0;
-    return c->own_stream ? c->own_stream->lines : NULL;
+EXPORT const Segment *core_segments(const Stream *s, u64 *count) {
+    *count = s->segment_count;
+    return s->segments;
+}
+
+EXPORT const u64 *core_lines(const Stream *s, u64 *count) {
+    *count = s->line_count;
+    return s->lines;
 }
 
 /* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
