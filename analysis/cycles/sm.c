@@ -110,6 +110,7 @@ typedef struct {
     u64 ready;            /* not before */
     u64 space;
     u32 pending[SCOREBOARDS];
+    u8 waits;             /* scoreboards with something pending: one bit each */
     u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
     u32 block;            /* slot of the block; */
     u8 alive, at_barrier, blocked_on;
@@ -632,20 +633,21 @@ static void leave(Sm *s, Warp *w) {
  * register per clock, and dispatch waits until all can be read in as many clocks as the bank with
  * the most of them needs. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
-    u64 reads[2] = {0, 0}, at = s->now;
+    u64 at = s->now, odd = 0, all = 0; /* in registers, not an array: this is done for every step */
     if (!s->m->bank_count) return 0;
     const int same = x->kept_warp == warp;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
-        if (r < 0) continue;
-        int known = same && x->kept[k] == r;
-        for (u32 j = 0; j < k; j++) known |= i->source[j] == r;
-        if (!known) reads[r & 1]++;
+        int read = (r >= 0) & !(same & (x->kept[k] == r));
+        for (u32 j = 0; j < k; j++) read &= i->source[j] != r;
+        all += (u32)read;
+        odd += (u32)(read & r);
     }
-    const u64 most = reads[0] > reads[1] ? reads[0] : reads[1];
-    for (u32 b = 0; b < 2; b++)
-        if (reads[b] && x->bank[b] + reads[b] > at + most) at = x->bank[b] + reads[b] - most;
-    for (u32 b = 0; b < 2; b++) x->bank[b] = (x->bank[b] > at ? x->bank[b] : at) + reads[b];
+    const u64 even = all - odd, most = even > odd ? even : odd;
+    if (even && x->bank[0] + even > at + most) at = x->bank[0] + even - most;
+    if (odd && x->bank[1] + odd > at + most) at = x->bank[1] + odd - most;
+    x->bank[0] = (x->bank[0] > at ? x->bank[0] : at) + even;
+    x->bank[1] = (x->bank[1] > at ? x->bank[1] : at) + odd;
     for (u32 k = 0; k < SLOTS; k++) x->kept[k] = i->reuse >> k & 1 ? i->source[k] : -1;
     x->kept_warp = warp;
     return (u32)(at - s->now);
@@ -682,8 +684,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     const Instruction *i = &s->code[w->step->pc];
-    for (u32 k = 0; k < SCOREBOARDS; k++)
-        if (i->wait >> k & 1 && w->pending[k]) { *why = w->from[k]; return 0; }
+    if (i->wait & w->waits) { *why = w->from[__builtin_ctz(i->wait & w->waits)]; return 0; }
     if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u)) {
         *why = LOST_GLOBAL;
         return 0;
@@ -785,10 +786,12 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     if (i->write_barrier != NONE) {
         w->pending[i->write_barrier]++;
+        w->waits |= (u8)(1u << i->write_barrier);
         w->from[i->write_barrier] = waits_for(i, step);
     }
     if (i->read_barrier != NONE) {
         w->pending[i->read_barrier]++;
+        w->waits |= (u8)(1u << i->read_barrier);
         w->from[i->read_barrier] = is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC;
     }
     const u64 *line = w->line;
@@ -867,7 +870,8 @@ static void schedule(Sm *s, Scheduler *x) {
 static void happen(Sm *s, Event e) {
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
-    if (e.scoreboard != NONE && w->age == e.age) w->pending[e.scoreboard]--;
+    if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
+        w->waits &= (u8)~(1u << e.scoreboard);
     write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
     if (x->write_due >= s->m->write_buffer + 1) {
@@ -885,6 +889,7 @@ static u64 next_time(const Sm *s) {
     for (u32 k = 0; k < SCHEDULERS; k++) {
         const Scheduler *x = &s->scheduler[k];
         const u64 at = x->sleep > x->free ? x->sleep : x->free;
+        if (at <= s->now + 1) return s->now + 1;
         if (at < next) next = at;
         if (x->queued) {
             u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
@@ -908,10 +913,10 @@ static u64 next_time(const Sm *s) {
 /* Whether all blocks have ended, and all that they asked for has passed the load/store unit. */
 static int all_done(const Sm *s) {
     if (s->next_job < s->job_count) return 0;
-    for (u32 k = 0; k < SCHEDULERS; k++)
-        if (s->scheduler[k].queued) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
         if (s->blocks[k].used && s->blocks[k].alive) return 0;
+    for (u32 k = 0; k < SCHEDULERS; k++)
+        if (s->scheduler[k].queued) return 0;
     return 1;
 }
 
@@ -947,7 +952,7 @@ static void run(Sm *s) {
             s->now += !s->r->unfinished; /* this clock is accounted for */
             break;
         }
-        for (u32 k = 0; k < SCHEDULERS; k++) {
+        for (u32 k = 0; k < SCHEDULERS && next > s->now + 1; k++) {
             const Scheduler *x = &s->scheduler[k];
             const u64 from = s->now + 1;
             if (x->sleep > from && next > from) s->r->lost[x->why] += (x->sleep < next ? x->sleep : next) - from;
