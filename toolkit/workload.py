@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ Matrix = NDArray[np.float32]
 Tile = tuple[range, range]  # rows and columns of C
 
 MOST_WASTE = 2  # rectangles of a product, for each that is wanted
+MOST_ELEMENTS = 1 << 20  # of a product at a time: 8 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,23 +109,29 @@ class Workload:
         return {tile: found[tile] for tile in wanted}
 
     def _products(self, rows: list[range], columns: list[range]) -> dict[Tile, TileReference]:
-        """The references of all rectangles of these rows and columns."""
-        a = np.concatenate([self.a[_slice(piece)] for piece in rows], 0, dtype=np.float64)
+        """The references of all rectangles of these rows and columns, some rows at a time.
+
+        What is made on the way then stays in caches, and memory is not asked for anew.
+        """
         b = np.concatenate([self.b[:, _slice(piece)] for piece in columns], 1, dtype=np.float64)
-        exact = a @ b
-        magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
-        bound = gemm_error_bound(self.problem.k, magnitude)
-        down, across = _places(rows), _places(columns)
-        return {
-            (row, column): TileReference(
-                exact=exact[down[row], across[column]],
-                bound=bound[down[row], across[column]],
-                rows=row,
-                columns=column,
-            )
-            for row in rows
-            for column in columns
-        }
+        magnitude_of_b, across = np.abs(b), _places(columns)
+        found: dict[Tile, TileReference] = {}
+        for some in _parts(rows, MOST_ELEMENTS // max(1, b.shape[1])):
+            a = np.concatenate([self.a[_slice(piece)] for piece in some], 0, dtype=np.float64)
+            exact = a @ b
+            bound = gemm_error_bound(self.problem.k, np.abs(a, out=a) @ magnitude_of_b)
+            down = _places(some)
+            found |= {
+                (row, column): TileReference(
+                    exact=exact[down[row], across[column]],
+                    bound=bound[down[row], across[column]],
+                    rows=row,
+                    columns=column,
+                )
+                for row in some
+                for column in columns
+            }
+        return found
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape, made side by side."""
@@ -140,6 +147,17 @@ class Workload:
     def _generator(self, stream: int) -> np.random.Generator:
         p = self.problem
         return np.random.default_rng([self.seed, stream, p.m, p.n, p.k])
+
+
+def _parts(pieces: list[range], length: int) -> Iterator[list[range]]:
+    """The pieces in turn, as many at a time as are `length` together, but one at least."""
+    part: list[range] = []
+    for piece in pieces:
+        if part and sum(map(len, part)) + len(piece) > length:
+            yield part
+            part = []
+        part.append(piece)
+    yield part
 
 
 def _places(pieces: list[range]) -> dict[range, slice]:
