@@ -173,6 +173,15 @@ def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
     )
 
 
+def blocks_to_run(blocks: int, sms: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
+    """How many blocks to replay: all of an SM's, or two numbers that a round lies between."""
+    of_sm = most_blocks(blocks, sms, per_sm)
+    resident = min(per_sm, of_sm)
+    first = max(resident, unlike)
+    fewest = first + (of_sm - first) % resident
+    return (of_sm,) if of_sm <= fewest + resident else (fewest, fewest + resident)
+
+
 class _Prediction:
     """One launch on one device: runs of the model, and what is read from them."""
 
@@ -289,12 +298,10 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
-        """How many blocks to run: all of an SM's, or two numbers that a round lies between."""
-        first = max(self.resident, self.work.unlike)
-        fewest = first + (self.blocks_of_sm - first) % self.resident
-        if self.blocks_of_sm <= fewest + self.resident:
-            return (self.blocks_of_sm,)
-        return (fewest, fewest + self.resident)
+        work = self.work
+        return blocks_to_run(
+            work.blocks, self.device.sm_count, work.blocks_per_sm, unlike=work.unlike
+        )
 
     @cached_property
     def _points(self) -> list[tuple[int, int]]:

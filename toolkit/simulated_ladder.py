@@ -38,13 +38,13 @@ from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
-from analysis.timing import Work
+from analysis.timing import Work, blocks_to_run
 from analysis.traffic import bytes_touched, in_step, merged_stores, shared_in_l1, starts, traffic
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
-from toolkit.host import available_bytes
+from toolkit.host import available_bytes, sparse_zeros
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
@@ -683,10 +683,12 @@ class _Rung:
         assert self.residence is not None
         sms, blocks = self.residence.device.sm_count, self.geometry.blocks
         step = period(self.counts, self.parameters)
+        per_sm, busy = self.residence.blocks_per_sm, self._busy_blocks()
         if not self.shares_tiles:
             points = timed_k(self.executed.k, step, self.geometry)
-            return blocks_of_an_sm(blocks, sms), points, 0
-        idle = blocks - self._busy_blocks()  # in front of the others
+            replayed = max(blocks_to_run(busy, sms, per_sm))
+            return blocks_of_an_sm(blocks, sms)[:replayed], points, 0
+        idle = blocks - busy  # in front of the others
         sharing = sum(kind.population for kind in self._kinds() if not kind.is_alone) - idle
         unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
         # of the SM with the most to do: that of a worker that adds the sums of many
@@ -696,7 +698,8 @@ class _Rung:
         points = [self.executed.k]
         if self.parameters.get("splits", 1) == 1:
             points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
-        return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
+        replayed = max(blocks_to_run(busy, sms, per_sm, unlike=unlike))
+        return list(places[:replayed]), points, unlike
 
     def _share_of_k(self) -> int:
         """What K must differ by for shares of tiles to begin at the same places of phases."""
@@ -746,7 +749,7 @@ class _Rung:
         """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
-        c = np.zeros((shape.m, shape.n), dtype=np.float32)
+        c = sparse_zeros((shape.m, shape.n), np.float32)
         bound = self._bound(workload, k, c, _Served() if self.shares_tiles else None)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
@@ -760,6 +763,8 @@ class _Rung:
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
     """Whether blocks counted the same, whatever the guards of a few steps of divisions were."""
+    if len(counts) == 1:
+        return True
     without = [one.copy() for one in counts]
     for one in without:
         one["predicated"] = 0
@@ -899,7 +904,7 @@ def bind_in_place(
     shape = launch.shape
     arrays = {"A": a, "B": b, "C": c}
     if launch.workspace_bytes is not None:
-        arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+        arrays["workspace"] = sparse_zeros((launch.workspace_bytes,), np.uint8)
         if served is not None:
             _copy_rows(
                 arrays, launch.variant.copies and launch.variant.copies(launch.parameters, shape)
@@ -930,7 +935,7 @@ def bind_in_place(
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
     resident = most_resident(None, translated.cubin, bound)
     bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
-    return bound if served is None else replace(bound, blocks_meet=False)
+    return bound if served is None else replace(bound, blocks_meet=False, in_order=False)
 
 
 def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies | None) -> None:
@@ -961,7 +966,7 @@ def _stand_ins(launch: RungLaunch) -> list[Argument]:
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
     """C with NaN where it will be looked at; the rest is never touched, and takes no memory."""
-    c = np.zeros((shape.m, shape.n), dtype=np.float32)
+    c = sparse_zeros((shape.m, shape.n), np.float32)
     for rows, columns in tiles:
         c[rows.start : rows.stop, columns.start : columns.stop] = np.nan
     return c
