@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import ceil
+from math import ceil, comb
 from typing import Any
 
 import numpy as np
@@ -161,13 +161,12 @@ def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
     slot is free first: the largest number of them that some SM can be expected to get, each slot
     as likely as the others.
     """
-    from scipy.special import bdtrc  # slow to import, and not needed for a prediction that is kept
-
     rounds, left = divmod(blocks, sms * per_sm)
     if not rounds:
         return ceil(blocks / sms)
     share = left / (sms * per_sm)
-    expected = [sms * float(bdtrc(k - 1, per_sm, share)) for k in range(1, per_sm + 1)]
+    of_slots = [comb(per_sm, k) * share**k * (1 - share) ** (per_sm - k) for k in range(per_sm + 1)]
+    expected = [sms * sum(of_slots[k:]) for k in range(1, per_sm + 1)]
     return rounds * per_sm + max(
         (k + 1 for k, n in enumerate(expected) if n >= 1), default=bool(left)
     )
