@@ -114,24 +114,26 @@ class Workload:
         What is made on the way then stays in caches, and memory is not asked for anew.
         """
         b = np.concatenate([self.b[:, _slice(piece)] for piece in columns], 1, dtype=np.float64)
-        magnitude_of_b, across = np.abs(b), _places(columns)
-        found: dict[Tile, TileReference] = {}
-        for some in _parts(rows, MOST_ELEMENTS // max(1, b.shape[1])):
-            a = np.concatenate([self.a[_slice(piece)] for piece in some], 0, dtype=np.float64)
-            exact = a @ b
-            bound = gemm_error_bound(self.problem.k, np.abs(a, out=a) @ magnitude_of_b)
-            down = _places(some)
-            found |= {
-                (row, column): TileReference(
-                    exact=exact[down[row], across[column]],
-                    bound=bound[down[row], across[column]],
-                    rows=row,
-                    columns=column,
-                )
-                for row in some
-                for column in columns
-            }
-        return found
+        parts = list(_parts(rows, MOST_ELEMENTS // max(1, b.shape[1])))
+        of_a = [
+            np.concatenate([self.a[_slice(piece)] for piece in part], 0, dtype=np.float64)
+            for part in parts
+        ]
+        exact = [a @ b for a in of_a]
+        np.abs(b, out=b)
+        bound = [gemm_error_bound(self.problem.k, np.abs(a, out=a) @ b) for a in of_a]
+        across = _places(columns)
+        return {
+            (row, column): TileReference(
+                exact=exact[n][down, across[column]],
+                bound=bound[n][down, across[column]],
+                rows=row,
+                columns=column,
+            )
+            for n, part in enumerate(parts)
+            for row, down in _places(part).items()
+            for column in columns
+        }
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape, made side by side."""
