@@ -683,12 +683,10 @@ class _Rung:
         assert self.residence is not None
         sms, blocks = self.residence.device.sm_count, self.geometry.blocks
         step = period(self.counts, self.parameters)
-        per_sm, busy = self.residence.blocks_per_sm, self._busy_blocks()
         if not self.shares_tiles:
             points = timed_k(self.executed.k, step, self.geometry)
-            replayed = max(blocks_to_run(busy, sms, per_sm))
-            return blocks_of_an_sm(blocks, sms)[:replayed], points, 0
-        idle = blocks - busy  # in front of the others
+            return blocks_of_an_sm(blocks, sms), points, 0
+        idle = blocks - self._busy_blocks()  # in front of the others
         sharing = sum(kind.population for kind in self._kinds() if not kind.is_alone) - idle
         unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
         # of the SM with the most to do: that of a worker that adds the sums of many
@@ -698,8 +696,7 @@ class _Rung:
         points = [self.executed.k]
         if self.parameters.get("splits", 1) == 1:
             points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
-        replayed = max(blocks_to_run(busy, sms, per_sm, unlike=unlike))
-        return list(places[:replayed]), points, unlike
+        return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
 
     def _share_of_k(self) -> int:
         """What K must differ by for shares of tiles to begin at the same places of phases."""
@@ -719,12 +716,14 @@ class _Rung:
         assert self.residence is not None
         cubin = self.translated.cubin
         blocks, points, unlike = self._replayed
+        busy, per_sm = self._busy_blocks(), self.residence.blocks_per_sm
+        replayed = max(blocks_to_run(busy, self.residence.device.sm_count, per_sm, unlike=unlike))
         return Work(
             code=machine_code(self.translated.program, counts),
-            samples={k: self._streams(k, blocks) for k in points},
+            samples={k: self._streams(k, blocks[:replayed]) for k in points},
             k=self.executed.k,
-            blocks=self._busy_blocks(),
-            blocks_per_sm=self.residence.blocks_per_sm,
+            blocks=busy,
+            blocks_per_sm=per_sm,
             shared_bytes_per_block=cubin.resources.static_shared_bytes
             + self.geometry.dynamic_shared_bytes,
             flop=self.problem.flop,
