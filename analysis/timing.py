@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import ceil
+from math import ceil, comb
 from typing import Any
 
 import numpy as np
@@ -163,16 +163,24 @@ def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
     slot is free first: the largest number of them that some SM can be expected to get, each slot
     as likely as the others.
     """
-    from scipy.special import bdtrc  # slow to import, and not needed for a prediction that is kept
-
     rounds, left = divmod(blocks, sms * per_sm)
     if not rounds:
         return ceil(blocks / sms)
     share = left / (sms * per_sm)
-    expected = [sms * float(bdtrc(k - 1, per_sm, share)) for k in range(1, per_sm + 1)]
+    of_slots = [comb(per_sm, k) * share**k * (1 - share) ** (per_sm - k) for k in range(per_sm + 1)]
+    expected = [sms * sum(of_slots[k:]) for k in range(1, per_sm + 1)]
     return rounds * per_sm + max(
         (k + 1 for k, n in enumerate(expected) if n >= 1), default=bool(left)
     )
+
+
+def blocks_to_run(blocks: int, sms: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
+    """How many blocks to replay: all of an SM's, or two numbers that a round lies between."""
+    of_sm = most_blocks(blocks, sms, per_sm)
+    resident = min(per_sm, of_sm)
+    first = max(resident, unlike)
+    fewest = first + (of_sm - first) % resident
+    return (of_sm,) if of_sm <= fewest + resident else (fewest, fewest + resident)
 
 
 class _Prediction:
@@ -293,12 +301,10 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
-        """How many blocks to run: all of an SM's, or two numbers that a round lies between."""
-        first = max(self.resident, self.work.unlike)
-        fewest = first + (self.blocks_of_sm - first) % self.resident
-        if self.blocks_of_sm <= fewest + self.resident:
-            return (self.blocks_of_sm,)
-        return (fewest, fewest + self.resident)
+        work = self.work
+        return blocks_to_run(
+            work.blocks, self.device.sm_count, work.blocks_per_sm, unlike=work.unlike
+        )
 
     @cached_property
     def _points(self) -> list[tuple[int, int]]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 import time
 from dataclasses import replace
+from math import prod
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from analysis.problem import Gemm
 from analysis.result import Record
@@ -100,3 +106,12 @@ def _sgemm(a: Matrix, b: Matrix) -> Matrix:
 
     product: Matrix = sgemm(1.0, b.T, a.T).T
     return product
+
+
+def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Zeros of which little will be touched: memory is taken for that alone.
+
+    NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole.
+    """
+    size = prod(shape) * np.dtype(dtype).itemsize
+    return np.frombuffer(mmap.mmap(-1, max(1, size)), np.uint8, size).view(dtype).reshape(shape)

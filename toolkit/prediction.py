@@ -20,6 +20,7 @@ from analysis.timing import Work, predict
 from toolkit.cache import cached, keep
 from toolkit.sass import core, machine
 from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.streams import joined
 
 MOST_STEPS = 1 << 24  # of each block: 130 MB
 BLOCKS = 4  # whose streams stand for all that an SM runs
@@ -58,7 +59,7 @@ def streams_of(
     """
     bound = replace(bound, most_touches=0, most_steps=most_steps)
     too_much = f"a block executes more than {most_steps:,} warp instructions"
-    budget = None if others else most_steps * bound.cluster_blocks
+    budget = None if others else most_steps * bound.cluster_blocks * len(blocks)
     ranges = [range(b, b + 1) for b in blocks]
     try:
         runs = run_blocks(bound, ranges, others=others, max_instructions=budget)
@@ -66,10 +67,10 @@ def streams_of(
         if error.fault.kind == machine.LIMIT:
             raise UnavailableError(too_much) from None
         raise
-    kept = [run.streams for run in runs if run.streams is not None]
-    if len(kept) < len(runs):
+    streams = joined([run.recorded for run in runs])
+    if streams is None:
         raise UnavailableError(too_much)
-    return joined(kept)
+    return streams
 
 
 def digest_of(streams: Streams) -> str:
@@ -79,29 +80,6 @@ def digest_of(streams: Streams) -> str:
         digest.update(np.ascontiguousarray(getattr(streams, name)).data)
         digest.update(name.encode())
     return digest.hexdigest()
-
-
-def joined(parts: Sequence[Streams]) -> Streams:
-    """The streams of all blocks of all parts."""
-
-    def ends(lengths: list[int]) -> list[int]:
-        return [0, *np.cumsum(lengths).tolist()]
-
-    steps, lines = ends([len(p.steps) for p in parts]), ends([len(p.lines) for p in parts])
-    warps = ends([len(p.first_step) for p in parts])
-    return Streams(
-        steps=np.concatenate([p.steps for p in parts]),
-        lines=np.concatenate([p.lines for p in parts]),
-        first_step=np.concatenate(
-            [p.first_step + np.uint64(at) for p, at in zip(parts, steps, strict=False)]
-        ),
-        first_line=np.concatenate(
-            [p.first_line + np.uint64(at) for p, at in zip(parts, lines, strict=False)]
-        ),
-        first_warp=np.concatenate(
-            [[0], *(p.first_warp[1:] + at for p, at in zip(parts, warps, strict=False))]
-        ),
-    )
 
 
 def predicted(

@@ -38,7 +38,7 @@ from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
-from analysis.timing import Work
+from analysis.timing import Work, blocks_to_run
 from analysis.traffic import (
     bytes_touched,
     in_step,
@@ -52,7 +52,7 @@ from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
-from toolkit.host import available_bytes
+from toolkit.host import available_bytes, sparse_zeros
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
@@ -712,12 +712,14 @@ class _Rung:
         assert self.residence is not None
         cubin = self.translated.cubin
         blocks, points, unlike = self._replayed
+        busy, per_sm = self._busy_blocks(), self.residence.blocks_per_sm
+        replayed = max(blocks_to_run(busy, self.residence.device.sm_count, per_sm, unlike=unlike))
         return Work(
             code=machine_code(self.translated.program, counts),
-            samples={k: self._streams(k, blocks) for k in points},
+            samples={k: self._streams(k, blocks[:replayed]) for k in points},
             k=self.executed.k,
-            blocks=self._busy_blocks(),
-            blocks_per_sm=self.residence.blocks_per_sm,
+            blocks=busy,
+            blocks_per_sm=per_sm,
             shared_bytes_per_block=cubin.resources.static_shared_bytes
             + self.geometry.dynamic_shared_bytes,
             flop=self.problem.flop,
@@ -742,7 +744,7 @@ class _Rung:
         """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
         shape = replace(self.executed, k=k)
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
-        c = np.zeros((shape.m, shape.n), dtype=np.float32)
+        c = sparse_zeros((shape.m, shape.n), np.float32)
         bound = self._bound(workload, k, c, _Served() if self.shares_tiles else None)
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         spread = Spread(
@@ -756,6 +758,8 @@ class _Rung:
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
     """Whether blocks counted the same, whatever the guards of a few steps of divisions were."""
+    if len(counts) == 1:
+        return True
     without = [one.copy() for one in counts]
     for one in without:
         one["predicated"] = 0
@@ -895,7 +899,7 @@ def bind_in_place(
     shape = launch.shape
     arrays = {"A": a, "B": b, "C": c}
     if launch.workspace_bytes is not None:
-        arrays["workspace"] = np.zeros(launch.workspace_bytes, np.uint8)
+        arrays["workspace"] = sparse_zeros((launch.workspace_bytes,), np.uint8)
         if served is not None:
             _copy_rows(
                 arrays, launch.variant.copies and launch.variant.copies(launch.parameters, shape)
@@ -926,7 +930,7 @@ def bind_in_place(
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
     resident = most_resident(None, translated.cubin, bound)
     bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
-    return bound if served is None else replace(bound, blocks_meet=False)
+    return bound if served is None else replace(bound, blocks_meet=False, in_order=False)
 
 
 def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies | None) -> None:
@@ -957,7 +961,7 @@ def _stand_ins(launch: RungLaunch) -> list[Argument]:
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
     """C with NaN where it will be looked at; the rest is never touched, and takes no memory."""
-    c = np.zeros((shape.m, shape.n), dtype=np.float32)
+    c = sparse_zeros((shape.m, shape.n), np.float32)
     for rows, columns in tiles:
         c[rows.start : rows.stop, columns.start : columns.stop] = np.nan
     return c

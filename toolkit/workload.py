@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ Matrix = NDArray[np.float32]
 Tile = tuple[range, range]  # rows and columns of C
 
 MOST_WASTE = 2  # rectangles of a product, for each that is wanted
+MOST_ELEMENTS = 1 << 20  # of a product at a time: 8 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,21 +109,29 @@ class Workload:
         return {tile: found[tile] for tile in wanted}
 
     def _products(self, rows: list[range], columns: list[range]) -> dict[Tile, TileReference]:
-        """The references of all rectangles of these rows and columns."""
-        a = np.concatenate([self.a[_slice(piece)] for piece in rows], 0, dtype=np.float64)
+        """The references of all rectangles of these rows and columns, some rows at a time.
+
+        What is made on the way then stays in caches, and memory is not asked for anew.
+        """
         b = np.concatenate([self.b[:, _slice(piece)] for piece in columns], 1, dtype=np.float64)
-        exact = a @ b
-        magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
-        bound = gemm_error_bound(self.problem.k, magnitude)
-        down, across = _places(rows), _places(columns)
+        parts = list(_parts(rows, MOST_ELEMENTS // max(1, b.shape[1])))
+        of_a = [
+            np.concatenate([self.a[_slice(piece)] for piece in part], 0, dtype=np.float64)
+            for part in parts
+        ]
+        exact = [a @ b for a in of_a]
+        np.abs(b, out=b)
+        bound = [gemm_error_bound(self.problem.k, np.abs(a, out=a) @ b) for a in of_a]
+        across = _places(columns)
         return {
             (row, column): TileReference(
-                exact=exact[down[row], across[column]],
-                bound=bound[down[row], across[column]],
+                exact=exact[n][down, across[column]],
+                bound=bound[n][down, across[column]],
                 rows=row,
                 columns=column,
             )
-            for row in rows
+            for n, part in enumerate(parts)
+            for row, down in _places(part).items()
             for column in columns
         }
 
@@ -140,6 +149,17 @@ class Workload:
     def _generator(self, stream: int) -> np.random.Generator:
         p = self.problem
         return np.random.default_rng([self.seed, stream, p.m, p.n, p.k])
+
+
+def _parts(pieces: list[range], length: int) -> Iterator[list[range]]:
+    """The pieces in turn, as many at a time as are `length` together, but one at least."""
+    part: list[range] = []
+    for piece in pieces:
+        if part and sum(map(len, part)) + len(piece) > length:
+            yield part
+            part = []
+        part.append(piece)
+    yield part
 
 
 def _places(pieces: list[range]) -> dict[range, slice]:

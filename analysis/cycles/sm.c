@@ -116,6 +116,7 @@ typedef struct {
     u64 ready;            /* not before */
     u64 space;
     u32 pending[SCOREBOARDS];
+    u8 waits;             /* scoreboards with something pending: one bit each */
     u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
     u32 block;            /* slot of the block; */
     u8 alive, at_barrier, blocked_on;
@@ -732,8 +733,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     const Instruction *i = &s->code[w->step->pc];
-    for (u32 k = 0; k < SCOREBOARDS; k++)
-        if (i->wait >> k & 1 && w->pending[k]) { *why = w->from[k]; return 0; }
+    if (i->wait & w->waits) { *why = w->from[__builtin_ctz(i->wait & w->waits)]; return 0; }
     if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u)) {
         *why = LOST_GLOBAL;
         return 0;
@@ -836,10 +836,12 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     if (i->write_barrier != NONE) {
         w->pending[i->write_barrier]++;
+        w->waits |= (u8)(1u << i->write_barrier);
         w->from[i->write_barrier] = waits_for(i, step);
     }
     if (i->read_barrier != NONE) {
         w->pending[i->read_barrier]++;
+        w->waits |= (u8)(1u << i->read_barrier);
         w->from[i->read_barrier] = is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC;
     }
     const u64 *line = w->line;
@@ -924,7 +926,8 @@ static void schedule(Sm *s, Scheduler *x) {
 static void happen(Sm *s, Event e) {
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
-    if (e.scoreboard != NONE && w->age == e.age) w->pending[e.scoreboard]--;
+    if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
+        w->waits &= (u8)~(1u << e.scoreboard);
     write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
     if (x->write_due >= s->m->write_buffer + 1) {
@@ -942,6 +945,7 @@ static u64 next_time(const Sm *s) {
     for (u32 k = 0; k < SCHEDULERS; k++) {
         const Scheduler *x = &s->scheduler[k];
         const u64 at = x->sleep > x->free ? x->sleep : x->free;
+        if (at <= s->now + 1) return s->now + 1;
         if (at < next) next = at;
         if (x->queued) {
             u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
@@ -965,10 +969,10 @@ static u64 next_time(const Sm *s) {
 /* Whether all blocks have ended, and all that they asked for has passed the load/store unit. */
 static int all_done(const Sm *s) {
     if (s->next_job < s->job_count) return 0;
-    for (u32 k = 0; k < SCHEDULERS; k++)
-        if (s->scheduler[k].queued) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
         if (s->blocks[k].used && s->blocks[k].alive) return 0;
+    for (u32 k = 0; k < SCHEDULERS; k++)
+        if (s->scheduler[k].queued) return 0;
     return 1;
 }
 
@@ -1004,7 +1008,7 @@ static void run(Sm *s) {
             s->now += !s->r->unfinished; /* this clock is accounted for */
             break;
         }
-        for (u32 k = 0; k < SCHEDULERS; k++) {
+        for (u32 k = 0; k < SCHEDULERS && next > s->now + 1; k++) {
             const Scheduler *x = &s->scheduler[k];
             const u64 from = s->now + 1;
             if (x->sleep > from && next > from) s->r->lost[x->why] += (x->sleep < next ? x->sleep : next) - from;

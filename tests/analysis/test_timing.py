@@ -228,6 +228,22 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
     assert abs(np.mean(off)) < 0.01
 
 
+@pytest.mark.parametrize(
+    ("blocks", "per_sm", "unlike", "expected"),
+    [
+        (100, 2, 0, (1,)),  # an SM each
+        (1056, 2, 0, (2, 4)),  # of 8, two at a time
+        (793, 2, 0, (3, 5)),  # of 7
+        (1056, 4, 0, (8,)),  # two rounds are all
+        (1056, 2, 3, (4, 6)),  # from the round on that has the last unlike one
+    ],
+)
+def test_two_numbers_of_blocks_are_a_round_apart(
+    blocks: int, per_sm: int, unlike: int, expected: tuple[int, ...]
+) -> None:
+    assert timing.blocks_to_run(blocks, 132, per_sm, unlike=unlike) == expected
+
+
 def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
     asked = work(k=64, samples=(64,), dram_read_bytes=0.0)
     prediction = timing._Prediction(asked, H200, constants_for("sm_90"))

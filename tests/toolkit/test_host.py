@@ -12,7 +12,7 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import parse_selection
 from toolkit import host
-from toolkit.host import available_bytes, measure_cpu
+from toolkit.host import available_bytes, measure_cpu, sparse_zeros
 from toolkit.plan import make_plan
 from toolkit.records import planned
 from toolkit.sampling import Sampling
@@ -159,3 +159,12 @@ def test_a_product_as_long_as_the_time_limit_is_the_only_sample(
     record, interrupted = measure(variants=None, sampling=Sampling(time_limit_s=1e-9))
     assert (len(record.measured.samples_s), interrupted) == (1, False)
     assert record.check.passed
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0,), (1 << 20, 1 << 10)])
+def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> None:
+    found = sparse_zeros(shape, np.float32)
+    assert (found.shape, found.dtype) == (shape, np.float32)
+    found[-1:] = 1
+    assert found[-1:].all()
+    assert not found[:-1][:1000].any()

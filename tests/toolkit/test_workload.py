@@ -133,6 +133,15 @@ def test_tiles_have_the_reference_of_the_whole(tiles: list[Tile]) -> None:
         assert np.allclose(tile.bound, whole.bound[part])
 
 
+def test_a_product_in_parts_has_the_references_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolkit.workload.MOST_ELEMENTS", 18 * 20)  # rows of 18: 13, and 19 + 1
+    test_tiles_have_the_reference_of_the_whole(
+        [(rows, TILE[1]) for rows in (TILE[0], CORNER[0], DIAGONAL[0])]
+    )
+
+
 def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> None:
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
     tile = workload.tile_references([TILE])[TILE]

@@ -10,6 +10,8 @@ import ctypes
 from ctypes import (
     POINTER,
     Structure,
+    byref,
+    c_char,
     c_char_p,
     c_int32,
     c_int64,
@@ -21,8 +23,10 @@ from functools import cache
 from hashlib import sha256
 from importlib import machinery
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 
@@ -208,6 +212,17 @@ def library() -> ctypes.CDLL:
     raise UnavailableError(f"the simulator's native core was not built: {REMEDY} gemm-ladder")
 
 
+def array(of: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """What `function` of the core gives, in the core's own memory; None where it gives nothing."""
+    count = c_uint64()
+    address = getattr(library(), function)(of, byref(count))
+    if address is None:
+        return None
+    content: Any = (c_char * (count.value * dtype.itemsize)).from_address(address)
+    found: NDArray[Any] = np.frombuffer(content, dtype=dtype)
+    return found
+
+
 @cache
 def operations() -> dict[str, int]:
     """The number of each operation of the core."""
@@ -264,6 +279,9 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_free_worker.argtypes = [c_void_p]
     core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
     core.core_touches.restype = c_void_p
+    core.core_take_stream.argtypes = [c_void_p]
+    core.core_take_stream.restype = c_void_p
+    core.core_free_stream.argtypes = [c_void_p]
     for name in ("core_steps", "core_segments", "core_lines", "core_requests"):
         getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
         getattr(core, name).restype = c_void_p

@@ -24,7 +24,7 @@ from analysis.geometry import Geometry
 from toolkit.sass import core
 from toolkit.sass.isa.registry import ConstantWord, Lowered
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
-from toolkit.sass.streams import joined
+from toolkit.sass.streams import Recorded, joined
 
 UNLIMITED = 1 << 62
 
@@ -153,16 +153,21 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows; so with `streams`, what each warp executed, and with
-    `requests`, the first ones of each instruction (`core.REQUEST`).
+    was more than the bound launch allows; so with `requests`, the first ones of each instruction
+    (`core.REQUEST`). `recorded` is what the warps of each worker executed.
     """
 
     counts: NDArray[Any]
     unwritten_reads: int
     first_unwritten: Fault | None
     touched: Touched | None = None
-    streams: Streams | None = None
+    recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
+
+    @property
+    def streams(self) -> Streams | None:
+        """What each warp executed, None where that was not asked for or some of it was lost."""
+        return joined([self.recorded]) if self.recorded else None
 
 
 def run_blocks(
@@ -187,10 +192,11 @@ def run_blocks(
     with launched(bound) as launch:
         if blocks == [everything]:
             return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance)]
-        if others or bound.cluster_blocks > 1 or (bound.blocks_meet and len(blocks) > 1):
-            return _run_among(launch, bound, blocks, others, cores, budget, advance)
-        if len(blocks) == 1:
+        single = all(len(chosen) == 1 for chosen in blocks)
+        if len(blocks) == 1 and not others and bound.cluster_blocks == 1:
             return [_run_range(launch, bound, blocks[0], cores, budget, advance)]
+        if others or bound.cluster_blocks > 1 or bound.blocks_meet or single:
+            return _run_among(launch, bound, blocks, others, cores, budget, advance)
         with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
             try:
                 futures = [
@@ -257,20 +263,20 @@ def _run_among(
 
 
 def _checked(
-    handles: Sequence[int], keepers: Sequence[int], counts: NDArray[Any], bound: Bound
+    handles: Sequence[int], keepers: Sequence[int], counts: Sequence[NDArray[Any]], bound: Bound
 ) -> Run:
     """What came of blocks that the workers ran and the keepers, who may be the same, counted."""
-    faults = [faults_of(handle) for handle in handles]
-    failed = [fault for fault, _, _ in faults if fault.kind not in (OK, CANCELLED)]
+    failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in (OK, CANCELLED)]
     if failed:
         raise FaultError(min(failed, key=lambda fault: fault.block))
-    unwritten = [first for _, first, reads in faults if reads]
+    of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
+    unwritten = [first for first, reads in of_keepers if reads]
     return Run(
         counts=_total(counts),
-        unwritten_reads=sum(reads for _, _, reads in faults),
+        unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         touched=_touched(keepers) if bound.most_touches else None,
-        streams=_streams(keepers) if bound.most_steps else None,
+        recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         requests=_requests(keepers) if bound.most_requests else None,
     )
 
@@ -278,9 +284,9 @@ def _checked(
 @contextmanager
 def worker_handles(
     launch: core.Launch, count: int, budget: int, *, runs: bool = True
-) -> Iterator[tuple[list[int], NDArray[Any]]]:
+) -> Iterator[tuple[list[int], list[NDArray[Any]]]]:
     """Workers of the core and their counts; those that do not run only keep what others do."""
-    counts = np.zeros((count, launch.length), dtype=core.COUNT)
+    counts = [np.zeros(launch.length, dtype=core.COUNT) for _ in range(count)]
     handles: list[int] = []
     try:
         for row in counts:
@@ -310,38 +316,17 @@ def _touched(handles: Sequence[int]) -> Touched | None:
     return Touched(touches=np.concatenate(found), written_by_warps=written_by_warps)
 
 
-def _streams(handles: Sequence[int]) -> Streams | None:
-    """What the workers' warps executed, None where some of it was lost."""
-    found = []
-    for handle in handles:
-        steps = _array(handle, "core_steps", core.STEP)
-        if steps is None:
-            return None
-        segments = _array(handle, "core_segments", core.SEGMENT)
-        lines = _array(handle, "core_lines", np.dtype("u8"))
-        assert segments is not None
-        found.append((steps, segments, np.zeros(0, dtype="u8") if lines is None else lines))
-    return joined(found)
-
-
 def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
-    found = [_array(handle, "core_requests", core.REQUEST) for handle in handles]
+    found = [core.array(handle, "core_requests", core.REQUEST) for handle in handles]
     kept = [one for one in found if one is not None]
     return np.concatenate(kept) if kept else None
 
 
-def _array(handle: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    count = ctypes.c_uint64()
-    address = getattr(core.library(), function)(handle, ctypes.byref(count))
-    if address is None:
-        return None
-    return np.frombuffer(ctypes.string_at(address, count.value * dtype.itemsize), dtype=dtype)
-
-
-def _total(counts: NDArray[Any]) -> NDArray[Any]:
-    total = np.zeros(counts.shape[1], dtype=core.COUNT)
-    for name in core.COUNT.names or ():
-        total[name] = counts[name].sum(axis=0)
+def _total(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    total = counts[0]
+    for other in counts[1:]:
+        for name in core.COUNT.names or ():
+            total[name] += other[name]
     return total
 
 

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cycles import Streams
+from toolkit.sass import core
 
-Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lines of one worker
+THREADS = 2  # that copy
+
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lines
 
 
-def joined(workers: Sequence[Arrays]) -> Streams:
-    """The streams of all blocks, in order of block and warp."""
+class Recorded:
+    """What the warps of a worker executed, taken from it: memory of the core, freed with this."""
+
+    def __init__(self, worker: int) -> None:
+        self._stream: int = core.library().core_take_stream(worker)
+        weakref.finalize(self, core.library().core_free_stream, self._stream)
+
+    def arrays(self) -> Arrays | None:
+        """Views, as long as this lives; None where some of it was lost."""
+        steps = core.array(self._stream, "core_steps", core.STEP)
+        segments = core.array(self._stream, "core_segments", core.SEGMENT)
+        if steps is None or segments is None:
+            return None
+        lines = core.array(self._stream, "core_lines", np.dtype("u8"))
+        return steps, segments, np.zeros(0, dtype="u8") if lines is None else lines
+
+
+def joined(runs: Sequence[Sequence[Recorded]]) -> Streams | None:
+    """The streams of all blocks, run by run, by block and warp; None where some were lost."""
     pieces = []
-    for steps, segments, lines in workers:
-        ends = np.append(segments["first"][1:], len(steps))
-        line_ends = np.append(segments["first_line"][1:], len(lines))
-        for segment, end, line_end in zip(segments, ends, line_ends, strict=True):
-            if end > segment["first"]:
-                pieces.append(
-                    (
-                        (int(segment["block"]), int(segment["warp"])),
-                        steps[int(segment["first"]) : int(end)],
-                        lines[int(segment["first_line"]) : int(line_end)],
-                    )
-                )
+    for number, run in enumerate(runs):
+        for worker in run:
+            arrays = worker.arrays()
+            if arrays is None:
+                return None
+            pieces += [((number, *of), steps, lines) for of, steps, lines in _segments(*arrays)]
     pieces.sort(key=lambda piece: piece[0])  # stable: segments of a warp stay in order
     warps = list(dict.fromkeys(key for key, _, _ in pieces))
     step_counts = dict.fromkeys(warps, 0)
@@ -35,15 +51,45 @@ def joined(workers: Sequence[Arrays]) -> Streams:
     for key, steps, lines in pieces:
         step_counts[key] += len(steps)
         line_counts[key] += len(lines)
-    blocks = [block for block, _ in warps]
-    changes = np.flatnonzero(np.diff(blocks, prepend=-1))
+    first_of_block = {(run, block): w for w, (run, block, _) in reversed([*enumerate(warps)])}
     return Streams(
-        steps=np.concatenate([steps for _, steps, _ in pieces]),
+        steps=_concatenated([steps for _, steps, _ in pieces]),
         lines=np.concatenate([lines for _, _, lines in pieces]),
         first_step=_starts(list(step_counts.values())),
         first_line=_starts(list(line_counts.values())),
-        first_warp=np.append(changes, len(warps)).astype(np.int64),
+        first_warp=np.array([*sorted(first_of_block.values()), len(warps)], dtype=np.int64),
     )
+
+
+def _segments(
+    steps: NDArray[Any], segments: NDArray[Any], lines: NDArray[Any]
+) -> Iterator[tuple[tuple[int, int], NDArray[Any], NDArray[Any]]]:
+    """The block and warp of each run of steps, these, and their lines."""
+    ends = np.append(segments["first"][1:], len(steps))
+    line_ends = np.append(segments["first_line"][1:], len(lines))
+    for segment, end, line_end in zip(segments, ends, line_ends, strict=True):
+        first, first_line = int(segment["first"]), int(segment["first_line"])
+        if end > first:
+            of = int(segment["block"]), int(segment["warp"])
+            yield of, steps[first : int(end)], lines[first_line : int(line_end)]
+
+
+def _concatenated(records: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array of several, copied as bytes: NumPy copies records field by field.
+
+    By two threads, for it is memory that nobody has touched yet.
+    """
+    pieces = [part.view(np.uint8) for part in records]
+    ends = np.cumsum([len(piece) for piece in pieces])
+    found = np.empty(ends[-1], dtype=np.uint8)
+
+    def copy(numbers: NDArray[Any]) -> None:
+        for n in numbers:
+            found[ends[n] - len(pieces[n]) : ends[n]] = pieces[n]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(copy, np.array_split(np.arange(len(pieces)), THREADS)))
+    return found.view(records[0].dtype)
 
 
 def _starts(counts: Sequence[int]) -> NDArray[np.uint64]:

@@ -49,6 +49,41 @@ def test_blocks_that_wait_for_later_ones_are_counted_apart_and_run_together() ->
     assert min(executed) == executed[-1] > 0  # which waits for nobody
 
 
+# A run of multiply-adds, longer than a warp's slice, into which a branch leads, some lanes alone.
+STRAIGHT = """
+extern "C" __global__ void straight(float *x, float a, int n)
+{
+    float sum = x[threadIdx.x];
+    if (threadIdx.x < n)
+        for (int k = 0; k < 20; ++k)
+#pragma unroll
+            for (int j = 0; j < 1000; ++j) sum = sum * a + 1.0f;
+    x[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("lanes", [32, 20])
+def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
+    cubin = compile_cubin(STRAIGHT, name="s.cu", kernel="straight", arch="sm_90")
+    translated = translate(cubin)
+    geometry = Geometry(grid=(1, 1, 1), block=(64, 1, 1))
+    x = np.arange(64, dtype=np.float32)
+    bound, (out,) = bind(translated, geometry, [x, np.float32(0.5), np.int32(lanes)])
+    (run,) = run_blocks(replace(bound, most_steps=1 << 20), [range(1)])
+    expected = x.copy()
+    for _ in range(20 * 1000):
+        expected[:lanes] = expected[:lanes] * np.float32(0.5) + np.float32(1)  # exact: halves
+    assert np.array_equal(out, expected)
+    opcodes = np.array([one.opcode for one in translated.program.instructions])
+    of_adds = run.counts[opcodes == "FFMA"]
+    assert of_adds["executed"].sum() == 20 * 1000  # of the first warp
+    assert of_adds["threads"].sum() == of_adds["predicated"].sum() == lanes * 20 * 1000
+    assert run.streams is not None
+    executed = np.bincount(run.streams.steps["pc"], minlength=len(opcodes))
+    assert np.array_equal(executed, run.counts["executed"])
+
+
 def test_blocks_that_cannot_run_together_are_a_deadlock() -> None:
     translated = translate(compile_cubin(BACKWARDS, name="b.cu", kernel="backwards", arch="sm_90"))
     geometry = Geometry(grid=(BLOCKS, 1, 1), block=(1, 1, 1))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from analysis import coalescing
 from analysis.errors import LaunchError, UnsupportedError
+from toolkit import simulate
 from toolkit.sass.core import COUNT
 from toolkit.sass.probe import FULL, State, probe
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, place
@@ -208,6 +209,47 @@ def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector() -> None:
         )
     # 128 bytes from a place in a sector: 4 sectors if aligned, else 5; two of nine are aligned
     assert (counts["sectors"][:9] == 2 * 4 + 7 * 5).all()
+
+
+def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does() -> None:
+    """Rows of 128 bytes whose pieces of 16 are swizzled by the row, read piece by piece."""
+    loop = """
+    LDS.128 R4, [R2]
+    LOP3.LUT R2, R2, R3, RZ, 0x3c, !PT
+    IADD3 R12, R12, 0x1, RZ
+    ISETP.GE.AND P0, PT, R12, 0x10, PT
+    @!P0 BRA 0x0
+    """
+    row, shared = LANES % 8, 8 * 128
+    state = State()
+    state.r[2] = row * 128 + row * 16  # piece 0, and in turn 5 and 0
+    state.r[3] = 5 * 16
+    counts = np.zeros(6, dtype=COUNT)
+    probe(loop, state, architecture=90, counts=counts, shared_bytes=shared)
+    found = [
+        coalescing.shared_wavefronts(
+            row * 128 + (row ^ piece) * 16, width_bytes=16, operation="load"
+        ).wavefronts
+        for piece in (0, 5)
+    ]
+    assert counts["executed"][0] == 16
+    assert counts["wavefronts"][0] == 8 * sum(found)
+
+
+def test_bytes_are_known_to_be_written_one_by_one() -> None:
+    """A store of 2 bytes leaves their neighbours in a word unwritten, and only these."""
+    source = """
+    extern "C" __global__ void k(int *out)
+    {
+        extern __shared__ unsigned short half[];
+        half[2 * threadIdx.x] = 1;
+        out[threadIdx.x] = half[2 * threadIdx.x];
+        if (threadIdx.x < 5) out[threadIdx.x] += half[2 * threadIdx.x + 1];
+    }
+    """
+    launch = {"grid": 1, "block": 32, "dynamic_shared_bytes": 256, "arch": "sm_90"}
+    found = simulate(source, "k", arguments=[np.zeros(32, np.int32)], **launch)  # type: ignore[arg-type]
+    assert any("read 5 times where no thread had written" in note for note in found.notes)
 
 
 def test_lanes_whose_guard_is_false_make_no_request() -> None:

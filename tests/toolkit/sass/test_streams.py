@@ -276,6 +276,15 @@ def test_streams_of_chosen_blocks_are_those_of_each() -> None:
             assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
 
 
+def test_what_was_recorded_outlives_the_workers_that_did() -> None:
+    bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
+    runs = run_blocks(replace(bound, most_steps=MOST), [range(b, b + 1) for b in range(4)])
+    wanted = streams(bound, 4)
+    del bound
+    parts = [run.streams for run in runs]
+    assert np.array_equal(wanted.steps, np.concatenate([part.steps for part in parts if part]))
+
+
 @pytest.mark.parametrize(
     ("blocks", "sms", "expected"),
     [

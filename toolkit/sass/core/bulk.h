@@ -139,7 +139,16 @@ static void row_from_shared(const u8 *shared, u32 offset, const TensorMap *map, 
         memcpy(row + k, shared + swizzled(offset + k, map->swizzle), UNIT);
 }
 
+/* Whether rows lie side by side and swizzling moves no piece out of its row. */
+static int is_dense(const TensorMap *map) {
+    return row_bytes(map) == row_pitch(map) && row_bytes(map) % (map->swizzle ? map->swizzle : 1) == 0;
+}
+
 static void mark_tile(Block *to, u32 offset, const TensorMap *map, u8 written) {
+    if (is_dense(map)) {
+        mark_bytes(to, offset, rows_of(map) * row_bytes(map), written);
+        return;
+    }
     for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
         for (u32 k = 0; k < row_bytes(map); k += UNIT)
             mark_bytes(to, swizzled(offset + k, map->swizzle), UNIT, written);
@@ -152,7 +161,7 @@ static void spoil(Worker *c, const Bulk *b) {
     for (u32 rank = 0; rank < c->cluster_size; rank++) {
         Block *to = b->issuer->cluster + rank;
         if (!(b->blocks >> rank & 1)) continue;
-        if (!b->is_tile) {
+        if (!b->is_tile || is_dense(&b->map)) {
             memset(to->shared + offset, 0xff, b->bytes);
             mark_bytes(to, offset, (u32)b->bytes, 0);
             continue;
@@ -169,7 +178,7 @@ static void tile_to_shared(Worker *c, const Bulk *b, Block *to) {
     u8 row[MOST_BOX * MOST_ELEMENT];
     for (u32 n = 0; n < rows_of(&b->map); n++) {
         const Row r = row_at(b, n);
-        memset(row, 0, sizeof row);
+        if (r.last - r.first < row_bytes(&b->map)) memset(row, 0, row_bytes(&b->map));
         if (r.last > r.first)
             memcpy(row + r.first, global_at(c, r.address + r.first, r.last - r.first, 0),
                    r.last - r.first);

@@ -170,7 +170,7 @@ static void each_run(const Copy *x, u64 address, OnRun *act) {
     u32 offset = offset_at(address);
     if (!x->b->is_tile) {
         on_bytes(x, act, offset, (u32)x->b->bytes);
-    } else if (row_bytes(map) == row_pitch(map) && row_bytes(map) % (map->swizzle ? map->swizzle : 1) == 0) {
+    } else if (is_dense(map)) {
         on_bytes(x, act, offset, rows_of(map) * row_bytes(map));
     } else {
         for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))

@@ -19,6 +19,7 @@
 #include "warp.h"
 #include "check_ops.h"
 #include "control.h"
+#include "straight.h"
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
@@ -187,6 +188,15 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
             stop(c, BAD_TARGET);
             return;
         }
+        if (!is_checked && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
+            const u32 run = c->straight[pc].run, n = run <= left + 1 ? run : (u32)left + 1;
+            run_straight(c, w, pc, n);
+            left -= n - 1;
+            w->steps += n;
+            g->pc = pc + n;
+            g->fresh = 0;
+            continue;
+        }
         const Ins *i = &launch->program[pc];
         Count *count = &c->count[pc];
         u32 m = g->mask & predicate(w, i->guard);
@@ -274,6 +284,7 @@ static void take_up(Worker *c, Block *b) {
     Worker *keeper = b->keeper;
     c->block = b;
     c->count = keeper ? keeper->counts : c->uncounted;
+    c->turns = keeper ? keeper->own_turns : NULL;
     c->trace = keeper ? keeper->own_trace : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
     c->requests = keeper ? keeper->own_requests : NULL;
@@ -290,7 +301,7 @@ static void start_block(Worker *c, Block *b, u64 index) {
     b->mbarriers = b->cluster_arrived = b->cluster_phase = 0;
     memset(b->barrier, 0, sizeof b->barrier);
     memset(b->shared, 0xff, launch->shared_bytes); /* NaN, so that nobody profits from zeros */
-    memset(b->shared_written, 0, launch->shared_bytes);
+    memset(b->shared_written, 0, ceil_div(launch->shared_bytes, BYTES_OF_FLAGS) * sizeof(u16));
     b->shared_unwritten = launch->shared_bytes - launch->shared_base;
     take_up(c, b);
     b->tag = c->started++;
@@ -308,10 +319,11 @@ static int has_memory(Worker *c, Block *b) {
     if (b->arena) return 1;
     b->arena = malloc(c->warp_count * (registers + local) + 64);
     b->warps = calloc(c->warp_count, sizeof(Warp));
-    b->shared = malloc(2 * (size_t)launch->shared_bytes + 64);
+    b->shared = malloc((size_t)launch->shared_bytes + 64);
+    b->shared_written = malloc(((size_t)launch->shared_bytes / BYTES_OF_FLAGS + 1) * sizeof(u16));
     if (launch->check) b->checker = new_checker(launch, c->warp_count);
-    if (!b->arena || !b->warps || !b->shared || (launch->check && !b->checker)) return 0;
-    b->shared_written = b->shared + launch->shared_bytes;
+    if (!b->arena || !b->warps || !b->shared || !b->shared_written || (launch->check && !b->checker))
+        return 0;
     u8 *aligned = b->arena + (64 - (uintptr_t)b->arena % 64) % 64;
     for (u32 k = 0; k < c->warp_count; k++) {
         b->warps[k].v = (u32 *)(aligned + k * registers);
@@ -389,7 +401,10 @@ static int run_round(Worker *c) {
         }
         if (!cluster_lives(c, first)) {
             make_all_of(c, first);
-            for (u32 rank = 0; rank < c->cluster_size; rank++) first[rank].lives = 0;
+            for (u32 rank = 0; rank < c->cluster_size; rank++) {
+                first[rank].lives = 0;
+                if (first[rank].keeper) count_straight(first[rank].keeper, c->launch->length);
+            }
             c->running--;
         }
     }
@@ -515,9 +530,11 @@ EXPORT void core_sizes(u32 *sizes) {
 EXPORT void core_free_worker(Worker *c) {
     for (u32 k = 0; c->blocks && k < c->slots; k++) {
         free(c->blocks[k].arena); free(c->blocks[k].warps); free(c->blocks[k].shared);
+        free(c->blocks[k].shared_written);
         free_checker(c->blocks[k].checker);
     }
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
+    free(c->own_turns); free(c->straight);
     free_trace(c->own_trace);
     free_stream(c->own_stream);
     free_requests(c->own_requests);
@@ -540,6 +557,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     if (!c) return NULL;
     c->launch = launch;
     c->count = c->counts = counts;
+    c->own_turns = calloc((size_t)launch->length + 1, sizeof *c->own_turns);
     c->budget = budget;
     c->warp_count = warps;
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
@@ -548,13 +566,15 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
     if (runs) {
         c->slots = launch->most_resident * c->cluster_size;
+        c->straight = new_straight(launch, OP_FFMA);
         c->last_allocation = calloc(launch->length, sizeof(u32));
-        c->memo = calloc(launch->length, sizeof(Memo));
+        c->memo = calloc(launch->length, SHAPES * sizeof(Memo));
         c->uncounted = calloc(launch->length, sizeof(Count));
         c->blocks = calloc(c->slots, sizeof(Block));
         if (launch->check) c->checks = new_checks(launch);
     }
-    if ((launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
+    if (!c->own_turns || (runs && !c->straight) ||
+        (launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
         (launch->most_requests && !c->own_requests) ||
         (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks)) ||
         (runs && launch->check && !c->checks)) {
@@ -607,21 +627,29 @@ EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
     return t && !t->lost ? t->touches : NULL;
 }
 
-/* The steps of the blocks so far, NULL where some were lost; their segments, and their lines. */
-EXPORT const Step *core_steps(const Worker *c, u64 *count) {
-    const Stream *s = c->own_stream;
-    *count = s ? s->count : 0;
-    return s && !s->lost ? s->steps : NULL;
+/* What the blocks so far executed, which is the caller's from then on. */
+EXPORT Stream *core_take_stream(Worker *c) {
+    Stream *s = c->own_stream;
+    c->own_stream = NULL;
+    return s;
 }
 
-EXPORT const Segment *core_segments(const Worker *c, u64 *count) {
-    *count = c->own_stream ? c->own_stream->segment_count : 0;
-    return c->own_stream ? c->own_stream->segments : NULL;
+EXPORT void core_free_stream(Stream *s) { free_stream(s); }
+
+/* Its steps, NULL where some were lost; their segments, and their lines. */
+EXPORT const Step *core_steps(const Stream *s, u64 *count) {
+    *count = s->count;
+    return s->lost ? NULL : s->steps;
 }
 
-EXPORT const u64 *core_lines(const Worker *c, u64 *count) {
-    *count = c->own_stream ? c->own_stream->line_count : 0;
-    return c->own_stream ? c->own_stream->lines : NULL;
+EXPORT const Segment *core_segments(const Stream *s, u64 *count) {
+    *count = s->segment_count;
+    return s->segments;
+}
+
+EXPORT const u64 *core_lines(const Stream *s, u64 *count) {
+    *count = s->line_count;
+    return s->lines;
 }
 
 /* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */

@@ -150,6 +150,7 @@ typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
 typedef struct Stream Stream;
+typedef struct Straight Straight;
 typedef struct Checker Checker;
 typedef struct Checks Checks;
 
@@ -221,7 +222,7 @@ typedef struct Block {
     Warp *warps;
     Barrier barrier[CTA_BARRIERS];
     u8 *shared;
-    u8 *shared_written;    /* one byte for each of shared memory */
+    u16 *shared_written;   /* one bit for each byte of shared memory */
     u32 shared_unwritten;  /* bytes that nobody has written yet, or that a copy will write */
     u32 lives;
     u32 cluster_arrived;   /* threads that arrived at the barrier of the cluster that begins here */
@@ -247,6 +248,8 @@ struct Worker {
     Count *count;          /* [length]: of the keeper of the block in hand */
     Count *counts;         /* [length]: its own */
     Count *uncounted;      /* [length]: of blocks that only run because others need them */
+    i64 *turns, *own_turns; /* [length + 1]: straight runs that began at each, less those that ended */
+    Straight *straight;    /* [length + 1] */
     u32 *last_allocation;  /* [length]: where each instruction's last address was */
     void *memo;            /* [length]: the last access pattern of each instruction */
     Block *block;          /* in hand */

@@ -5,6 +5,7 @@
 #include "core.h"
 
 enum { SECTOR = 32, WORD = 4, BANKS = 32, PHASES = 32, SHARED_WINDOW_BITS = 24 };
+enum { BYTES_OF_FLAGS = 16 }; /* of shared memory, that a u16 of Block.shared_written has a bit for each of */
 
 #include "trace.h"
 
@@ -22,8 +23,8 @@ enum {
 
 enum { GENERAL = 0, BROADCAST, CONTIGUOUS };
 
-/* The shape of an instruction's last request and what it cost, by the first lane's place in a
- * sector: most instructions repeat one shape all their life. */
+/* The shape of a request and what it cost, by the first lane's place in a sector: most instructions
+ * repeat one shape all their life, or, where addresses are swizzled, a few in turn. */
 typedef struct {
     u32 mask;  /* 0: nothing is known */
     u32 known; /* phases whose cost is known */
@@ -34,6 +35,14 @@ typedef struct {
     u32 delta[LANES]; /* from the first active lane, of active lanes */
     u16 cost[PHASES]; /* sectors, or wavefronts */
 } Memo;
+
+/* Where an instruction's last shape is kept, of those that share a place: `delta` chooses it, how far the
+ * last active lane's address is from the first one's. More places take more memory of each worker. */
+enum { SHAPES = 8, SHAPE_SHIFT = 5 };
+static Memo *memo_of(const Worker *c, u32 delta) {
+    return (Memo *)c->memo + (size_t)c->pc * SHAPES + (delta >> SHAPE_SHIFT) % SHAPES;
+}
+static int last_lane(u32 m) { return LANES - 1 - __builtin_clz(m); }
 
 /* How many values there are among x[l] of the lanes in m. */
 static int distinct(const u64 *x, u32 m) {
@@ -148,7 +157,7 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
 
 /* Count a request; the shape of its addresses. */
 static u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store) {
-    Memo *memo = (Memo *)c->memo + c->pc;
+    Memo *memo = memo_of(c, (u32)(a[last_lane(m)] - a[__builtin_ctz(m)]));
     learn(memo, i, a, m, space, is_store);
     add_cost(&c->count[c->pc], memo, (u32)a[__builtin_ctz(m)] % PHASES, space == SPACE_SHARED);
     return memo->kind;
@@ -295,48 +304,53 @@ static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local
 }
 
 static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64 address) {
-    if (c->unwritten_reads++) return;
+    Worker *keeper = c->block->keeper ? c->block->keeper : c;
+    if (keeper->unwritten_reads++) return;
     const Fault before = c->fault;
     memset(&c->fault, 0, sizeof c->fault);
     memory_fault(c, w, i, OUT_OF_BOUNDS, SPACE_SHARED, lane, address, 0);
-    c->unwritten = c->fault;
+    keeper->unwritten = c->fault;
     c->fault = before;
 }
 
-static int all_written(const u8 *flags, u32 bytes) {
-    u32 k = 0;
-    for (; k + WORD <= bytes; k += WORD) {
-        u32 word;
-        memcpy(&word, flags + k, WORD);
-        if (word != 0x01010101u) return 0;
-    }
-    for (; k < bytes; k++)
-        if (!flags[k]) return 0;
-    return 1;
+/* The flags of `bytes` from an offset on, all within one run of BYTES_OF_FLAGS, as aligned accesses
+ * are. */
+static u32 flags_of(u32 offset, u32 bytes) { return ((1u << bytes) - 1) << offset % BYTES_OF_FLAGS; }
+
+static int all_written(const Block *b, u32 offset, u32 bytes) {
+    const u32 flags = flags_of(offset, bytes);
+    return (b->shared_written[offset / BYTES_OF_FLAGS] & flags) == flags;
 }
 
 /* A lane reads shared memory of a block. */
 static void check_bytes(Worker *c, const Warp *w, const Ins *i, int lane, const Block *b, u32 offset,
                         u32 bytes) {
-    if (b->shared_unwritten && !all_written(b->shared_written + offset, bytes))
-        note_unwritten(c, w, i, lane, offset);
+    if (b->shared_unwritten && !all_written(b, offset, bytes)) note_unwritten(c, w, i, lane, offset);
 }
 
 /* Shared memory of a block is written, or will be by a copy under way: nobody may read it then. */
 static void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written) {
-    u8 *flags = b->shared_written + offset;
-    for (u32 k = 0; k < bytes; k++) {
-        b->shared_unwritten += (u32)flags[k] - written;
-        flags[k] = written;
+    for (u32 end = offset + bytes; offset < end;) {
+        const u32 room = BYTES_OF_FLAGS - offset % BYTES_OF_FLAGS;
+        const u32 n = end - offset < room ? end - offset : room, of = flags_of(offset, n);
+        u16 *flags = &b->shared_written[offset / BYTES_OF_FLAGS];
+        const u32 before = *flags, now = written ? before | of : before & ~of;
+        b->shared_unwritten += (u32)__builtin_popcount(before) - (u32)__builtin_popcount(now);
+        *flags = (u16)now;
+        offset += n;
     }
 }
 
 /* Once a block has written all of its shared memory, nobody keeps watch any more. */
 static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m) {
-    if (!c->block->shared_unwritten) return;
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
-        check_bytes(c, w, i, l, c->block, (u32)(at[l] - c->block->shared), i->width);
+    const Block *b = c->block;
+    u32 lacks = 0;
+    if (!b->shared_unwritten) return;
+    for (int l = 0; l < LANES; l++)
+        lacks |= (u32)!all_written(b, (u32)(at[l] - b->shared), i->width) << l;
+    for (lacks &= m; lacks; lacks &= lacks - 1) {
+        const int l = __builtin_ctz(lacks);
+        note_unwritten(c, w, i, l, (u64)(at[l] - b->shared));
     }
 }
 
@@ -376,6 +390,13 @@ static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
                 if (m >> l & 1) d[l] = word_at(at[l]);
         break;
     default:
+        if (m == FULL && i->width == 4 * WORD) {
+            u32 quads[LANES][4];
+            for (int l = 0; l < LANES; l++) memcpy(quads[l], at[l], sizeof quads[l]);
+            for (int k = 0; k < 4; k++)
+                for (int l = 0; l < LANES; l++) d[k * LANES + l] = quads[l][k];
+            break;
+        }
         for (int l = 0; l < LANES; l++)
             if (m >> l & 1)
                 for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(at[l] + k * WORD);
@@ -443,12 +464,13 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
  * was one; if not, nothing was done. */
 static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int is_store) {
     const Launch *launch = c->launch;
-    const Memo *memo = (const Memo *)c->memo + c->pc;
-    if (memo->mask != m || space == SPACE_LOCAL) return 0;
+    if (space == SPACE_LOCAL) return 0;
     const u32 *low = vector(w, i->s[0]), *uniform = vector(w, i->s[1]);
     const u32 scale = i->flags >> SCALE_SHIFT & 7;
     const int lead = __builtin_ctz(m);
     const u32 base = low[lead];
+    const Memo *memo = memo_of(c, (low[last_lane(m)] - base) << scale);
+    if (memo->mask != m) return 0;
     u32 differs = 0;
     if (m == FULL) {
         for (int l = 0; l < LANES; l++) differs |= ((low[l] - base) << scale) ^ memo->delta[l];

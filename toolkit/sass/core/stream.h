@@ -69,6 +69,17 @@ static void stream_step(Stream *s, u32 pc, u32 m) {
     s->steps[s->count++] = (Step){.pc = pc, .flags = m ? 0 : STEP_OFF};
 }
 
+/* n instructions that ask nothing of memory. */
+static void stream_steps(Stream *s, u32 pc, u32 n) {
+    if (s->lost) return;
+    if (n > s->most - s->count) { s->lost = 1; return; }
+    GROW(s, steps, room, s->count + n);
+    if (s->lost) return;
+    Step *to = s->steps + s->count;
+    for (u32 k = 0; k < n; k++) to[k] = (Step){.pc = pc + k};
+    s->count += n;
+}
+
 static Step *last_step(Stream *s) { return s->lost || !s->count ? NULL : &s->steps[s->count - 1]; }
 
 static void add_clocks(Stream *s, u64 clocks) {
