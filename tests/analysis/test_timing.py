@@ -117,9 +117,12 @@ def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency() -> Non
     read = work().l2_read_bytes
     replayed, floored = (predict(work(dram_read_bytes=n * read), H200) for n in (1, 200))
     assert floored.time_s > 10 * replayed.time_s  # SMs read as much of DRAM in both: all they ask
-    for before, after in zip(replayed.gap, floored.gap, strict=True):
-        if before.name != "exposed latency":  # a little more writing goes on during the replay
-            assert abs(after.time_s) <= 2 * abs(before.time_s), before.name
+    others = [
+        abs(after.time_s - before.time_s)
+        for before, after in zip(replayed.gap, floored.gap, strict=True)
+        if before.name != "exposed latency"
+    ]  # a little more writing goes on during the replay
+    assert sum(others) <= 0.01 * (floored.time_s - replayed.time_s)
 
 
 # How many blocks the busiest SM runs.
@@ -256,10 +259,16 @@ def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
     assert prediction.total.issued == pytest.approx(whole.issued)
 
 
-def changed(monkeypatch: pytest.MonkeyPatch, **constants: Any) -> Predicted:
-    other = replace(constants_for("sm_90"), **constants)
-    monkeypatch.setattr(timing, "constants_for", lambda _: other)
-    return predict(work(), H200)
+def at_all_occupancies(**changes: Any) -> float:
+    """Seconds of launches of one to four blocks per SM, in two numbers of waves, together.
+
+    One of them may be sooner for being held up a little, where its warps then meet fewer others.
+    """
+    return sum(
+        predict(work(blocks_per_sm=per_sm, blocks=132 * rounds, **changes), H200).time_s
+        for per_sm in (1, 2, 3, 4)
+        for rounds in (12, 24)
+    )
 
 
 def test_no_unit_is_busy_for_longer_than_the_launch() -> None:
@@ -279,10 +288,13 @@ def test_no_unit_is_busy_for_longer_than_the_launch() -> None:
 
 @pytest.mark.parametrize("name", ["dram_latency", "l2_latency", "shared_latency", "launch_s"])
 def test_longer_latencies_take_longer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = getattr(constants_for("sm_90"), name)
-    times = [changed(monkeypatch, **{name: usual * scale}).time_s for scale in (1, 2, 4)]
-    assert times == sorted(times)
-    assert times[0] < times[-1]
+    usual = constants_for("sm_90")
+    times = []
+    for scale in (1, 2, 4):
+        longer = replace(usual, **{name: getattr(usual, name) * scale})
+        monkeypatch.setattr(timing, "constants_for", lambda _, longer=longer: longer)
+        times.append(at_all_occupancies())
+    assert times[0] < times[1] < times[2]
 
 
 def with_bandwidth(scale: float) -> Device:
@@ -302,9 +314,7 @@ def test_less_bandwidth_takes_longer() -> None:
 
 
 def test_without_reads_from_dram_nobody_waits_for_it() -> None:
-    none = predict(work(dram_read_bytes=0.0), H200)
-    some = predict(work(), H200)
-    assert none.cycles < some.cycles
+    assert at_all_occupancies(dram_read_bytes=0.0) < at_all_occupancies()
 
 
 def test_few_blocks_leave_sms_idle() -> None:
