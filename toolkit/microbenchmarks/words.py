@@ -12,10 +12,11 @@ from itertools import count
 
 from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
 
-FFMA, LOP3, MUFU, LDS, STS, BRA = 0x223, 0x212, 0x308, 0x984, 0x388, 0x947
+FFMA, LOP3, IADD3, MUFU, LDS, STS, BRA = 0x223, 0x212, 0x210, 0x308, 0x984, 0x388, 0x947
 RZ = 255
 DESTINATION, FIRST, SECOND, THIRD = 16, 24, 32, 64  # where the registers' numbers begin
 FUNCTION = 74  # of MUFU: 2 is EX2, 4 is RCP
+WIDTH, WIDTH_BITS, WIDTHS = 73, 3, {32: 4, 64: 5, 128: 6}  # of LDS and STS
 ONE_CYCLE = 0b1_0001  # with the bit above that compilers set beside a single one
 
 
@@ -30,6 +31,14 @@ def ffma(d: int, a: int, b: int, c: int, reuse: int = 0) -> int:
 def mov(d: int, a: int) -> int:
     """MOV Rd, Ra that lets the next instruction issue after one cycle."""
     word = 0x202 | ALWAYS | d << DESTINATION | a << SECOND | 0xF << 72
+    return word | ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS
+
+
+def iadd3(d: int, a: int, b: int, c: int) -> int:
+    """IADD3 Rd, Ra, Rb, Rc that lets the next instruction issue after one cycle."""
+    word = IADD3 | ALWAYS | 0x7FFE000 << 64
+    for at, register in ((DESTINATION, d), (FIRST, a), (SECOND, b), (THIRD, c)):
+        word |= register << at
     return word | ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS
 
 
