@@ -22,7 +22,7 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
-       MOST_QUEUED = 32, SECTOR = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
+       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -30,6 +30,7 @@ enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, K
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
 enum { STEP_TAKEN = 1, STEP_OFF = 2 };
 
+#define WHOLE 0xffffffffu /* bytes of a store whose sectors are taken for written as a whole */
 #define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
 
 /* An instruction of the program, as its 128 bits say. */
@@ -39,7 +40,8 @@ typedef struct {
     u8 reuse;          /* slots whose value is kept for the next instruction */
     u8 operands;       /* registers that a request hands to the load/store unit */
     u16 banks;         /* the bank of each of them, a bit each */
-    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left */
+    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left; KIND_STORE: bytes of a
+                        * lane */
     u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
     u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
     u16 free_clocks;   /* of the load/store unit without bank conflicts; 0: as recorded */
@@ -345,21 +347,32 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
     return here;
 }
 
-static void store_lines(Sm *s, u32 lines, const u64 *line, double now) {
-    double bytes = 0, of_lines = 0;
+static u32 sectors_of(const u64 *line, u32 lines) {
+    u32 sectors = 0;
+    for (u32 k = 0; k < lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
+    return sectors;
+}
+
+
+/* `stored` bytes at most lie in some lines, whose sectors are written in part where they hold more: such
+ * a line takes as long as one of a sector more. */
+static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
+    const u32 sectors = sectors_of(line, lines);
+    const double in_part = SECTOR * sectors > stored ? SECTOR : 0;
+    double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
-        const double of_line = SECTOR * __builtin_popcount(line[k] & 15);
-        of_lines += of_line;
+        const double of_line = SECTOR * __builtin_popcount(line[k] & 15) + in_part;
         bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
-        s->r->l2_write_bytes += (u64)of_line;
     }
+    s->r->l2_write_bytes += SECTOR * sectors;
     if (s->write_free < now) s->write_free = now;
     s->write_free += bytes / s->m->write_bytes_per_clock;
     s->write_work += bytes / s->m->write_bytes_per_clock;
     if (s->m->dram_write_share > 0) { /* as much leaves L2 as comes in; loads wait behind it */
         if (s->dram_free < now) s->dram_free = now;
-        s->dram_free += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
-        s->dram_work += of_lines * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+        const double of_dram = SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock;
+        s->dram_free += of_dram;
+        s->dram_work += of_dram;
     }
 }
 
@@ -478,7 +491,7 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
     const double now = (double)s->now;
     if (words < 2) return;
     if (i->kind == KIND_BULK_STORE) {
-        store_lines(s, words - 2, line + 2, now);
+        store_lines(s, words - 2, line + 2, WHOLE, now);
         w->bulk_done = s->write_free + m->bulk_latency;
         return;
     }
@@ -533,10 +546,10 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age && w->async_done > at) at = w->async_done;
         break;
     case KIND_STORE:
-        store_lines(s, q->step->lines, q->line, now);
+        store_lines(s, q->step->lines, q->line, LANES * i->argument, now);
         break;
     case KIND_ATOMIC:
-        if (q->step->lines) store_lines(s, q->step->lines, q->line, now);
+        if (q->step->lines) store_lines(s, q->step->lines, q->line, WHOLE, now);
         at += q->step->lines ? m->atomic_latency : m->shared_atomic_latency;
         break;
     case KIND_MBARRIER_BEGIN:
@@ -760,12 +773,6 @@ static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
                                                                : &x->unit_free[UNIT_FMA_HEAVY];
     *free = s->now + i->pipe_clocks;
     s->r->unit_busy[i->unit] += i->pipe_clocks;
-}
-
-static u32 sectors_of(const u64 *line, u32 lines) {
-    u32 sectors = 0;
-    for (u32 k = 0; k < lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
-    return sectors;
 }
 
 /* Clocks in which nothing was issued have written what waited for them. */

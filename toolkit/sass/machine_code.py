@@ -89,6 +89,7 @@ _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_KINDS, Unit.LSU),
 )
 _OPERAND_SLOTS = 3
+NARROW = ("U8", "S8", "U16", "S16")
 
 
 def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -115,6 +116,8 @@ def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArra
         row["banks"] = sum(register % BANKS << k for k, register in enumerate(operands))
         if instruction.opcode == "DEPBAR":
             row["argument"] = _left(instruction)
+        if row["kind"] == Kind.STORE:
+            row["argument"] = _bytes(instruction)
         if instruction.opcode == "ARRIVES":
             row["argument"] = AFTER_COPIES
     if counts is not None:
@@ -189,6 +192,12 @@ def _operands(instruction: Instruction) -> list[int]:
 
 def _from(register: int, count: int) -> range:
     return range(register, register + count)
+
+
+def _bytes(instruction: Instruction) -> int:
+    """What a lane stores."""
+    narrow = next((1 if "8" in m else 2 for m in instruction.modifiers if m in NARROW), 0)
+    return narrow or 4 * _words(instruction)
 
 
 def _words(instruction: Instruction) -> int:
