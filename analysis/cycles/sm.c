@@ -666,14 +666,17 @@ static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
 }
 
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
- * register per clock, the first slot's in the first clock, the next one's by the second, the third's
- * by the third. Whether there is room for all. */
+ * register per clock. The first slot's is due in the first clock, so is the second's if it lies in the
+ * other bank, and the rest by the third. Whether there is room for all. */
 static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads) {
     memcpy(reads, x->reads, sizeof x->reads);
     for (u32 k = 0; k < SLOTS; k++) {
-        if (i->source[k] < 0 || is_known(x, i, k)) continue;
-        u64 *bank = &reads[i->source[k] % BANKS];
-        const u64 open = ~*bank & ((2ull << k) - 1) << late;
+        const i16 r = i->source[k];
+        if (r < 0 || is_known(x, i, k)) continue;
+        const int is_behind = k == 1 && i->source[0] >= 0 && i->source[0] % BANKS == r % BANKS;
+        const u64 due = k == 2 || is_behind ? 7 : 1;
+        u64 *bank = &reads[r % BANKS];
+        const u64 open = ~*bank & due << late;
         if (!open) return 0;
         *bank |= open & -open; /* the first clock of them */
     }
@@ -699,15 +702,15 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
     return late;
 }
 
-/* A request's registers are read on their way to the load/store unit, one each time that its
- * scheduler's port is free: those of stores after their own slot, the last one of others in it. */
+/* A request's registers are read one per clock: those of stores after their own slot, the last one of
+ * others in it. They keep its scheduler's port to the load/store unit busy. */
 static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
     const u64 begin = x->port > s->now ? x->port : s->now;
     const int is_store = i->kind == KIND_SHARED_STORE || i->kind == KIND_STORE;
     x->port = begin + i->operands * s->m->operand_clocks;
     for (u32 k = 0; k < i->operands && s->m->bank_count; k++) {
         const u32 turn = is_store ? k : (k + 1u) % i->operands;
-        const u64 at = begin - s->now + turn * s->m->operand_clocks + (is_store ? 1 : 0);
+        const u64 at = begin - s->now + turn + (is_store ? 1 : 0);
         if (at >= CLOCKS_AHEAD) continue;
         u64 *bank = &x->reads[i->banks >> k & 1];
         const u64 open = ~*bank & ~0ull << at;

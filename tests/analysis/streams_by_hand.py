@@ -23,7 +23,7 @@ WAITING_EXIT = {"kind": Kind.EXIT, "wait": 1}  # for scoreboard 0
 LDS = {"unit": Unit.LSU, "kind": Kind.SHARED_LOAD, "write_barrier": 0, "operands": 1}
 LDS |= {"registers": 1}
 LDG = {"unit": Unit.LSU, "kind": Kind.LOAD, "write_barrier": 0, "operands": 1, "registers": 1}
-STG = {"unit": Unit.LSU, "kind": Kind.STORE, "operands": 2}
+STG = {"unit": Unit.LSU, "kind": Kind.STORE, "operands": 2, "argument": 4}  # bytes of a lane
 BAR = {"kind": Kind.BARRIER}
 
 # Nothing but what a test asks for: no code is fetched, no slots are taken by what loads write.

@@ -229,25 +229,29 @@ BANKS = {
 }
 
 
-MISSED = {"outer_product_mixed": "1.25 by the model's rule, 1.5 measured; nobody knows why"}
+# What the model takes. More is measured: where two registers of a bank are read, what is kept of the
+# first is perhaps not there when the next instruction reads two of the other bank.
+MISSED = {"outer_product_mixed": 1.25, "kept_from_conflict": 1.0}
 
 
 @pytest.mark.parametrize("warps", [1, 2])
 @pytest.mark.parametrize("name", BANKS)
 def test_operands_cost_what_was_measured(name: str, warps: int) -> None:
     """All patterns of `toolkit.microbenchmarks.registers`, per scheduler and instruction."""
-    if name in MISSED:
-        pytest.xfail(MISSED[name])
     rows = [_row(text) for text in BANKS[name]["operands"]]
     table = code(*rows, EXIT)
     found = steady(table, 4 * warps, [*range(len(rows))]) / len(rows) / warps
     measured = BANKS[name]["cycles_by_warps_per_scheduler"]
+    if name in MISSED:
+        assert found == MISSED[name]
+        assert measured["2"] == pytest.approx(1.5, abs=0.03)  # docs/timing.md: nobody knows why
+        return
     # a round of 240 has a jump, of 10 clocks, which other warps cover
     assert found == pytest.approx(measured["2"], abs=0.03)
 
 
 def test_there_are_patterns_of_every_kind() -> None:
-    assert len(BANKS) > 30
+    assert len(BANKS) > 45
     assert {"even_even_even", "turns_eee_ooo", "reuse_a_eee", "outer_product_mixed"} <= BANKS.keys()
 
 
@@ -257,38 +261,49 @@ GROUPS = {
     if name.startswith("ffma_group_")
 }
 MOV = {"unit": Unit.ALU, "pipe_clocks": 2}
+STS = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE}
+EVEN, ODD = 0b0, 0b1  # a bit for each register that is handed over
+IN_BANKS = {"even": EVEN, "odd": ODD}
 
 
-@pytest.mark.parametrize("group", [group for group in GROUPS if "sts" not in group[1]], ids=str)
-def test_nothing_is_issued_while_a_multiply_add_waits_for_its_registers(
-    group: tuple[str, str],
-) -> None:
-    """Eight FFMAs and a stall, or moves: all that `toolkit.microbenchmarks.dispatch` measured."""
+def _behind(what: str) -> list[dict[str, Any]]:
+    """What stands behind a group, by the name of the probe."""
+    number, op, *banks = what.split("_")
+    kinds = [IN_BANKS[bank] for bank in banks]
+    match op:
+        case "mov":
+            row = MOV
+        case "iadd":
+            row = MOV | {"source": [12 + kinds[0], 14 + kinds[0], 16 + kinds[0]]}
+        case "lds":
+            row = LDS | {"operands": 1, "banks": kinds[0]}
+        case "sts":
+            row = STS | {"operands": 2, "banks": kinds[0] | kinds[1] << 1}
+        case "sts64":  # data in a pair of registers
+            row = STS | {"operands": 3, "banks": kinds[0] | ODD << 2}
+        case _:
+            raise ValueError(what)
+    return [row] * int(number)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_what_stands_behind_multiply_adds_costs_what_was_measured(group: tuple[str, str]) -> None:
+    """Eight FFMAs and what follows: all that `toolkit.microbenchmarks.dispatch` measured."""
     pattern, behind = group
-    if pattern != "even_odd_zero" and behind in ("stall_4", "stall_8"):
-        pytest.xfail("a stall counts from the reading of registers, in the model from issue")
-    number = int(re.sub(r"\D", "", behind))
     rows = [_row(text) for text in BANKS[pattern]["operands"]] * 2
     if behind.startswith("stall"):
-        rows[-1] = rows[-1] | {"stall": number}
+        rows[-1] = rows[-1] | {"stall": int(behind.removeprefix("stall_"))}
     else:
-        rows += [MOV] * number
-    found = steady(code(*rows, EXIT), 4, [*range(len(rows))])
-    # a round of 30 groups has a jump, of 10 to 12 clocks
-    assert found == pytest.approx(GROUPS[group]["value"] - 11 / 30, abs=0.05)
+        rows += _behind(behind)
+    found = steady(code(*rows, EXIT), 4, [*range(len(rows))], operand_clocks=2)
+    # a round of 30 groups has a jump, of 10 clocks, and of up to 20 behind stores
+    assert 7.5 / 30 <= GROUPS[group]["value"] - found <= 22 / 30
 
 
-def test_a_shared_store_takes_slots_of_multiply_adds_that_are_not_modelled() -> None:
-    """What it reads is handed over while nothing else is issued: a guess, docs/timing.md."""
-    clean = {
-        behind: GROUPS[group]["value"] - 11 / 30 - 8
-        for group in GROUPS
-        for behind in [group[1]]
-        if group[0] == "even_odd_zero" and "sts" in behind
-    }
-    assert len(clean) == 6
-    for behind, slots in clean.items():
-        assert 2.7 < slots / int(behind[0]) < 3.5  # and 1 by the model
+def test_groups_of_every_kind_were_measured() -> None:
+    behind = {behind for _, behind in GROUPS}
+    assert {"stall_8", "2_mov", "1_iadd_odd", "1_lds_even", "1_sts_odd_even", "1_sts64_odd"} <= behind
+    assert len(GROUPS) == 3 * len(behind)
 
 
 def test_without_banks_operands_cost_nothing() -> None:
@@ -576,16 +591,19 @@ def test_dram_has_a_bandwidth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "sectors", "expected"),
+    ("name", "width", "lines", "sectors", "expected"),
     [
-        ("stg_32", 1, FULL, 4),  # 128 bytes at 32 per clock
-        ("stg_64", 2, FULL, 8),
-        ("stg_128", 4, FULL, 16),
-        ("stg_32_lines", 32, 1, 64),  # 32 lines, each at least 64 bytes
+        ("stg_32", 4, 1, FULL, 4),  # 128 bytes at 32 per clock
+        ("stg_64", 8, 2, FULL, 8),
+        ("stg_128", 16, 4, FULL, 16),
+        ("stg_32_sectors", 4, 8, FULL, 40),  # 4 bytes in each: a sector more for every line
+        ("stg_32_lines", 4, 32, 1, 64),  # 32 lines, each at least 64 bytes
     ],
 )
-def test_stores_cost_what_was_measured(name: str, lines: int, sectors: int, expected: int) -> None:
-    table = code(STG, EXIT)
+def test_stores_cost_what_was_measured(
+    name: str, width: int, lines: int, sectors: int, expected: int
+) -> None:
+    table = code(STG | {"argument": width}, EXIT)
     touched = [(n, sectors) for n in range(lines)]
     found = steady(table, 32, [(0, lines, 0, touched)], write_bytes_per_clock=32.0) / 32
     assert found == pytest.approx(expected, rel=0.05)

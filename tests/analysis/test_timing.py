@@ -177,13 +177,15 @@ def test_the_steps_of_the_gap_add_up_to_the_time(usual: Predicted) -> None:
     assert usual.flop_per_s == work().flop / usual.time_s
 
 
-def test_conflicts_are_a_step_of_the_gap(usual: Predicted) -> None:
-    steps = {step.name: step.time_s for step in usual.gap}
-    assert steps["bank conflicts"] > 0  # two ways, of which one is free
-    without = CODE.copy()
-    without["free_clocks"] = 2
-    again = predict(work(code=without), H200)
-    assert {s.name: s.time_s for s in again.gap}["bank conflicts"] == pytest.approx(0, abs=1e-9)
+@pytest.mark.parametrize(("free", "share"), [(1, 7 / 8), (4, 1 / 2), (8, 0)])
+def test_conflicts_are_a_step_of_the_gap(free: int, share: float) -> None:
+    # eight wavefronts, of which so many are free, keep the load/store unit busy throughout
+    samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
+    code = CODE.copy()
+    code["free_clocks"] = free
+    found = predict(replace(work(code=code, dram_read_bytes=0.0), samples=samples), H200)
+    steps = {step.name: step.time_s for step in found.gap}
+    assert steps["bank conflicts"] == pytest.approx(share * found.time_s, abs=0.1 * found.time_s)
 
 
 def test_the_limiter_is_the_largest_bound(usual: Predicted) -> None:
