@@ -128,7 +128,7 @@ _HOPPER: dict[str, Any] = {
     "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
     "shared_latency": (23, _H200),
     "l1_latency": (34, _H200),
-    "l2_latency": (270, f"{_FITTED}: 283 measured, in all and unloaded"),
+    "l2_latency": (275, f"{_FITTED}: 283 measured, in all and unloaded"),
     "dram_latency": (500, f"{_FITTED}: 683 measured, in all and unloaded"),
     "dram_spread": (1000, "fitted on copies and stencils on an H200 (docs/validation.md)"),
     "atomic_latency": (488, _H200),
