@@ -40,6 +40,11 @@ FROM_RECORDED: dict[str, tuple[float, float, float]] = {
     ),  # 5 registers instead of 2
     "bank_count": (HOPPER.bank_count, MEASURED["ffma_banks_even_even_odd_cycles"], 0.03),
     "fma_halves": (HOPPER.fma_halves, 2 / MEASURED["ffma_beside_imad_issue_cycles"], 0.02),
+    "write_slots": (  # beside 16 multiply-adds, less its own slot
+        HOPPER.write_slots,
+        (MEASURED["lds_128_beside_16_ffma_cycles"] - 1) / 4,
+        0.25,
+    ),
     "register_latency": (
         HOPPER.register_latency,
         (MEASURED["lds_128_latency_cycles"] - MEASURED["lds_32_latency_cycles"]) / 3,
