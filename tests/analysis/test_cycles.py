@@ -229,8 +229,8 @@ BANKS = {
 }
 
 
-# What the model takes. More is measured: where two registers of a bank are read, what is kept of the
-# first is perhaps not there when the next instruction reads two of the other bank.
+# What the model takes. More is measured: where two registers of a bank are read, what is kept of
+# the first is perhaps not there when the next instruction reads two of the other bank.
 MISSED = {"outer_product_mixed": 1.25, "kept_from_conflict": 1.0}
 
 
@@ -302,7 +302,14 @@ def test_what_stands_behind_multiply_adds_costs_what_was_measured(group: tuple[s
 
 def test_groups_of_every_kind_were_measured() -> None:
     behind = {behind for _, behind in GROUPS}
-    assert {"stall_8", "2_mov", "1_iadd_odd", "1_lds_even", "1_sts_odd_even", "1_sts64_odd"} <= behind
+    assert {
+        "stall_8",
+        "2_mov",
+        "1_iadd_odd",
+        "1_lds_even",
+        "1_sts_odd_even",
+        "1_sts64_odd",
+    } <= behind
     assert len(GROUPS) == 3 * len(behind)
 
 
