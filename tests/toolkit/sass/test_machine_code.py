@@ -211,6 +211,26 @@ def test_requests_hand_over_their_operands(pattern: str, registers: int, operand
         assert (row["registers"], row["operands"]) == (registers, operands)
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch: str) -> None:
+    """Of stores, in order: both halves of an address, then every register of what is stored."""
+    seen = 0
+    for instruction, row in [*rows(arch), *odd(arch)]:
+        text = instruction.text
+        if not (store := re.search(r"STG\S* .*?\[R(\d+)(\.64)?\S*\], R(\d+)", text)):
+            continue
+        width = int((re.findall(r"\.(64|128)\b", text.split("[")[0]) or ["32"])[0])
+        address, data = int(store[1]), int(store[3])
+        handed = [*range(address, address + (2 if store[2] else 1))]
+        handed += range(data, data + width // 32)
+        assert row["operands"] == len(handed), text
+        assert row["banks"] == sum(register % 2 << k for k, register in enumerate(handed)), text
+        narrow = re.search(r"\.[US](8|16)\b", text)
+        assert row["argument"] == (int(narrow[1]) if narrow else width) // 8, text
+        seen += 1
+    assert seen > 20
+
+
 def test_a_table_has_no_scoreboards_that_do_not_exist() -> None:
     for arch in ARCHITECTURES:
         for _, table in ladder(arch):
