@@ -59,16 +59,17 @@ def _problem(operands: list[tuple[int, int, int, int]]) -> Problem:
     )
 
 
-def test_clocks_lost_are_those_of_the_model_of_an_sm() -> None:
-    random_ = random.Random(3)
+@pytest.mark.parametrize("seed", range(6))
+def test_clocks_lost_are_no_fewer_than_those_of_the_model_of_an_sm(seed: int) -> None:
+    random_ = random.Random(seed)
     operands = [
         (random_.randrange(4), random_.randrange(4), random_.randrange(20, 28), 40 + n % 16)
         for n in range(200)
     ]
     problem = _problem(operands)
     late = late_clocks(problem, [(n, False) for n in range(200)])
-    assert late == _modelled_clocks(problem) - _modelled_clocks(problem, banks=0)
-    assert late > 50
+    modelled = _modelled_clocks(problem) - _modelled_clocks(problem, banks=0)
+    assert 50 < modelled <= late <= 2 * modelled  # which lets some operands be read later
 
 
 def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
