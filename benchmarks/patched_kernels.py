@@ -161,8 +161,9 @@ def _takes(variant: Variant, problem: Gemm) -> bool:
 
 
 def _experiments(rung: str, cubin: Cubin, shape: str, device: Device) -> Iterator[Experiment]:
-    threads = _geometry(parse_selection(rung), parse_shape(shape)).threads_per_block
-    for blocks, dynamic in residences(cubin, threads, device).items():
+    geometry = _geometry(parse_selection(rung), parse_shape(shape))
+    warps = geometry.threads_per_block // WARP_SIZE
+    for blocks, dynamic in residences(cubin, geometry, device).items():
         for patch, patched_instructions in numbers_patched(cubin).items():
             if patched_instructions or patch == UNPATCHED:
                 yield Experiment(
@@ -170,31 +171,34 @@ def _experiments(rung: str, cubin: Cubin, shape: str, device: Device) -> Iterato
                     patch=patch,
                     patched_instructions=patched_instructions,
                     shape=shape,
-                    warps_per_scheduler=blocks * threads // WARP_SIZE // SCHEDULERS,
+                    warps_per_scheduler=blocks * warps // SCHEDULERS,
                     blocks_per_sm=blocks,
                     dynamic_shared_bytes=dynamic,
                 )
 
 
-def residences(cubin: Cubin, threads: int, device: Device) -> dict[int, int]:
-    """Numbers of blocks per SM, and the least dynamic shared bytes that let no more be resident."""
+def residences(cubin: Cubin, geometry: Geometry, device: Device) -> dict[int, int]:
+    """Numbers of blocks per SM, and the least dynamic shared bytes that let no more be resident.
+
+    They are never fewer than the launch itself takes.
+    """
 
     def resident(dynamic: int) -> int:
         return occupancy(
             device,
-            threads_per_block=threads,
+            threads_per_block=geometry.threads_per_block,
             registers_per_thread=cubin.resources.registers_per_thread,
             shared_bytes_per_block=cubin.resources.static_shared_bytes + dynamic,
         ).blocks_per_sm
 
-    most, warps = resident(0), threads // WARP_SIZE
+    own, warps = geometry.dynamic_shared_bytes, geometry.threads_per_block // WARP_SIZE
     wanted = {n * SCHEDULERS // warps for n in WARPS_PER_SCHEDULER if n * SCHEDULERS % warps == 0}
     unit = device.shared_allocation_unit
     room = device.shared_bytes_per_block_optin - cubin.resources.static_shared_bytes
     found: dict[int, int] = {}
-    for dynamic in range(0, room + 1, unit):
+    for dynamic in range(own, room + 1, unit):
         found.setdefault(resident(dynamic), dynamic)
-    return {n: found[n] for n in sorted(wanted | {most}) if n in found}
+    return {n: found[n] for n in sorted(wanted | {resident(own)}) if n in found}
 
 
 @cache

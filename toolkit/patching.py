@@ -47,6 +47,7 @@ OPERATIONS: Mapping[str, frozenset[int]] = {
     "global stores": frozenset({0x186}),  # STG
     "shared loads": frozenset({0x184}),  # LDS
     "shared stores": frozenset({0x188}),  # STS
+    "asynchronous copies": frozenset({0x1AE}),  # LDGSTS
     "multiply-adds": frozenset({0x023}),  # FFMA
 }
 

@@ -35,6 +35,7 @@ OPCODES = {
     "global stores": "STG",
     "shared loads": "LDS",
     "shared stores": "STS",
+    "asynchronous copies": "LDGSTS",
     "multiply-adds": "FFMA",
 }
 SCHEDULE = ("stall", "yields", "wait")
@@ -49,8 +50,12 @@ OF_LOOPS = [
     pytest.param(variant, name, id=f"{variant.name}-{name}")
     for variant in PATCHABLE[3:]
     for name in OPERATIONS
-    if not variant.tiling(variant.defaults).asynchronous
-    or name not in ("global loads", "shared stores")
+    if name
+    not in (
+        ("global loads", "shared stores")
+        if variant.tiling(variant.defaults).asynchronous
+        else ("asynchronous copies",)
+    )
 ]
 
 
