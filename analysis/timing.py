@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import WAVEFRONT_BYTES
-from analysis.cycles import SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
+from analysis.cycles import LINE_BYTES, SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.result import Bound, GapStep, Predicted
 from analysis.sm_constants import SmConstants, constants_for
 
-LINE_BYTES = 128
 FEWEST_L1_LINES = 64
 # Of reads that several SMs make at about the same time, the first waits for DRAM, and of the
 # others those that come before it is served. SMs keep in step where their waits are what they
@@ -79,8 +78,11 @@ class Work:
     `executed`, in warp instructions: where it is known, the blocks of the samples are taken for as
     much of the work as they are of it. `unlike` are how many blocks an SM runs before those that
     are all alike: the samples then begin with these; `share_of_l2` is how much more of L2's sectors
-    that SM asks for than the average one, which finds the others idle meanwhile. `free_clocks` of
-    an instruction of the code are what its shared access would take without bank conflicts.
+    that SM asks for than the average one, which finds the others idle meanwhile. Of the bytes read
+    `read_back_bytes` are sums that other blocks wrote, `left_bytes` each of those that did.
+    `are_apart` says that blocks end apart that an SM runs at a time (`analysis.traffic.end_apart`).
+    `free_clocks` of an instruction of the code are what its shared access would take without bank
+    conflicts.
     """
 
     code: NDArray[Any]
@@ -97,10 +99,19 @@ class Work:
     executed: int | None = None
     unlike: int = 0
     share_of_l2: float = 1.0
+    read_back_bytes: float = 0.0
+    left_bytes: float = 0.0
+    are_apart: bool = False
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
             raise InputError("a prediction needs a launch that fits on the device, and its streams")
+
+    def most_blocks(self, device: Device) -> int:
+        """Of the SM with the most."""
+        return most_blocks(
+            self.blocks, device.sm_count, self.blocks_per_sm, are_apart=self.are_apart
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,15 +167,16 @@ def predict(work: Work, device: Device) -> Predicted:
     return _Prediction(work, device, constants_for(device.sm_arch)).predicted()
 
 
-def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
+def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) -> int:
     """How many blocks the SM with the most of them runs, of `per_sm` at a time.
 
     The first ones are dealt out in turn. After whole rounds, those that are left go to whichever
-    slot is free first: the largest number of them that some SM can be expected to get, each slot
-    as likely as the others.
+    slot is free first. Where the blocks of an SM `are_apart`, that is one of each SM, then another
+    one; where they end together, any: the largest number of them that some SM can be expected to
+    get, each slot as likely as the others.
     """
     rounds, left = divmod(blocks, sms * per_sm)
-    if not rounds:
+    if are_apart or not rounds:
         return ceil(blocks / sms)
     share = left / (sms * per_sm)
     of_slots = [comb(per_sm, k) * share**k * (1 - share) ** (per_sm - k) for k in range(per_sm + 1)]
@@ -174,9 +186,8 @@ def most_blocks(blocks: int, sms: int, per_sm: int) -> int:
     )
 
 
-def blocks_to_run(blocks: int, sms: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
-    """How many blocks to replay: all of an SM's, or two numbers that a round lies between."""
-    of_sm = most_blocks(blocks, sms, per_sm)
+def blocks_to_run(of_sm: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
+    """How many of an SM's blocks to replay: all, or two numbers that a round lies between."""
     resident = min(per_sm, of_sm)
     first = max(resident, unlike)
     fewest = first + (of_sm - first) % resident
@@ -190,7 +201,7 @@ class _Prediction:
         self.work, self.device, self.constants = work, device, constants
         self.clock_hz = device.held_clock_hz
         self.busy_sms = min(work.blocks, device.sm_count)
-        self.blocks_of_sm = most_blocks(work.blocks, device.sm_count, work.blocks_per_sm)
+        self.blocks_of_sm = work.most_blocks(device)
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
         self.code = with_clocks(work.code, constants)
         self.machine = self._machine()
@@ -255,6 +266,7 @@ class _Prediction:
             l1_latency=c.l1_latency,
             l2_latency=c.l2_latency,
             dram_latency=c.dram_latency,
+            dram_scatter=c.dram_scatter,
             # the ladder's constants were fitted without it, and so are its products predicted
             dram_spread=0.0 if work.executed is None else float(c.dram_spread),
             atomic_latency=c.atomic_latency,
@@ -268,6 +280,7 @@ class _Prediction:
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= SCHEDULERS else 0,
             bulk_latency=c.bulk_latency,
             block_start=c.block_start,
+            flag_clocks=self._flag_clocks,
             backlog=c.backlog,
             fma_halves=c.fma_halves,
             integers_share=c.integers_share,
@@ -278,8 +291,22 @@ class _Prediction:
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out,
-            waiting_share=share,
+            waiting_share=min(1.0, work.dram_read_bytes / own) if (own := self._own_bytes) else 0.0,
         )
+
+    @property
+    def _flag_clocks(self) -> int:
+        """What who ends a tile waits for: others, who are as far as he is, store their sums."""
+        work, c = self.work, self.constants
+        if not work.left_bytes:
+            return 0
+        of_all = work.read_back_bytes / self.device.sm_count / c.write_bytes_per_clock
+        return round(max(of_all, work.left_bytes / c.most_write_bytes_per_clock) + c.flag_latency)
+
+    @property
+    def _own_bytes(self) -> float:
+        """What is read at L2, but for what other blocks wrote."""
+        return self.work.l2_read_bytes - self.work.read_back_bytes
 
     @property
     def _written_back_per_byte(self) -> float:
@@ -301,10 +328,7 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
-        work = self.work
-        return blocks_to_run(
-            work.blocks, self.device.sm_count, work.blocks_per_sm, unlike=work.unlike
-        )
+        return blocks_to_run(self.blocks_of_sm, self.resident, unlike=self.work.unlike)
 
     @cached_property
     def _points(self) -> list[tuple[int, int]]:
@@ -346,6 +370,8 @@ class _Prediction:
                 ("shared_latency", "l1_latency", "l2_latency", "dram_latency", "block_start"),
                 WORK_LEFT_OUT,
             ),
+            dram_scatter=0.0,
+            flag_clocks=0,
             **dict.fromkeys(
                 ("atomic_latency", "shared_atomic_latency", "barrier_latency"), WORK_LEFT_OUT
             ),

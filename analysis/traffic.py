@@ -158,6 +158,17 @@ class Traffic:
 # while this one is multiplied, so that two warps per scheduler never wait. With one warp per
 # scheduler `wide-thread-tile` and `bulk-copy` did so at 8192, and not at 4096: not modelled.
 BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
+LARGEST_BLOCK = 1024
+
+
+def end_apart(threads_per_block: int, *, fetches_ahead: bool = False) -> bool:
+    """Whether blocks end apart that an SM runs at a time.
+
+    `fetches_ahead` says that the next tile comes while one is computed. Times of launches of 1 to 8
+    blocks per SM, on an H200: those of rungs 2 to 4 and 11 rise by steps of one block per SM, those
+    of rungs 5 and 8 as if each slot became free at the same time.
+    """
+    return threads_per_block >= (BUSY_AHEAD_THREADS if fetches_ahead else LARGEST_BLOCK)
 
 
 def starts(

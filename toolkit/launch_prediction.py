@@ -23,6 +23,7 @@ from analysis.geometry import Geometry
 from analysis.metrics import flop
 from analysis.result import Predicted
 from analysis.timing import Work
+from analysis.traffic import end_apart
 from toolkit.prediction import digest_of, predicted, spread_blocks_of_an_sm, streams_of
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
@@ -114,6 +115,7 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
         dram_read_bytes=modelled["dram__bytes_read.sum"],
         dram_write_bytes=modelled["dram__bytes_write.sum"],
         executed=sum(one.executed for one in launch.instructions),
+        are_apart=end_apart(launch.geometry.threads_per_block),
     )
 
 

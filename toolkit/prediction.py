@@ -26,12 +26,18 @@ MOST_STEPS = 1 << 24  # of each block: 130 MB
 BLOCKS = 4  # whose streams stand for all that an SM runs
 
 
-def blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
-    """Blocks that one SM could run, one after another.
+def blocks_of_an_sm(
+    blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
+) -> list[int]:
+    """Blocks that one SM could run, one after another: of one that has few partial ones to run.
 
     Where every block has an SM to itself, the first one stands for all: it is never a partial one.
     """
-    return list(_of_an_sm(blocks, sms)[:BLOCKS])
+    if blocks <= sms:
+        return [0]
+    in_the_middle = sorted(range(sms), key=lambda sm: abs(sm - sms // 2))
+    found = [list(range(sm, blocks, sms)[:BLOCKS]) for sm in in_the_middle]
+    return min(found, key=lambda chosen: (-len(chosen), sum(map(is_partial, chosen))))
 
 
 def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:

@@ -30,7 +30,7 @@ from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
 from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts, by_line, totals
-from analysis.cycles import Streams
+from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
 from analysis.gemm_touches import gemm_touches
@@ -38,9 +38,10 @@ from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
-from analysis.timing import Work, blocks_to_run
+from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import (
     bytes_touched,
+    end_apart,
     in_step,
     merged_stores,
     paces,
@@ -681,7 +682,7 @@ class _Rung:
         step = period(self.counts, self.parameters)
         if not self.shares_tiles:
             points = timed_k(self.executed.k, step, self.geometry)
-            return blocks_of_an_sm(blocks, sms), points, 0
+            return blocks_of_an_sm(blocks, sms, self._is_partial), points, 0
         idle = blocks - self._busy_blocks()  # in front of the others
         sharing = sum(kind.population for kind in self._kinds() if not kind.is_alone) - idle
         unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
@@ -693,6 +694,14 @@ class _Rung:
         if self.parameters.get("splits", 1) == 1:
             points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
         return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
+
+    def _is_partial(self, block: int) -> bool:
+        """Whether a block's tile reaches beyond C, or may do so."""
+        tiling = self.variant.tiling(self.parameters)
+        if not (self.executed.m % tiling.block_m or self.executed.n % tiling.block_n):
+            return False
+        x, y, _ = self.geometry.grid
+        return self.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)
 
     def _share_of_k(self) -> int:
         """What K must differ by for shares of tiles to begin at the same places of phases."""
@@ -713,7 +722,13 @@ class _Rung:
         cubin = self.translated.cubin
         blocks, points, unlike = self._replayed
         busy, per_sm = self._busy_blocks(), self.residence.blocks_per_sm
-        replayed = max(blocks_to_run(busy, self.residence.device.sm_count, per_sm, unlike=unlike))
+        tiling = self.variant.tiling(self.parameters)
+        are_apart = not self.shares_tiles and end_apart(
+            self.geometry.threads_per_block, fetches_ahead=tiling.fetches_ahead
+        )
+        sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
+        of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
+        replayed = max(blocks_to_run(of_sm, per_sm, unlike=unlike))
         return Work(
             code=machine_code(self.translated.program, counts),
             samples={k: self._streams(k, blocks[:replayed]) for k in points},
@@ -729,7 +744,18 @@ class _Rung:
             dram_write_bytes=modelled["dram__bytes_write.sum"],
             unlike=unlike,
             share_of_l2=self._share_of_l2(blocks[0]) if self.shares_tiles else 1.0,
+            read_back_bytes=read_back,
+            left_bytes=FLOAT_BYTES * tiling.block_m * tiling.block_n if read_back else 0.0,
+            are_apart=are_apart,
         )
+
+    def _read_back_bytes(self) -> float:
+        """Sums that blocks leave for those that end their tiles."""
+        if not self.shares_tiles:
+            return 0.0
+        tiling = self.variant.tiling(self.parameters)
+        left = (self.variant.pieces(self.parameters, self.executed).ends < 1).sum()
+        return float(FLOAT_BYTES * tiling.block_m * tiling.block_n * left)
 
     def _share_of_l2(self, first: int) -> float:
         """How much more of L2 the SM that starts with this block asks for than the average one."""
@@ -753,7 +779,17 @@ class _Rung:
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.executed.k,
         )
-        return streams_of(replace(bound, spread=spread), blocks)
+        streams = streams_of(replace(bound, spread=spread), blocks)
+        if not self.shares_tiles:
+            return streams
+        workspace = next(buffer for buffer in bound.buffers if buffer.name == "workspace")
+        flags, *_ = self._launch(shape).served(is_last=False)
+        flags_bytes = FLOAT_BYTES * flags.count
+        copies = self.variant.copies and self.variant.copies(self.parameters, shape)
+        begins = (copies.a, copies.b) if copies else ()
+        end = min((begin for begin in begins if begin is not None), default=workspace.bytes)
+        streams = streams.with_mark(IN_L2, workspace.address + flags_bytes, end - flags_bytes)
+        return streams.with_mark(FLAG, workspace.address + flags.offset, flags_bytes)
 
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:

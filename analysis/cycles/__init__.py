@@ -24,6 +24,7 @@ from analysis.errors import InputError, UnavailableError
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
 UNLIMITED_CLOCKS = 1 << 40
+LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
 MOST_QUEUED = 32  # as sm.c has room for
@@ -80,7 +81,7 @@ INSTRUCTION = np.dtype(
     ],
     align=True,
 )
-COMMON = np.uint64(1 << 63)
+COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
 _JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
@@ -128,8 +129,8 @@ class Machine:
     branch_clocks: int = 24
     block_start: int = 300
     block_interval: int = 90
+    flag_clocks: int = 0
     backlog: int = 64
-    fill_clocks_x16: int = 4
     bulk_latency: int = 200
     fetch_latency: int = 300
     fetch_clocks: int = 20
@@ -151,6 +152,7 @@ class Machine:
     dram_bytes_per_clock: float = 16.0
     dram_share: float = 0.0
     dram_write_share: float = 0.0
+    dram_scatter: float = 0.0
     dram_spread: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED_CLOCKS
@@ -188,7 +190,9 @@ class Streams:
     `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
     `first_step[w]` and `first_line[w]`, among the lines words that describe bulk copies and
     barriers in shared memory (`toolkit/sass/core`); block b has the warps from `first_warp[b]` to
-    `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again.
+    `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again,
+    those with `IN_L2` were written by other blocks, which `FLAG`
+    lines tell.
     """
 
     steps: NDArray[Any]
@@ -211,6 +215,13 @@ class Streams:
         common = reduce(partial(np.intersect1d, assume_unique=True), per_block)
         marks = np.where(np.isin(numbers, common), COMMON, np.uint64(0))
         return replace(self, lines=self.lines | marks)
+
+    def with_mark(self, mark: np.uint64, address: int, size_bytes: int) -> Streams:
+        """The same, `mark` on the lines in a piece of memory."""
+        numbers = self.lines >> np.uint64(4)
+        inside = numbers >= address // LINE_BYTES
+        inside &= numbers < -(-(address + size_bytes) // LINE_BYTES)
+        return replace(self, lines=np.where(inside, self.lines | mark, self.lines))
 
 
 @dataclass(frozen=True, kw_only=True)

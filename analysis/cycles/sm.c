@@ -15,6 +15,7 @@
 #endif
 
 typedef uint8_t u8;
+typedef int8_t i8;
 typedef int16_t i16;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -22,7 +23,9 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
-       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000 };
+       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000,
+       PAGE_LINES = 32, PHASES = 1 << 16 };
+#define LN2 0.6931471805599453
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -32,6 +35,8 @@ enum { STEP_TAKEN = 1, STEP_OFF = 2 };
 
 #define WHOLE 0xffffffffu /* bytes of a store whose sectors are taken for written as a whole */
 #define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
+#define IN_L2 (1ull << 62)  /* a line that another block has written: nobody waits for DRAM */
+#define FLAG (1ull << 61)   /* a line that says whether another block has: L1 does not keep it */
 
 /* An instruction of the program, as its 128 bits say. */
 typedef struct {
@@ -64,8 +69,8 @@ typedef struct {
     u32 l2_latency, dram_latency; /* from the load/store unit; the last is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
+    u32 flag_clocks;      /* after which a block that asks for others' flags finds all of them set */
     u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
-    u32 fill_clocks_x16;  /* of the data stage, for each sector that arrives, in sixteenths */
     u32 bulk_latency;     /* of a bulk copy, added to l2_latency */
     u32 fetch_latency;    /* of 128 bytes of code that the SM has not executed before */
     u32 fetch_clocks;     /* and, where it came to them in order, after those before them */
@@ -85,6 +90,7 @@ typedef struct {
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM's work per byte read from L2 */
     double dram_write_share; /* and per byte written */
+    double dram_scatter;  /* and for each page of memory further clocks, on average: chance */
     double dram_spread;   /* further clocks, at most, where DRAM is always busy: chance */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
@@ -130,6 +136,8 @@ typedef struct {
     u64 opens_after, start;
     u32 job, first, warps;
     u8 used, has_barriers, decided, waits;
+    u32 phases; /* between barriers, in which it missed something */
+    double flags_at; /* when those are set that it waits for; 0: it has not asked yet */
     u64 age;
     u32 mbarriers;
     Mbarrier mbarrier[MOST_MBARRIERS];
@@ -186,7 +194,6 @@ typedef struct {
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
     double dram_work, write_work; /* clocks of DRAM, and of stores to L2, asked for so far */
-    double fill_due;
     double lsu_free, barrier_free;
     u64 now, block_free;
     u32 turn;
@@ -293,12 +300,27 @@ static double fetch(Sm *s, double now) {
     return at;
 }
 
-/* A number from 0 to 1 that looks like chance. */
-static double spread(u64 x) {
+/* Bits that look like chance. */
+static u64 hash_of(u64 x) {
+    x += 0x9e3779b97f4a7c15ull;
     x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull;
     x ^= x >> 27; x *= 0x94d049bb133111ebull;
-    x ^= x >> 31;
-    return (double)(x >> 11) / 9007199254740992.0;
+    return x ^ x >> 31;
+}
+
+/* A number from 0 to 1 that looks like chance. */
+static double spread(u64 x) { return (double)(hash_of(x) >> 11) / 9007199254740992.0; }
+
+/* Sectors of a line that are in L2 when some are: DRAM hands over two at a time. */
+static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
+
+/* For how long a block waits for a page of DRAM: at least so long, and the rest decays exponentially.
+ * So it waits for two pages longer than for one, as the last of them decides. */
+static double dram_wait(const Machine *m, const Block *b, u64 number) {
+    const u64 x = hash_of(number / PAGE_LINES * PHASES + b->phases % PHASES) | 1;
+    const u32 zeros = (u32)__builtin_clzll(x);
+    const double rest = (double)(x << zeros << 1) / 18446744073709551616.0; /* below the first one bit */
+    return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
 }
 
 /* Lines of a load: when all of it is here. Each line's sectors arrive together. Hits are counted
@@ -309,25 +331,33 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
     Block *b = &s->blocks[q->block];
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
-        const u32 wanted = q->line[k] & 15;
-        const u64 number = (q->line[k] & ~COMMON) >> 4;
-        Line *entry = line_of(s, q->line[k] & COMMON ? number : number | q->space);
+        const u64 line = q->line[k];
+        const u32 wanted = line & 15;
+        if (line & FLAG) {
+            const double at = fetch(s, now) - m->l2_latency + m->atomic_latency;
+            if (!b->flags_at) b->flags_at = now + m->flag_clocks;
+            if (at > here) here = at;
+            if (b->flags_at > here) here = b->flags_at;
+            continue;
+        }
+        const u64 number = (line & ~(COMMON | IN_L2)) >> 4;
+        Line *entry = line_of(s, line & COMMON ? number : number | q->space);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
             double at = now;
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) at = fetch(s, now);
             s->r->l1_misses += (u32)__builtin_popcount(missing);
-            s->fill_due += __builtin_popcount(missing) * m->fill_clocks_x16 / 16.0;
-            if (!b->decided) { /* what a block misses between two barriers waits for DRAM together */
+            if (!b->decided && !(line & IN_L2)) { /* what a block misses between two barriers waits for DRAM together */
                 b->decided = 1;
+                b->phases++;
                 s->dram_due += m->waiting_share;
                 b->waits = s->dram_due >= 1;
                 s->dram_due -= b->waits;
             }
-            if (b->waits) {
+            if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
                 const double later = s->dram_free > now ? s->dram_free : now;
-                at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+                at = (at > later + m->l2_latency ? at : later + m->l2_latency) + dram_wait(m, b, number);
                 /* the busier DRAM is, the more a request's wait is a matter of chance: a warp waits
                  * for the last of its lines, and a block's successor for the last of its warps */
                 const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
@@ -495,6 +525,7 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
         w->bulk_done = s->write_free + m->bulk_latency;
         return;
     }
+    Block *b = &s->blocks[w->block];
     double at = now + m->shared_latency;
     for (u32 k = 2; k < words; k++)
         for (u32 n = 0; n < 4; n++)
@@ -504,11 +535,17 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
         if (s->dram_due >= 1) {
             s->dram_due -= 1;
             const double later = s->dram_free > now ? s->dram_free : now;
-            at = (at > later + m->l2_latency ? at : later + m->l2_latency) + m->dram_latency;
+            double wait = 0;
+            for (u32 k = 2; k < words; k++) {
+                const double of_line = dram_wait(m, b, word(line, k) >> 4);
+                if (of_line > wait) wait = of_line;
+            }
+            at = (at > later + m->l2_latency ? at : later + m->l2_latency) + wait;
+            b->phases++;
         }
     }
     const u64 number = word(line, 1);
-    expect_arrival(s, (Arrival){.at = at + m->bulk_latency, .age = s->blocks[w->block].age,
+    expect_arrival(s, (Arrival){.at = at + m->bulk_latency, .age = b->age,
                                 .id = word(line, 0), .block = w->block,
                                 .bytes = -(i64)((number >> 32) * (u32)number)});
 }
@@ -588,10 +625,8 @@ static int serve(Sm *s) {
     best->head = (best->head + 1) % MOST_QUEUED;
     best->queued--;
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
-    const double clocks = q.left + s->fill_due; /* what has arrived is written in between */
-    s->fill_due = 0;
-    s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + clocks;
-    s->r->lsu_busy += clocks;
+    s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + q.left;
+    s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
     served(s, &q, s->lsu_free);
     return 1;
@@ -665,20 +700,33 @@ static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
     return kept->reg == r && x->number - kept->by <= KEPT_FOR;
 }
 
+/* The clocks of an instruction, counted from the one in which it leaves the dispatch, in which a slot
+ * may read its register, in the order in which they are tried; -1 ends them. */
+static const i8 AT_ONCE[] = {0, -1}, ANY[] = {0, 1, 2, -1}, NEXT[] = {1, 0, 2, -1}, LAST[] = {0, 2, -1};
+
+/* Those of a slot, which depend on the slots before it that name registers of the same bank. */
+static const i8 *clocks_of(const Instruction *i, u32 slot) {
+    const int bank = i->source[slot] % BANKS;
+    const int is_behind_first = i->source[0] >= 0 && i->source[0] % BANKS == bank;
+    const int is_behind_second = i->source[1] >= 0 && i->source[1] % BANKS == bank;
+    if (slot < 2) return slot && is_behind_first ? ANY : AT_ONCE;
+    return is_behind_first ? NEXT : is_behind_second ? LAST : ANY;
+}
+
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
- * register per clock. The first slot's is due in the first clock, so is the second's if it lies in the
- * other bank, and the rest by the third. Whether there is room for all. */
+ * register per clock. Two operands are read by the second clock, three by the third. Whether there is
+ * room for all. */
 static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads) {
     memcpy(reads, x->reads, sizeof x->reads);
+    const i8 last = i->source[2] < 0 ? 1 : 2;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r < 0 || is_known(x, i, k)) continue;
-        const int is_behind = k == 1 && i->source[0] >= 0 && i->source[0] % BANKS == r % BANKS;
-        const u64 due = k == 2 || is_behind ? 7 : 1;
         u64 *bank = &reads[r % BANKS];
-        const u64 open = ~*bank & due << late;
-        if (!open) return 0;
-        *bank |= open & -open; /* the first clock of them */
+        const i8 *clock = clocks_of(i, k);
+        while (*clock >= 0 && (*clock > last || *bank >> (late + (u32)*clock) & 1)) clock++;
+        if (*clock < 0) return 0;
+        *bank |= 1ull << (late + (u32)*clock);
     }
     return 1;
 }

@@ -35,7 +35,6 @@ QUIET: dict[str, Any] = {
     "write_buffer": 0.0,
     "block_interval": 0,
     "barrier_unit_clocks": 0.0,
-    "fill_clocks_x16": 0,
     "load_clocks": 1.0,
     "sector_clocks": 1.0,
     "operand_clocks": 1,

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import cycles
-from analysis.cycles import LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
+from analysis.cycles import IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
 from analysis.errors import InputError, UnavailableError
 
 sys.path.append(str(Path(__file__).parent))
@@ -229,11 +229,6 @@ BANKS = {
 }
 
 
-# What the model takes. More is measured: where two registers of a bank are read, what is kept of
-# the first is perhaps not there when the next instruction reads two of the other bank.
-MISSED = {"outer_product_mixed": 1.25, "kept_from_conflict": 1.0}
-
-
 @pytest.mark.parametrize("warps", [1, 2])
 @pytest.mark.parametrize("name", BANKS)
 def test_operands_cost_what_was_measured(name: str, warps: int) -> None:
@@ -242,10 +237,6 @@ def test_operands_cost_what_was_measured(name: str, warps: int) -> None:
     table = code(*rows, EXIT)
     found = steady(table, 4 * warps, [*range(len(rows))]) / len(rows) / warps
     measured = BANKS[name]["cycles_by_warps_per_scheduler"]
-    if name in MISSED:
-        assert found == MISSED[name]
-        assert measured["2"] == pytest.approx(1.5, abs=0.03)  # docs/timing.md: nobody knows why
-        return
     # a round of 240 has a jump, of 10 clocks, which other warps cover
     assert found == pytest.approx(measured["2"], abs=0.03)
 
@@ -553,14 +544,6 @@ def test_misses_go_through_the_bandwidth_of_l2() -> None:
         assert found.l2_read_bytes == 800 * 128
 
 
-def test_sectors_that_arrive_take_clocks_of_the_data_stage() -> None:
-    table = code(LDG, EXIT)
-    walk = [(0, 1, 0, [(n, FULL)]) for n in range(100)]
-    found = ran(table, [[[*walk, 1]]], fill_clocks_x16=4, **ROOMY)
-    # a quarter of a clock for each of 4 sectors, written before the next request
-    assert found.load_store_busy == 100 + 99
-
-
 def test_every_so_many_requests_wait_for_dram() -> None:
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(8)]
@@ -579,6 +562,62 @@ def test_a_block_waits_for_dram_once_between_two_barriers() -> None:
     fast = clocks(table, [[warp]], **(dram | {"dram_share": 0.0, "waiting_share": 0.0}))
     # every other phase waits, with each of its 4 loads: 0.5, 1.0, 1.5, 2.0 are due
     assert clocks(table, [[warp]], **dram) == fast + 2 * 4 * 400
+
+
+def test_dram_hands_over_two_sectors_at_a_time() -> None:
+    table = code(LDG | {"wait": 1}, WAITING_EXIT)
+    dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 1.0, **ROOMY}
+
+    def waits(*sectors: int) -> int:
+        walk = [(0, 1, 0, [(7, mask)]) for mask in sectors]
+        fast = clocks(table, [[[*walk, 1]]], **(dram | {"waiting_share": 0.0}))
+        return (clocks(table, [[[*walk, 1]]], **dram) - fast) // 400
+
+    assert waits(1) == 1
+    assert waits(1, 2) == waits(4, 8) == 1  # the second is in L2 already
+    assert waits(1, 4) == waits(2, 8) == 2
+
+
+def test_what_waits_for_more_pages_of_dram_waits_longer() -> None:
+    table = code(LDG | {"wait": 1}, WAITING_EXIT)
+    dram = {"dram_share": 1e-6, "dram_latency": 260, "waiting_share": 1.0, **ROOMY}
+
+    def mean(pages: int) -> float:
+        walk = [(0, 1, 0, [(32 * (pages * k + n), FULL) for n in range(pages)]) for k in range(300)]
+        least = clocks(table, [[[*walk, 1]]], **dram)
+        return (clocks(table, [[[*walk, 1]]], dram_scatter=100.0, **dram) - least) / 300
+
+    # the mean of the largest of n that decay exponentially is 1 + 1/2 + ... + 1/n of them
+    for pages in (1, 8, 32):
+        harmonic = sum(1 / n for n in range(1, pages + 1))
+        assert mean(pages) == pytest.approx(100 * harmonic, rel=0.1)
+
+
+IN_L2_LINE, FLAG_LINE = 1 << 58, 1 << 57  # as `IN_L2` and `FLAG` are in words of lines
+
+
+def test_what_other_blocks_wrote_waits_for_l2_alone() -> None:
+    table = code(LDG | {"wait": 1}, WAITING_EXIT)
+    dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 0.5, **ROOMY}
+    for mark, expected in ((0, 2), (IN_L2_LINE, 0)):
+        walk = [(0, 1, 0, [(n | mark, FULL)]) for n in range(4)]
+        fast = clocks(table, [[[*walk, 1]]], **(dram | {"waiting_share": 0.0}))
+        assert clocks(table, [[[*walk, 1]]], **dram) == fast + expected * 400
+
+
+def test_flags_are_set_some_clocks_after_they_were_asked_for_first() -> None:
+    table = code(LDG | {"wait": 1}, WAITING_EXIT)
+    walk = [(0, 1, 0, [(7 | FLAG_LINE, 1)]) for _ in range(3)]
+    waits = {"atomic_latency": 500, **ROOMY}
+    at_once = clocks(table, [[[*walk, 1]]], flag_clocks=0, **waits)
+    assert at_once == pytest.approx(3 * 500, abs=30)  # L1 keeps none
+    # the first is there after 3,000, the others, asked for later, as soon as they come
+    assert clocks(table, [[[*walk, 1]]], flag_clocks=3000, **waits) == at_once + 2500
+
+
+def test_lines_in_a_piece_of_memory_are_marked() -> None:
+    found = streams([[[(0, 1, 0, [(n, FULL) for n in range(8)])]]]).with_mark(IN_L2, 256, 300)
+    assert [int(x) >> 62 & 1 for x in found.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
 
 
 def test_dram_has_a_bandwidth() -> None:
@@ -935,7 +974,6 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         write_buffer=write_slots,
         block_interval=30,
         barrier_unit_clocks=1.5,
-        fill_clocks_x16=4,
         load_clocks=4 / 3,
         l1_lines=8,
         operand_clocks=2,

@@ -144,6 +144,32 @@ def test_the_busiest_sm(blocks: int, sms: int, per_sm: int, expected: int) -> No
     assert most_blocks(blocks, sms, per_sm) == expected
 
 
+# What was measured of rungs 2 to 4, two blocks to an SM: a launch takes as long as one of the next
+# multiple of 132 blocks.
+@pytest.mark.parametrize(
+    ("blocks", "expected"), [(264, 2), (275, 3), (352, 3), (396, 3), (407, 4), (528, 4), (539, 5)]
+)
+def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks: int, expected: int) -> None:
+    assert most_blocks(blocks, 132, 2, are_apart=True) == expected
+    assert most_blocks(blocks, 132, 2) >= expected
+    asked = replace(work(), blocks=blocks, blocks_per_sm=2)
+    assert replace(asked, are_apart=True).most_blocks(H200) == expected
+    assert asked.most_blocks(H200) == most_blocks(blocks, 132, 2)
+
+
+def test_who_ends_a_tile_waits_for_the_sums_of_others() -> None:
+    def clocks(**sums: float) -> int:
+        asked = replace(work(), **sums)
+        return timing._Prediction(asked, H200, constants_for("sm_90"))._flag_clocks
+
+    assert clocks() == 0
+    c = constants_for("sm_90")
+    one = clocks(left_bytes=65536.0, read_back_bytes=65536.0)  # nobody else stores
+    assert one == pytest.approx(65536 / c.most_write_bytes_per_clock + c.flag_latency, abs=1)
+    everyone = clocks(left_bytes=65536.0, read_back_bytes=264 * 65536.0)
+    assert everyone == pytest.approx(2 * 65536 / c.write_bytes_per_clock + c.flag_latency, abs=1)
+
+
 @given(
     blocks=st.integers(1, 5000),
     sms=st.sampled_from([20, 68, 132]),
@@ -234,19 +260,19 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "per_sm", "unlike", "expected"),
+    ("of_sm", "per_sm", "unlike", "expected"),
     [
-        (100, 2, 0, (1,)),  # an SM each
-        (1056, 2, 0, (2, 4)),  # of 8, two at a time
-        (793, 2, 0, (3, 5)),  # of 7
-        (1056, 4, 0, (8,)),  # two rounds are all
-        (1056, 2, 3, (4, 6)),  # from the round on that has the last unlike one
+        (1, 2, 0, (1,)),
+        (8, 2, 0, (2, 4)),
+        (7, 2, 0, (3, 5)),
+        (8, 4, 0, (8,)),  # two rounds are all
+        (8, 2, 3, (4, 6)),  # from the round on that has the last unlike one
     ],
 )
 def test_two_numbers_of_blocks_are_a_round_apart(
-    blocks: int, per_sm: int, unlike: int, expected: tuple[int, ...]
+    of_sm: int, per_sm: int, unlike: int, expected: tuple[int, ...]
 ) -> None:
-    assert timing.blocks_to_run(blocks, 132, per_sm, unlike=unlike) == expected
+    assert timing.blocks_to_run(of_sm, per_sm, unlike=unlike) == expected
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
