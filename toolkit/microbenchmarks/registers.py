@@ -23,6 +23,17 @@ CHAINS = 40  # registers that may be named: about 20 of each bank
 EACH_BANK = 12
 WARPS_PER_SCHEDULER = (1, 2, 4, 8)
 
+
+def _columns(reuse: str) -> list[str]:
+    """Eight rows by a column of the even bank, then by one of the odd: banks busy in turn."""
+    return [
+        f"{sums}{at} {row}{12 + n // 2} {column}16{reuse if n < 7 else ''} {sums}{at}"
+        for column, first in (("e", 0), ("o", 4))
+        for n in range(8)
+        for row, sums, at in [("eo"[n % 2], "oe"[n % 2], first + n // 2)]
+    ]
+
+
 # (name, instructions): destination, then the three sources
 PATTERNS: dict[str, Sequence[str]] = {
     "one_register": ["e0 e1 e1 e1", "e2 e1 e1 e1", "e4 e1 e1 e1"],
@@ -92,6 +103,9 @@ PATTERNS: dict[str, Sequence[str]] = {
         *(f"{x}0 {x}6 o8! {x}0" for x in "eo"),
         *("e1 e7 o8! o1", "o1 o7 o8 o1"),
     ],
+    # products of columns and rows, as compilers order them
+    "columns_read": _columns(""),
+    "columns_kept": _columns("!"),
     "accumulate_eeo": [f"o{d} e6 e8 o{d}" for d in (0, 1, 2, 3, 4, 5)],
     "accumulate_eoe": [f"e{d} e6 o8 e{d}" for d in (0, 1, 2, 3, 4, 5)],
 }
