@@ -41,8 +41,10 @@ class SmConstants:
     `request_clocks` are the least of the load/store unit for an access of one warp. Bandwidths are
     bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
-    what CUDA events show around an empty launch. `dram_spread` is how much longer than
-    `dram_latency` a request may take where DRAM is always busy.
+    what CUDA events show around an empty launch. `dram_scatter` is how much longer than
+    `dram_latency` a page of DRAM takes on average, `dram_spread` how much longer a request may take
+    where DRAM is always busy. `flag_latency` is between the stores of a block's sums and the time
+    at which others see its flag.
     """
 
     architecture: str

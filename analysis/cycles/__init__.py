@@ -108,8 +108,9 @@ class Machine:
     """The numbers of one SM, in its clocks; see docs/timing.md for each.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
-    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it,
-    up to `dram_spread` clocks longer where it is always busy.
+    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it:
+    `dram_scatter` clocks more for each page, on average, and up to `dram_spread` more where it is
+    always busy. Flags of other blocks are set `flag_clocks` after a block asked for one first.
     """
 
     slots: int

@@ -383,7 +383,6 @@ static u32 sectors_of(const u64 *line, u32 lines) {
     return sectors;
 }
 
-
 /* `stored` bytes at most lie in some lines, whose sectors are written in part where they hold more: such
  * a line takes as long as one of a sector more. */
 static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {

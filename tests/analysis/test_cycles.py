@@ -229,8 +229,8 @@ BANKS = {
 }
 
 
-# What the model takes where all three operands of every multiply-add are read, and banks are busy in
-# turn, eight instructions each: less is measured, 1.75 (docs/timing.md).
+# What the model takes where all three operands of every multiply-add are read, and banks are busy
+# in turn, eight instructions each: less is measured, 1.75 (docs/timing.md).
 MISSED = {"columns_read": 1.875}
 
 
