@@ -506,6 +506,11 @@ def test_shared_and_local_accesses_outside_stop(text: str) -> None:
         probe(text, state, architecture=80, shared_bytes=128, local_bytes=128)
 
 
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="wants an address where this has a register: R2"):
+        probe("LDG.E R4, R2", State(), architecture=80)
+
+
 def test_unknown_modifiers_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match=r"LDG with \.MADEUP"):
         probe("LDG.E.MADEUP R4, [R2.64]", State(), architecture=80)

@@ -287,7 +287,8 @@ def addressing(
     In global and generic memory an address has 64 bits. A lane's register is a pair where it says
     .64, and on sm_75 wherever the instruction has .E; a uniform register is always one.
     """
-    assert isinstance(operand, Address)
+    if not isinstance(operand, Address):
+        to.refuse_operand(operand, "an address")
     wide = space in (GLOBAL, GENERIC)
     flags = space << SPACE_SHIFT
     lane, uniform = Source(POOL), Source(POOL)
