@@ -192,8 +192,7 @@ class Streams:
     `first_step[w]` and `first_line[w]`, among the lines words that describe bulk copies and
     barriers in shared memory (`toolkit/sass/core`); block b has the warps from `first_warp[b]` to
     `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again,
-    those with `IN_L2` were written by other blocks, which `FLAG`
-    lines tell.
+    those with `IN_L2` were written by other blocks, those with `FLAG` tell that they were.
     """
 
     steps: NDArray[Any]
@@ -218,8 +217,8 @@ class Streams:
         return replace(self, lines=self.lines | marks)
 
     def with_mark(self, mark: np.uint64, address: int, size_bytes: int) -> Streams:
-        """The same, `mark` on the lines in a piece of memory."""
-        numbers = self.lines >> np.uint64(4)
+        """The same, `mark` on the lines in a piece of memory, whatever marks they have."""
+        numbers = (self.lines & ~(COMMON | IN_L2 | FLAG)) >> np.uint64(4)
         inside = numbers >= address // LINE_BYTES
         inside &= numbers < -(-(address + size_bytes) // LINE_BYTES)
         return replace(self, lines=np.where(inside, self.lines | mark, self.lines))

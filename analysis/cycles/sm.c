@@ -348,7 +348,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) at = fetch(s, now);
             s->r->l1_misses += (u32)__builtin_popcount(missing);
-            if (!b->decided && !(line & IN_L2)) { /* what a block misses between two barriers waits for DRAM together */
+            /* what a block misses between two barriers waits for DRAM together */
+            if (!b->decided && !(line & IN_L2)) {
                 b->decided = 1;
                 b->phases++;
                 s->dram_due += m->waiting_share;

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import cycles
-from analysis.cycles import IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
+from analysis.cycles import FLAG, IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
 from analysis.errors import InputError, UnavailableError
 
 sys.path.append(str(Path(__file__).parent))
@@ -627,6 +627,9 @@ def test_flags_are_set_some_clocks_after_they_were_asked_for_first() -> None:
 def test_lines_in_a_piece_of_memory_are_marked() -> None:
     found = streams([[[(0, 1, 0, [(n, FULL) for n in range(8)])]]]).with_mark(IN_L2, 256, 300)
     assert [int(x) >> 62 & 1 for x in found.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
+    both = found.with_mark(FLAG, 0, 300)  # the last of its lines has a mark already
+    assert [int(x) >> 61 & 1 for x in both.lines] == [1, 1, 1, 0, 0, 0, 0, 0]
+    assert [int(x) >> 62 & 1 for x in both.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
 
 
 def test_dram_has_a_bandwidth() -> None:
