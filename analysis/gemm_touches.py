@@ -25,6 +25,11 @@ TAKEN_LATER = 1.01  # than sums are left, whatever the paces of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
+def sums_bytes(tiling: Tiling) -> int:
+    """What a block leaves for the one that ends its tile: a sum for each element."""
+    return FLOAT_BYTES * tiling.block_m * tiling.block_n
+
+
 def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) -> Touches:
     """The touches of all blocks: `pieces` is what they compute, `starts` when each begins.
 
@@ -69,7 +74,7 @@ def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) 
     takes = owner[tile[leaves]]
     taken_at = np.maximum(done[takes], done[leaves]) * TAKEN_LATER
     np.maximum.at(done, takes, taken_at)  # a tile is stored when it has all of its sums
-    sums = np.full(len(leaves), float(FLOAT_BYTES * tiling.block_m * tiling.block_n))
+    sums = np.full(len(leaves), float(sums_bytes(tiling)))
     left = left_from + np.arange(len(leaves))
     name_of_c = c_from + tile[stores]
     c_bytes = float(FLOAT_BYTES) * rows * columns

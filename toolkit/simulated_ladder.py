@@ -33,7 +33,7 @@ from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
-from analysis.gemm_touches import gemm_touches
+from analysis.gemm_touches import gemm_touches, sums_bytes
 from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
@@ -745,7 +745,7 @@ class _Rung:
             unlike=unlike,
             share_of_l2=self._share_of_l2(blocks[0]) if self.shares_tiles else 1.0,
             read_back_bytes=read_back,
-            left_bytes=FLOAT_BYTES * tiling.block_m * tiling.block_n if read_back else 0.0,
+            left_bytes=sums_bytes(tiling) if read_back else 0.0,
             are_apart=are_apart,
         )
 
@@ -753,9 +753,8 @@ class _Rung:
         """Sums that blocks leave for those that end their tiles."""
         if not self.shares_tiles:
             return 0.0
-        tiling = self.variant.tiling(self.parameters)
         left = (self.variant.pieces(self.parameters, self.executed).ends < 1).sum()
-        return float(FLOAT_BYTES * tiling.block_m * tiling.block_n * left)
+        return float(left * sums_bytes(self.variant.tiling(self.parameters)))
 
     def _share_of_l2(self, first: int) -> float:
         """How much more of L2 the SM that starts with this block asks for than the average one."""
