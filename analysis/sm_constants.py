@@ -38,8 +38,12 @@ class SmConstants:
     the clocks until a scoreboard is released where the result's time varies. `fma_halves` is 2
     where multiply-adds have two half-width pipes of which only one takes integer products, and with
     `integers_share` also what the ALU does elsewhere.
-    `request_clocks` are the least of the load/store unit for an access of one warp. Bandwidths are
-    bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
+    `queue` are the requests of a scheduler that may wait for shared memory, `global_queue` those of
+    an SM that may wait for global memory, where a copy to shared memory counts twice. Code that
+    does not stay comes 128 bytes every `fetch_clocks`, or `fetch_clocks_of_several` where
+    schedulers have more warps than one. `request_clocks` are the least of the load/store unit for
+    an access of one warp, `miss_clocks` those from a load that goes to L2 to the next one.
+    Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
     what CUDA events show around an empty launch. `dram_scatter` is how much longer than
     `dram_latency` a page of DRAM takes on average, `dram_spread` how much longer a request may take
@@ -54,6 +58,7 @@ class SmConstants:
     integers_share: int
     bank_count: int
     queue: int
+    global_queue: int
     operand_clocks: int
     shared_latency: int
     l1_latency: int
@@ -68,6 +73,7 @@ class SmConstants:
     branch_clocks: int
     fetch_latency: int
     fetch_clocks: int
+    fetch_clocks_of_several: int
     code_bytes: int
     bulk_latency: int
     block_start: int
@@ -77,6 +83,7 @@ class SmConstants:
     request_clocks: float
     load_clocks: float
     sector_clocks: float
+    miss_clocks: float
     store_line_bytes: float
     write_slots: float
     write_buffer: float
@@ -128,6 +135,7 @@ _HOPPER: dict[str, Any] = {
     "integers_share": (0, "NVIDIA H100 whitepaper: INT32 lanes of their own"),
     "bank_count": (2, _H200),
     "queue": (8, _FITTED),
+    "global_queue": (24, f"{_H200}: 24 loads, or 13.4 copies"),
     "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
     "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
     "shared_latency": (23, _H200),
@@ -147,6 +155,7 @@ _HOPPER: dict[str, Any] = {
     "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
     "fetch_latency": (300, _FITTED),
     "fetch_clocks": (20, f"{_FITTED}: 18 measured, 19 where all SMs ask"),
+    "fetch_clocks_of_several": (17, f"{_H200}: 17.2 to 17.9, two warps per scheduler"),
     "code_bytes": (32 * KIB, f"{_H200}: loops of up to 30 KiB run at full speed"),
     "bulk_latency": (
         60,
@@ -159,6 +168,7 @@ _HOPPER: dict[str, Any] = {
     "request_clocks": (1.0, f"{_H200}: LDS.32"),
     "load_clocks": (4 / 3, _H200),
     "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
+    "miss_clocks": (1.8, f"{_FITTED}: at most 1.5 measured with 32 warps, 2.4 with 4"),
     "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
     "write_slots": (0.5, f"{_H200}: 0.4 to 0.6, LDS.128 beside FFMAs"),
     "write_buffer": (4.0, _FITTED),

@@ -187,11 +187,17 @@ def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) 
 
 
 def blocks_to_run(of_sm: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
-    """How many of an SM's blocks to replay: all, or two numbers that a round lies between."""
+    """How many of an SM's blocks to replay: all, or two numbers that some rounds lie between.
+
+    Two, as where blocks get in each other's way one round is not like the next; one behind blocks
+    that are `unlike` the others.
+    """
+    rounds = 1 if unlike else 2
     resident = min(per_sm, of_sm)
     first = max(resident, unlike)
     fewest = first + (of_sm - first) % resident
-    return (of_sm,) if of_sm <= fewest + resident else (fewest, fewest + resident)
+    more = resident * rounds
+    return (of_sm,) if of_sm <= fewest + more else (fewest, fewest + more)
 
 
 class _Prediction:
@@ -250,6 +256,7 @@ class _Prediction:
             slots=self.resident,
             bank_count=c.bank_count,
             queue=c.queue,
+            global_queue=c.global_queue,
             operand_clocks=c.operand_clocks,
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             request_clocks=c.request_clocks,
@@ -275,15 +282,16 @@ class _Prediction:
             barrier_per_warp=c.barrier_per_warp,
             branch_clocks=c.branch_clocks,
             fetch_latency=c.fetch_latency,
-            fetch_clocks=c.fetch_clocks,
-            # other warps of a scheduler cover what is fetched again, but for a few percent
-            code_lines=c.code_bytes // LINE_BYTES if self._warps <= SCHEDULERS else 0,
+            fetch_clocks=c.fetch_clocks if self._warps <= SCHEDULERS else c.fetch_clocks_of_several,
+            # how more warps of a scheduler share what does not stay is not known
+            code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             bulk_latency=c.bulk_latency,
             block_start=c.block_start,
             flag_clocks=self._flag_clocks,
             backlog=c.backlog,
             fma_halves=c.fma_halves,
             integers_share=c.integers_share,
+            miss_clocks=c.miss_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             write_bytes_per_clock=min(
                 c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
@@ -296,12 +304,21 @@ class _Prediction:
 
     @property
     def _flag_clocks(self) -> int:
-        """What who ends a tile waits for: others, who are as far as he is, store their sums."""
+        """What who ends a tile waits for: others, who are as far as he is, store their sums.
+
+        Those need places in L2, of which dirty ones are written to DRAM first.
+        """
         work, c = self.work, self.constants
         if not work.left_bytes:
             return 0
-        of_all = work.read_back_bytes / self.device.sm_count / c.write_bytes_per_clock
-        return round(max(of_all, work.left_bytes / c.most_write_bytes_per_clock) + c.flag_latency)
+        bytes_of_sm = work.read_back_bytes / self.device.sm_count
+        written_back = self._written_back_per_byte * work.read_back_bytes / self._dram_rate
+        stored = (
+            bytes_of_sm / c.write_bytes_per_clock,
+            written_back * self.clock_hz,
+            work.left_bytes / c.most_write_bytes_per_clock,
+        )
+        return round(max(stored) + c.flag_latency)
 
     @property
     def _own_bytes(self) -> float:
@@ -380,6 +397,7 @@ class _Prediction:
             fetch_clocks=0,
             code_lines=0,
             backlog=1 << 30,
+            miss_clocks=0.0,
             l2_bytes_per_clock=AMPLE,
             write_bytes_per_clock=AMPLE,
             dram_bytes_per_clock=AMPLE,

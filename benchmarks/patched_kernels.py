@@ -67,10 +67,15 @@ from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 UNPATCHED = "none"
+ARITHMETIC = "multiply-adds"
 PATCHES: dict[str, Patch] = {
     UNPATCHED: lambda code: code,
     **{f"no {name}": without(operations) for name, operations in OPERATIONS.items()},
     "no reuse": all_without_reuse,
+    "arithmetic alone": without(
+        frozenset().union(*(codes for name, codes in OPERATIONS.items() if name != ARITHMETIC))
+    ),
+    "issue slots alone": without(frozenset().union(*OPERATIONS.values())),
 }
 RUNGS = tuple(variant.name for variant in LADDER)
 SHAPES = ("2048", "4096x4096x256")

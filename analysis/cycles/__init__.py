@@ -116,6 +116,7 @@ class Machine:
     slots: int
     bank_count: int = 2
     queue: int = 8
+    global_queue: int = 24
     operand_clocks: int = 2
     l1_lines: int = 1024
     register_latency: int = 3
@@ -148,6 +149,7 @@ class Machine:
     write_slots: float = 0.6
     write_buffer: float = 2.0
     barrier_unit_clocks: float = 1.5
+    miss_clocks: float = 0.0
     l2_bytes_per_clock: float = 64.0
     write_bytes_per_clock: float = 32.0
     dram_bytes_per_clock: float = 16.0
@@ -162,6 +164,7 @@ class Machine:
         allowed = {
             "slots": range(1, 1 << 16),
             "queue": range(1, MOST_QUEUED + 1),
+            "global_queue": range(2, MOST_QUEUED + 1),
             "l1_lines": range(1, 1 << 24),
             "bank_count": (0, BANKS),
             "code_lines": range(0, 1 << 24, CODE_WAYS),

@@ -18,12 +18,13 @@ typedef uint8_t u8;
 typedef int8_t i8;
 typedef int16_t i16;
 typedef uint16_t u16;
+typedef int32_t i32;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
-       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, WARM_UP = 1000,
+       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, CODE_AHEAD = 5, ON_THEIR_WAY = 3, WARM_UP = 1000,
        PAGE_LINES = 32, PHASES = 1 << 16 };
 #define LN2 0.6931471805599453
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
@@ -61,7 +62,8 @@ typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 typedef struct {
     u32 slots;            /* blocks that are resident at a time */
     u32 bank_count;       /* of the register file, per scheduler */
-    u32 queue;            /* requests that a scheduler may have waiting for the load/store unit */
+    u32 queue;            /* requests that a scheduler may have waiting for shared memory */
+    u32 global_queue;     /* and all schedulers for global memory, where a copy counts twice */
     u32 operand_clocks;   /* for which a register of a request's operands occupies its scheduler's port */
     u32 l1_lines;         /* its capacity */
     u32 register_latency; /* of each further register that a load writes */
@@ -87,6 +89,7 @@ typedef struct {
     double write_slots;   /* issue slots that a register of a load takes when it is written */
     double write_buffer;  /* so many slots of them can wait until nothing is issued */
     double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
+    double miss_clocks;   /* of the way to L2, at least, for a request that L1 cannot serve */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM's work per byte read from L2 */
     double dram_write_share; /* and per byte written */
@@ -147,12 +150,18 @@ typedef struct {
     const Step *step;
     const u64 *line;
     u64 from, age, space; /* not before; of the warp */
+    u64 turn;             /* among those of its scheduler: the smallest goes first */
     double left;
     u32 warp, block;
 } Request;
 
+/* Requests of a scheduler that wait for the load/store unit: those to global memory apart. */
+typedef struct { Request at[MOST_QUEUED]; u32 head, count; } Queue;
+enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
+
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
+    u64 reads_free;       /* and for instructions that read registers */
     u64 reads_from, reads[BANKS]; /* from a clock on, a bit for each in which a register bank is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
@@ -162,8 +171,8 @@ typedef struct {
     u32 kept_warp, number;   /* of the instructions so far */
     i64 last;             /* warp that issued last */
     u32 count, *warps;
-    Request queue[MOST_QUEUED];
-    u32 head, queued;
+    Queue queue[QUEUES];
+    u32 global_places;    /* that its requests take */
     u8 why;
 } Scheduler;
 
@@ -197,7 +206,8 @@ typedef struct {
     double lsu_free, barrier_free;
     u64 now, block_free;
     u32 turn;
-    u64 ages, block_ages;
+    u64 ages, block_ages, requests;
+    u32 global_places;    /* taken in the queues of global memory */
     u8 failed;
     Result *r;
     u64 *starts, *ends;
@@ -329,6 +339,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
+    const double least = (s->l2_free > now ? s->l2_free : now) + m->miss_clocks;
+    const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
         const u64 line = q->line[k];
@@ -375,6 +387,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
             if (at > here) here = at;
         }
     }
+    if (s->r->l1_misses > missed && s->l2_free < least) s->l2_free = least;
     return here;
 }
 
@@ -601,29 +614,80 @@ static void served(Sm *s, const Request *q, double now) {
     release_read(s, q->warp, q->age, i, now + 2);
 }
 
+/* Whether a request need not wait for L2. */
+static int may_pass(const Sm *s, const Request *q) {
+    const u8 kind = s->code[q->step->pc].kind;
+    const int of_mbarrier = kind >= KIND_MBARRIER_BEGIN && kind <= KIND_MBARRIER_WAIT;
+    if (!q->step->lines || of_mbarrier || q->step->flags & STEP_OFF) return 1;
+    const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
+    return (stores ? s->write_free : s->l2_free) <= (double)s->now + s->m->backlog;
+}
+
+/* Which queue a request waits in, and how many places of that of global memory it takes. */
+static u32 queue_of(const Instruction *i, const Step *step) {
+    switch (i->kind) {
+    case KIND_LOAD: case KIND_STORE: case KIND_COPY: case KIND_COPY_GROUP: return QUEUE_GLOBAL;
+    case KIND_ATOMIC: return step->lines ? QUEUE_GLOBAL : QUEUE_SHARED;
+    default: return QUEUE_SHARED;
+    }
+}
+static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? 2 : 1; }
+
+/* A place has become free that any scheduler may take. */
+static void wake_all(Sm *s) {
+    for (u32 k = 0; k < SCHEDULERS; k++)
+        if (s->scheduler[k].sleep > s->now + 1) s->scheduler[k].sleep = s->now + 1;
+}
+
+/* Whether a request finds a place in its queue. */
+static int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
+    if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < s->m->queue;
+    const u32 more = places_of(i), own = x->global_places + more;
+    return own <= s->m->global_queue / SCHEDULERS || s->global_places + more <= s->m->global_queue;
+}
+
+/* A request joins its queue. Those of shared memory overtake all of their scheduler's to global memory
+ * but the first few, which are on their way. */
+static void enqueue(Sm *s, Scheduler *x, Request q) {
+    const Instruction *i = &s->code[q.step->pc];
+    const u32 kind = queue_of(i, q.step);
+    const Queue *global = &x->queue[QUEUE_GLOBAL];
+    q.turn = ++s->requests;
+    if (kind == QUEUE_GLOBAL) {
+        s->global_places += places_of(i);
+        x->global_places += places_of(i);
+    } else if (global->count > ON_THEIR_WAY) q.turn = global->at[(global->head + ON_THEIR_WAY - 1) % MOST_QUEUED].turn;
+    Queue *queue = &x->queue[kind];
+    queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
+}
+
 /* The load/store unit takes its next request, when it is free: all wavefronts of it in a row.
  * Whether there was one. */
 static int serve(Sm *s) {
     const double now = (double)s->now;
     if (s->lsu_free >= now + 1) return 0;
     Scheduler *best = NULL;
+    Queue *next = NULL;
     for (u32 k = 0; k < SCHEDULERS && !best; k++) {
         Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
-        if (!x->queued || x->queue[x->head].from > s->now) continue;
-        const Request *q = &x->queue[x->head];
-        const u8 kind = s->code[q->step->pc].kind;
-        const int of_mbarrier = kind >= KIND_MBARRIER_BEGIN && kind <= KIND_MBARRIER_WAIT;
-        if (q->step->lines && !of_mbarrier && !(q->step->flags & STEP_OFF)) {
-            const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
-            if ((stores ? s->write_free : s->l2_free) > now + s->m->backlog) continue;
+        for (u32 n = 0; n < QUEUES; n++) {
+            Queue *queue = &x->queue[n];
+            const Request *q = &queue->at[queue->head];
+            if (!queue->count || q->from > s->now || !may_pass(s, q)) continue;
+            if (!next || q->turn < next->at[next->head].turn) best = x, next = queue;
         }
-        best = x;
     }
     if (!best) return 0;
-    const Request q = best->queue[best->head];
+    const Request q = next->at[next->head];
     s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
-    best->head = (best->head + 1) % MOST_QUEUED;
-    best->queued--;
+    next->head = (next->head + 1) % MOST_QUEUED;
+    next->count--;
+    if (next == &best->queue[QUEUE_GLOBAL]) {
+        const u32 places = places_of(&s->code[q.step->pc]);
+        s->global_places -= places;
+        best->global_places -= places;
+        wake_all(s);
+    }
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
     s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + q.left;
     s->r->lsu_busy += q.left;
@@ -701,8 +765,11 @@ static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
 }
 
 /* The clocks of an instruction, counted from the one in which it leaves the dispatch, in which a slot
- * may read its register, in the order in which they are tried; -1 ends them. */
-static const i8 AT_ONCE[] = {0, -1}, ANY[] = {0, 1, 2, -1}, NEXT[] = {1, 0, 2, -1}, LAST[] = {0, 2, -1};
+ * may read its register, in the order in which they are tried. Those before it are there for an
+ * instruction that has to wait. */
+enum { END = 9 };
+static const i8 AT_ONCE[] = {0, END}, ANY[] = {-2, -1, 0, 1, 2, END}, NEXT[] = {1, -1, 0, 2, END},
+                LAST[] = {-2, -1, 0, 2, END};
 
 /* Those of a slot, which depend on the slots before it that name registers of the same bank. */
 static const i8 *clocks_of(const Instruction *i, u32 slot) {
@@ -716,7 +783,7 @@ static const i8 *clocks_of(const Instruction *i, u32 slot) {
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
  * register per clock. Two operands are read by the second clock, three by the third. Whether there is
  * room for all. */
-static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads) {
+static int reserve(const Scheduler *x, const Instruction *i, i32 late, u64 *reads) {
     memcpy(reads, x->reads, sizeof x->reads);
     const i8 last = i->source[2] < 0 ? 1 : 2;
     for (u32 k = 0; k < SLOTS; k++) {
@@ -724,14 +791,14 @@ static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *read
         if (r < 0 || is_known(x, i, k)) continue;
         u64 *bank = &reads[r % BANKS];
         const i8 *clock = clocks_of(i, k);
-        while (*clock >= 0 && (*clock > last || *bank >> (late + (u32)*clock) & 1)) clock++;
-        if (*clock < 0) return 0;
-        *bank |= 1ull << (late + (u32)*clock);
+        while (*clock != END && (*clock > last || late + *clock < 0 || *bank >> (late + *clock) & 1)) clock++;
+        if (*clock == END) return 0;
+        *bank |= 1ull << (late + *clock);
     }
     return 1;
 }
 
-/* Clocks for which reading this instruction's registers holds the dispatch. */
+/* Clocks for which an instruction waits for its registers, and with it all others that read some. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
     u64 reads[BANKS];
     u32 late = 0;
@@ -740,7 +807,7 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
     x->kept_warp = warp;
     x->number++;
     look_ahead(x, s->now);
-    while (!reserve(x, i, late, reads)) late++;
+    while (!reserve(x, i, (i32)late, reads)) late++;
     memcpy(x->reads, reads, sizeof reads);
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
@@ -785,6 +852,10 @@ static u8 pipe_of(const Machine *m, const Instruction *i) {
     return i->unit;
 }
 
+static int reads_registers(const Instruction *i) {
+    return i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
+}
+
 /* Whether a warp can issue now; if not, why, and when that may change. */
 static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (!w->alive || w->at_barrier) {
@@ -803,7 +874,12 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) { *why = LOST_BARRIER; return 0; }
-    if (is_request(i) && x->queued == s->m->queue) { *why = LOST_QUEUE; return 0; }
+    if (is_request(i) && !has_room(s, x, i, w->step)) { *why = LOST_QUEUE; return 0; }
+    if (x->reads_free > s->now && reads_registers(i)) {
+        if (x->reads_free < *again) *again = x->reads_free;
+        *why = LOST_BANK;
+        return 0;
+    }
     u64 free = x->unit_free[pipe_of(s->m, i)];
     if (i->unit == UNIT_FMA) {
         free = x->unit_free[UNIT_FMA_HEAVY];
@@ -859,14 +935,25 @@ static void evict_code(Sm *s, u32 line) {
 static u64 code_is_here(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
     u64 *at = &s->fetched[line];
-    if (!s->used[line]) {
+    if (!s->used[line] && s->m->code_lines) evict_code(s, line);
+    if (!*at) {
+        *at = fetch_code(s, line ? at[-1] : 0);
+    } else if (!s->used[line]) {
         const u64 again = s->refetched + s->m->fetch_clocks;
-        if (!*at) *at = fetch_code(s, line ? at[-1] : 0);
-        else *at = s->refetched = again > s->now ? again : s->now;
-        if (s->m->code_lines) evict_code(s, line);
+        *at = s->refetched = again > s->now ? again : s->now;
     }
     s->used[line] = ++s->uses;
     return *at;
+}
+
+/* Lines behind a jump are fetched before it is known to be taken, and take the place of others. */
+static void fetch_ahead(Sm *s, u32 pc) {
+    const u32 line = pc / CODE_LINE;
+    for (u32 k = line + 1; k <= line + CODE_AHEAD && k < s->code_length; k++) {
+        if (s->used[k]) continue;
+        if (s->m->code_lines) evict_code(s, k);
+        s->used[k] = ++s->uses;
+    }
 }
 
 static void issue(Sm *s, Scheduler *x, u32 warp) {
@@ -876,16 +963,13 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Instruction *i = &s->code[step->pc];
     const u32 late = bank_clocks(s, x, warp, i);
     write_back(x, s->now);
-    x->write_due -= x->write_due < late ? x->write_due : late;
     x->last = warp;
-    x->free = s->now + 1 + late;
-    x->why = LOST_BANK;
-    s->r->lost[LOST_BANK] += late;
+    x->free = s->now + 1;
+    x->reads_free = x->free + late;
     s->r->issued++;
     occupy(s, x, i);
     const u32 stall = i->stall ? i->stall : 1;
     w->ready = s->now + late + (stall == 1 && i->yield ? 2 : stall);
-    if (w->ready < x->free) w->ready = x->free;
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, step->pc);
     if (w->ready < fetched) {
@@ -923,9 +1007,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         if (m->free_conflicts && least && clocks > least) clocks = least;
         if (m->free_memory) clocks = 0;
         hand_over(s, x, i);
-        x->queue[(x->head + x->queued++) % MOST_QUEUED] =
-            (Request){.step = step, .line = line, .from = x->port, .age = w->age, .space = w->space,
-                      .left = clocks, .warp = warp, .block = w->block};
+        enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
+                                .space = w->space, .left = clocks, .warp = warp, .block = w->block});
     } else if (i->kind == KIND_BULK_GROUP) {
         const double made = w->bulk_done > (double)s->now ? w->bulk_done : (double)s->now;
         release(s, warp, w->age, i, made, 0);
@@ -934,8 +1017,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         release(s, warp, w->age, i, (double)(s->now + i->latency), 0);
         release_read(s, warp, w->age, i, (double)(s->now + (i->latency < 8 ? i->latency : 8)));
     }
-    if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN && w->ready < s->now + m->branch_clocks)
-        w->ready = s->now + m->branch_clocks;
+    if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
+        fetch_ahead(s, step->pc);
+        if (w->ready < s->now + m->branch_clocks) w->ready = s->now + m->branch_clocks;
+    }
     if (w->step == w->end) {
         leave(s, w);
     } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
@@ -1005,9 +1090,11 @@ static u64 next_time(const Sm *s) {
         const u64 at = x->sleep > x->free ? x->sleep : x->free;
         if (at <= s->now + 1) return s->now + 1;
         if (at < next) next = at;
-        if (x->queued) {
+        for (u32 n = 0; n < QUEUES; n++) {
+            const Queue *queue = &x->queue[n];
+            if (!queue->count) continue;
             u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
-            if (x->queue[x->head].from > from) from = x->queue[x->head].from;
+            if (queue->at[queue->head].from > from) from = queue->at[queue->head].from;
             if (from < next) next = from;
         }
     }
@@ -1030,7 +1117,7 @@ static int all_done(const Sm *s) {
     for (u32 k = 0; k < s->m->slots; k++)
         if (s->blocks[k].used && s->blocks[k].alive) return 0;
     for (u32 k = 0; k < SCHEDULERS; k++)
-        if (s->scheduler[k].queued) return 0;
+        if (s->scheduler[k].queue[QUEUE_GLOBAL].count || s->scheduler[k].queue[QUEUE_SHARED].count) return 0;
     return 1;
 }
 
@@ -1042,7 +1129,6 @@ static void finish(Sm *s) {
     for (u32 k = 0; k < s->next_job; k++) if (s->ends[k] > end) end = s->ends[k];
     if (rounded_up(s->lsu_free) > end) end = rounded_up(s->lsu_free);
     if (rounded_up(s->write_free) > end) end = rounded_up(s->write_free);
-    if (s->m->dram_write_share > 0 && rounded_up(s->dram_free) > end) end = rounded_up(s->dram_free);
     for (u32 k = 0; k < SCHEDULERS; k++) { /* which have accounted for what was before `done` */
         const Scheduler *x = &s->scheduler[k];
         const u64 done = x->free > s->now ? x->free : s->now;

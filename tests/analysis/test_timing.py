@@ -158,16 +158,25 @@ def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks: int, expected: i
 
 
 def test_who_ends_a_tile_waits_for_the_sums_of_others() -> None:
-    def clocks(**sums: float) -> int:
+    def clocks(device: Device = H200, **sums: float) -> int:
         asked = replace(work(), **sums)
-        return timing._Prediction(asked, H200, constants_for("sm_90"))._flag_clocks
+        return timing._Prediction(asked, device, constants_for("sm_90"))._flag_clocks
 
     assert clocks() == 0
     c = constants_for("sm_90")
     one = clocks(left_bytes=65536.0, read_back_bytes=65536.0)  # nobody else stores
     assert one == pytest.approx(65536 / c.most_write_bytes_per_clock + c.flag_latency, abs=1)
     everyone = clocks(left_bytes=65536.0, read_back_bytes=264 * 65536.0)
-    assert everyone == pytest.approx(2 * 65536 / c.write_bytes_per_clock + c.flag_latency, abs=1)
+    ample = replace(H200, dram_bytes_per_s=1e14)
+    stored = 2 * 65536 / c.write_bytes_per_clock
+    assert clocks(ample, left_bytes=65536.0, read_back_bytes=264 * 65536.0) == pytest.approx(
+        stored + c.flag_latency, abs=1
+    )
+    # what was dirty in L2 makes room at the pace of DRAM
+    assert everyone > 1.2 * (stored + c.flag_latency)
+    slower = replace(H200, dram_bytes_per_s=H200.dram_bytes_per_s / 2)
+    others = clocks(slower, left_bytes=65536.0, read_back_bytes=264 * 65536.0)
+    assert others - c.flag_latency == pytest.approx(2 * (everyone - c.flag_latency), abs=2)
 
 
 @given(
@@ -237,10 +246,11 @@ def test_bounds_are_what_was_replayed(usual: Predicted) -> None:
 
 def test_the_time_is_a_line_along_k() -> None:
     """As long as bytes grow with it: the same two points, continued."""
-    per_k = [predict(work(k=k), H200).cycles for k in (512, 1024, 1536)]
+    # nothing is dirty before: the more a launch brings into L2, the less of it pushes that out
+    clean = replace(H200, l2_bytes=0)
+    per_k = [predict(work(k=k), clean).cycles for k in (512, 1024, 1536)]
     (one, two) = (later - sooner for sooner, later in pairwise(per_k))
-    # but for a clock: the more a launch brings into L2, the less of it pushes out what was dirty
-    assert one == pytest.approx(two, rel=1e-5)
+    assert one == pytest.approx(two, rel=1e-9)
 
 
 def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
@@ -263,13 +273,14 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
     ("of_sm", "per_sm", "unlike", "expected"),
     [
         (1, 2, 0, (1,)),
-        (8, 2, 0, (2, 4)),
-        (7, 2, 0, (3, 5)),
-        (8, 4, 0, (8,)),  # two rounds are all
+        (8, 2, 0, (2, 6)),
+        (9, 2, 0, (3, 7)),
+        (7, 2, 0, (7,)),  # two rounds behind the first ones are all
+        (16, 4, 0, (4, 12)),
         (8, 2, 3, (4, 6)),  # from the round on that has the last unlike one
     ],
 )
-def test_two_numbers_of_blocks_are_a_round_apart(
+def test_two_numbers_of_blocks_are_rounds_apart(
     of_sm: int, per_sm: int, unlike: int, expected: tuple[int, ...]
 ) -> None:
     assert timing.blocks_to_run(of_sm, per_sm, unlike=unlike) == expected

@@ -30,6 +30,7 @@ from toolkit.microbenchmarks import (
     global_memory,
     issue,
     launch,
+    queues,
     registers,
     shared,
 )
@@ -37,7 +38,19 @@ from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
 from toolkit.store import write_atomically
 
-MODULES = (issue, registers, dispatch, code, shared, barriers, bulk, global_memory, atomics, launch)
+MODULES = (
+    issue,
+    registers,
+    dispatch,
+    code,
+    queues,
+    shared,
+    barriers,
+    bulk,
+    global_memory,
+    atomics,
+    launch,
+)
 FILE_COLUMNS = 160  # of a table that goes to a file: no terminal tells
 LIMIT_S = 170.0  # after that, what is left is recorded as not measured
 

@@ -1,8 +1,9 @@
-"""How fast an SM fetches code that is longer than what it keeps of it: ever longer loops."""
+"""How fast an SM fetches code that it cannot keep: ever longer loops, without and with jumps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
@@ -18,19 +19,42 @@ FEW, MANY = 4, 20  # rounds
 WARPS_PER_SCHEDULER = (1, 2, 4)
 
 
+# Size in KiB of what is executed, and how many jumps it has over DEAD instructions that never are.
+JUMPING = ((28, 4), (30, 2), (30, 4), (32, 1), (32, 2), (32, 4), (34, 4), (36, 4))
+DEAD = 88  # 11 lines
+
+
 def _probe(kib: int) -> Probe:
     op = Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f")
     count = kib * KIB // INSTRUCTION_BYTES - LOOP_INSTRUCTIONS
     return interleaved(f"code_{kib}_kib", [op], chains=CHAINS, count=count)
 
 
-LOOPS = {kib: _probe(kib) for kib in SIZES_KIB}
+def _with_jumps(plain: Probe, jumps: int) -> Probe:
+    """The same with jumps over multiply-adds, evenly spread, which are all taken."""
+    head, *lines, end = plain.body.split("\n")
+    every = len(lines) // (jumps + 1)
+    for k in range(jumps, 0, -1):
+        dead = lines[:DEAD]
+        label = f"OVER_{k}"
+        lines[k * every : k * every] = [f"@go bra {label};", *dead, f"{label}:"]
+    register = plain.body.count('"+f"') + plain.body.count('"f"')  # the last operand's number
+    go = [".reg .pred go;", f"setp.ne.s32 go, %{register}, 0;"]
+    assert ' : "memory");' in end
+    end = end.replace(' : "memory");', ', "r"(rounds) : "memory");')
+    return replace(
+        plain, name=f"{plain.name}_{jumps}_jumps", body="\n".join([head, *go, *lines, end])
+    )
+
+
+LOOPS = {(kib, 0): _probe(kib) for kib in SIZES_KIB}
+LOOPS |= {(kib, jumps): _with_jumps(_probe(kib), jumps) for kib, jumps in JUMPING}
 PROBES = tuple(LOOPS.values())
 
 
-def _measure(bench: Bench, kib: int, *, everywhere: bool) -> Measured:
+def _measure(bench: Bench, kib: int, jumps: int, *, everywhere: bool) -> Measured:
     blocks = bench.device.sm_count if everywhere else 1
-    probe = LOOPS[kib]
+    probe = LOOPS[kib, jumps]
     found = {
         per: bench.cycles(probe, warps=4 * per, blocks=blocks, few=FEW, many=MANY).scaled(
             LINE_BYTES / INSTRUCTION_BYTES / probe.count
@@ -44,12 +68,14 @@ def _measure(bench: Bench, kib: int, *, everywhere: bool) -> Measured:
 
 def _benchmarks() -> Iterator[Benchmark]:
     for everywhere, where in ((False, "one_sm"), (True, "all_sms")):
-        for kib in SIZES_KIB:
+        for kib, jumps in LOOPS:
+            over = f", {jumps} jumps over {DEAD} more" if jumps else ""
             yield Benchmark(
-                name=f"code_{kib}_kib_{where}_cycles",
+                name=f"{LOOPS[kib, jumps].name}_{where}_cycles",
                 unit="cycles per 128 bytes of code",
-                how=f"FFMAs on {where.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)",
-                measure=partial(_measure, kib=kib, everywhere=everywhere),
+                how=f"FFMAs on {where.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)"
+                + over,
+                measure=partial(_measure, kib=kib, jumps=jumps, everywhere=everywhere),
             )
 
 

@@ -19,6 +19,7 @@ from toolkit.microbenchmarks import (
     dispatch,
     global_memory,
     issue,
+    queues,
     registers,
     shared,
 )
@@ -162,7 +163,8 @@ def test_what_is_scarce_is_spread(arch: str) -> None:
 def test_names_of_constants_are_unique_and_say_their_unit() -> None:
     names = [benchmark.name for module in MODULES for benchmark in module.BENCHMARKS]
     assert len(names) == len(set(names))
-    assert [n for n in names if not n.endswith(("_cycles", "_s", "_bytes", "_cycle"))] == []
+    units = ("_cycles", "_s", "_bytes", "_cycle", "_requests")
+    assert [n for n in names if not n.endswith(units)] == []
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -183,3 +185,24 @@ def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
     for (_, _, flight), probe in global_memory.STREAMS.items():
         kinds = "".join("L" if "LDG" in text else " " for text in loop_of(code[probe.name]))
         assert kinds.split() == ["L" * flight] * global_memory.GROUPS, probe.name
+
+
+@pytest.mark.parametrize("kind", queues.KINDS)
+def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
+    name = f"{kind}_{queues.MANY}"
+    source = queues.source(kind, queues.MANY)
+    image = compile_cubin(source, name="probes.cu", kernel=name, arch="sm_90", options=()).image
+    sass = [text.split()[0].split(".")[0] for _, text in _functions(image)[name]]
+    opcode = {"global_loads": "LDG", "copies": "LDGSTS"}[kind]
+    row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})
+    one = f"CS2R {f'{opcode} ' * queues.MANY}PMTRIG CS2R"
+    assert row.count(one) == 3
+
+
+def test_jumps_go_over_code_that_is_never_executed() -> None:
+    functions = sass(code, "sm_90")
+    for (kib, jumps), probe in code.LOOPS.items():
+        loop = loop_of(functions[probe.name])
+        over = [text for text in loop[:-1] if "BRA" in text]
+        assert len(over) == jumps
+        assert len(loop) * 16 == pytest.approx(1024 * kib + jumps * (code.DEAD + 1) * 16, abs=400)

@@ -1,0 +1,94 @@
+"""How many requests wait for the load/store unit before their warps do, and who overtakes whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.geometry import WARP_SIZE, Geometry
+from toolkit.microbenchmarks.bench import REPEATS, Bench
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Benchmark, Measured
+
+PROBES: tuple[Probe, ...] = ()
+FEW, MANY = 16, 24  # requests of a warp: more than wait
+KINDS = {
+    "global_loads": "loads of global memory, 32 lines of L1 each",
+    "copies": "copies of 4 bytes per lane from 32 lines of L1 to shared memory",
+}
+ROW_FLOATS = 128  # of a lane, in one bank
+WARPS = 4  # of which each has a scheduler to itself
+BEHIND = (1, 2, 4, 8)  # loads of global memory that stand before one of shared memory
+
+
+def source(kind: str, count: int) -> str:
+    """A kernel `requests_COUNT` whose warps make so many requests of a kind in a row."""
+    number = list(KINDS).index(kind)
+    return (
+        f"#define ROW {ROW_FLOATS}\n{text('queues.cu')}\n"
+        f'extern "C" __global__ void {_name(kind, count)}(const float* data, long long* noted)\n'
+        f"{{\n    requests<{number}, {count}>(data, noted);\n}}\n"
+    )
+
+
+def _name(kind: str, count: int) -> str:
+    return f"{kind}_{count}"
+
+
+def _noted(bench: Bench, kind: str, count: int, warps: int) -> NDArray[np.int64]:
+    """For each warp the clocks of its requests, and of a load of shared memory behind them."""
+    kernel = bench.kernel(source(kind, count), _name(kind, count))
+    data = bench.gpu.upload(np.zeros(32 * WARP_SIZE, np.float32))
+    out = bench.gpu.allocate(16 * warps)
+    geometry = Geometry(grid=(1, 1, 1), block=(WARP_SIZE * warps, 1, 1))
+    with bench.gpu.launch_errors(kind):
+        kernel.prepared(geometry, [data, out])()
+        bench.gpu.synchronize()
+    noted = np.empty((warps, 2), np.int64)
+    bench.gpu.download(out, into=noted)
+    return noted
+
+
+def _waiting(bench: Bench, kind: str) -> float:
+    """Requests that are made and not served, when warps wait before they make another one."""
+    few, many = (float(np.median(_noted(bench, kind, count, WARPS)[:, 0])) for count in (FEW, MANY))
+    clocks = (many - few) / (MANY - FEW) / WARPS  # of each request
+    return MANY * WARPS - many / clocks
+
+
+def _depth(bench: Bench, kind: str) -> Measured:
+    return Measured.of([_waiting(bench, kind) for _ in range(REPEATS)])
+
+
+def _overtaking(bench: Bench) -> Measured:
+    clocks = {
+        count: Measured.of(
+            [float(_noted(bench, "global_loads", count, 1)[0, 1]) for _ in range(REPEATS)]
+        )
+        for count in BEHIND
+    }
+    return clocks[BEHIND[-1]].with_detail(
+        cycles_by_loads_before={str(count): m.value for count, m in clocks.items()}
+    )
+
+
+def _benchmarks() -> Iterator[Benchmark]:
+    for kind, what in KINDS.items():
+        yield Benchmark(
+            name=f"queue_{kind}_requests",
+            unit="requests of an SM",
+            how=f"{what}: made and not served, when the warps of 4 schedulers wait",
+            measure=partial(_depth, kind=kind),
+        )
+    yield Benchmark(
+        name="queue_shared_behind_global_cycles",
+        unit="cycles",
+        how=f"a load of shared memory behind {BEHIND[-1]} of 32 lines of L1 each (fewer: detail)",
+        measure=_overtaking,
+    )
+
+
+BENCHMARKS = tuple(_benchmarks())
