@@ -186,13 +186,16 @@ def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) 
     )
 
 
-def blocks_to_run(of_sm: int, per_sm: int, *, unlike: int = 0) -> tuple[int, ...]:
+def blocks_to_run(
+    of_sm: int, per_sm: int, *, unlike: int = 0, along_k: bool = True
+) -> tuple[int, ...]:
     """How many of an SM's blocks to replay: all, or two numbers that some rounds lie between.
 
-    Two, as where blocks get in each other's way one round is not like the next; one behind blocks
-    that are `unlike` the others.
+    Where blocks get in each other's way one round is not like the next: two lie between where
+    values of K lie on a line besides, four where nothing else is averaged; one behind blocks that
+    are `unlike` the others.
     """
-    rounds = 1 if unlike else 2
+    rounds = 1 if unlike else 2 if along_k else 4
     resident = min(per_sm, of_sm)
     first = max(resident, unlike)
     fewest = first + (of_sm - first) % resident
@@ -345,7 +348,12 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
-        return blocks_to_run(self.blocks_of_sm, self.resident, unlike=self.work.unlike)
+        return blocks_to_run(
+            self.blocks_of_sm,
+            self.resident,
+            unlike=self.work.unlike,
+            along_k=len(self.work.samples) > 1,
+        )
 
     @cached_property
     def _points(self) -> list[tuple[int, int]]:

@@ -283,6 +283,12 @@ def test_two_numbers_of_blocks_are_rounds_apart(
     assert timing.blocks_to_run(of_sm, per_sm, unlike=unlike) == expected
 
 
+def test_more_rounds_lie_between_where_no_line_along_k_does() -> None:
+    assert timing.blocks_to_run(16, 2, along_k=False) == (2, 10)
+    assert timing.blocks_to_run(10, 2, along_k=False) == (10,)
+    assert timing.blocks_to_run(16, 2, unlike=3, along_k=False) == (4, 6)
+
+
 def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
     asked = work(k=64, samples=(64,), dram_read_bytes=0.0)
     prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
