@@ -263,7 +263,7 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
         extended = predict(work(k=k, samples=(k // 4, k // 2)), H200).cycles
         itself = predict(work(k=k, samples=(k,)), H200).cycles
         off.append(extended / itself - 1)
-    assert max(map(abs, off)) < 0.01
+    assert max(map(abs, off)) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_more_rounds_lie_between_where_no_line_along_k_does() -> None:
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
-    asked = work(k=64, samples=(64,), dram_read_bytes=0.0)
+    asked = work(k=64, samples=(64,), blocks=4000, dram_read_bytes=0.0)
     prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
     assert len(prediction._numbers_of_blocks) == 2
     blocks = prediction.blocks_of_sm
