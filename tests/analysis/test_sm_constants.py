@@ -33,6 +33,14 @@ LOOPS = {
     if name.startswith("code_") and "one_sm" in name and clocks < 8.4
 }
 FROM_RECORDED: dict[str, tuple[float, float, float]] = {
+    "global_queue": (HOPPER.global_queue, MEASURED["queue_global_loads_requests"], 0.02),
+    "fetch_clocks_of_several": (
+        HOPPER.fetch_clocks_of_several,
+        RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"][
+            "2"
+        ],
+        0.03,
+    ),
     "operand_clocks": (
         HOPPER.operand_clocks,
         (MEASURED["sts_128_one_scheduler_cycles"] - MEASURED["sts_32_one_scheduler_cycles"]) / 3,
