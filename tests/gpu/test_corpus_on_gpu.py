@@ -15,18 +15,9 @@ sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
 from cases import CASES, COUNTED
 from compiled import compiled
+from refused import marks
 
 pytestmark = pytest.mark.gpu
-
-# An H200 reports an illegal instruction, and nobody knows why: docs/validation.md.
-REFUSED = ("twice_a_tile",)
-
-
-def marks(case: Case) -> list[pytest.MarkDecorator]:
-    """Not launched where that would break the context for all that follow."""
-    reason = "an illegal instruction on an H200"
-    return [pytest.mark.xfail(run=False, reason=reason)] * case.name.startswith(REFUSED)
-
 
 EACH = [
     *(pytest.param(case, id=case.name, marks=marks(case)) for case in CASES),

@@ -15,6 +15,7 @@ from toolkit.simulator import simulate
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
 from cases import CASES
+from refused import marks
 
 pytestmark = pytest.mark.gpu
 
@@ -33,7 +34,10 @@ def gpu():
         yield opened
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+EACH = [pytest.param(case, id=case.name, marks=marks(case)) for case in CASES]
+
+
+@pytest.mark.parametrize("case", EACH)
 def test_the_same_machine_code_gives_the_same_bits(gpu, case: Case) -> None:
     if not case.runs_on(gpu.device.sm_arch):
         pytest.skip(f"needs sm_{case.minimum_capability}")
