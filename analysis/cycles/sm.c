@@ -24,8 +24,8 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
-       MOST_QUEUED = 32, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4, CODE_AHEAD = 5, ON_THEIR_WAY = 3, WARM_UP = 1000,
-       PAGE_LINES = 32, PHASES = 1 << 16 };
+       MOST_QUEUED = 32, ON_THEIR_WAY = 3, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4,
+       CODE_AHEAD = 5, WARM_UP = 1000, PAGE_LINES = 32, PHASES = 1 << 16 };
 #define LN2 0.6931471805599453
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
@@ -631,6 +631,7 @@ static u32 queue_of(const Instruction *i, const Step *step) {
     default: return QUEUE_SHARED;
     }
 }
+
 static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? 2 : 1; }
 
 /* A place has become free that any scheduler may take. */
@@ -651,12 +652,14 @@ static int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const
 static void enqueue(Sm *s, Scheduler *x, Request q) {
     const Instruction *i = &s->code[q.step->pc];
     const u32 kind = queue_of(i, q.step);
-    const Queue *global = &x->queue[QUEUE_GLOBAL];
     q.turn = ++s->requests;
     if (kind == QUEUE_GLOBAL) {
         s->global_places += places_of(i);
         x->global_places += places_of(i);
-    } else if (global->count > ON_THEIR_WAY) q.turn = global->at[(global->head + ON_THEIR_WAY - 1) % MOST_QUEUED].turn;
+    } else if (x->queue[QUEUE_GLOBAL].count > ON_THEIR_WAY) {
+        const Queue *global = &x->queue[QUEUE_GLOBAL];
+        q.turn = global->at[(global->head + ON_THEIR_WAY - 1) % MOST_QUEUED].turn;
+    }
     Queue *queue = &x->queue[kind];
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
 }
