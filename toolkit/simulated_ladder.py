@@ -728,7 +728,7 @@ class _Rung:
         )
         sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
         of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
-        replayed = max(blocks_to_run(of_sm, per_sm, unlike=unlike))
+        replayed = max(blocks_to_run(of_sm, per_sm, unlike=unlike, along_k=len(points) > 1))
         return Work(
             code=machine_code(self.translated.program, counts),
             samples={k: self._streams(k, blocks[:replayed]) for k in points},

@@ -952,9 +952,10 @@ static u64 code_is_here(Sm *s, u32 pc) {
 /* Lines behind a jump are fetched before it is known to be taken, and take the place of others. */
 static void fetch_ahead(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
+    if (!s->m->code_lines) return;
     for (u32 k = line + 1; k <= line + CODE_AHEAD && k < s->code_length; k++) {
         if (s->used[k]) continue;
-        if (s->m->code_lines) evict_code(s, k);
+        evict_code(s, k);
         s->used[k] = ++s->uses;
     }
 }
