@@ -28,10 +28,9 @@ from analysis.sm_constants import SmConstants, constants_for
 
 FEWEST_L1_LINES = 64
 # Of reads that several SMs make at about the same time, the first waits for DRAM, and of the
-# others those that come before it is served. SMs keep in step where their waits are what they
-# spend their time on: below the first share of the time nobody waits but the first one, from the
-# second on everybody does. Fitted on the ladder on an H200.
-COUPLED_FROM, COUPLED_AT = 0.12, 0.16
+# others those that come before it is served. Who waits lets others catch up: that share of them
+# is so many times what everything takes longer where all wait. Fitted on the ladder on an H200.
+MEET_BY_WAITS = 2.0
 # Of L2, dirty when a launch begins: who flushed it wrote other lines. Fitted on kernels that read.
 DIRTY_SHARE = 0.6
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
@@ -203,6 +202,14 @@ def blocks_to_run(
     return (of_sm,) if of_sm <= fewest + more else (fewest, fewest + more)
 
 
+def shared_rate(of_all: float, alone: float, crowd: float) -> float:
+    """What an SM gets of a rate that many share, of whom there are a `crowd`-th of all.
+
+    Each of the others adds as much to the time that a byte takes.
+    """
+    return 1 / (1 / alone + max(0.0, 1 / of_all - 1 / alone) / max(1.0, crowd))
+
+
 class _Prediction:
     """One launch on one device: runs of the model, and what is read from them."""
 
@@ -296,8 +303,8 @@ class _Prediction:
             integers_share=c.integers_share,
             miss_clocks=c.miss_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            write_bytes_per_clock=min(
-                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
+            write_bytes_per_clock=shared_rate(
+                c.write_bytes_per_clock, c.most_write_bytes_per_clock, crowd
             ),
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
@@ -361,6 +368,11 @@ class _Prediction:
             (k, blocks) for k in sorted(self.work.samples) for blocks in self._numbers_of_blocks
         ]
 
+    @property
+    def _first_round(self) -> tuple[int, int]:
+        """The point with few blocks at the largest K that is replayed."""
+        return max(self.work.samples), self._numbers_of_blocks[0]
+
     def _ran(self, machine: Machine, k: int, blocks: int) -> Ran:
         streams = self.work.samples[k]
         jobs = [number % streams.blocks for number in range(blocks)]
@@ -372,7 +384,7 @@ class _Prediction:
         fewest = self._numbers_of_blocks[0]
         in_step = replace(self.machine, waiting_share=1.0)
         jobs = {f"{point}": partial(self._ran, self.machine, *point) for point in self._points}
-        jobs["in step"] = partial(self._ran, in_step, *self._points[-1])
+        jobs["in step"] = partial(self._ran, in_step, *self._first_round)
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = partial(self._alone, k)
             for name, machine in self._variations().items():
@@ -490,7 +502,7 @@ class _Prediction:
     @cached_property
     def _waits(self) -> float:
         """How much longer everything takes where every request waits for DRAM."""
-        usual = self._runs[f"{self._points[-1]}"].clocks
+        usual = self._runs[f"{self._first_round}"].clocks
         return self._runs["in step"].clocks / usual - 1
 
     @property
@@ -501,8 +513,7 @@ class _Prediction:
             return 1.0
         if not (self.code["kind"] == Kind.BARRIER).any():
             return 0.0
-        share = self._waits / (1 + self._waits)
-        return float(np.clip((share - COUPLED_FROM) / (COUPLED_AT - COUPLED_FROM), 0, 1))
+        return float(np.clip(MEET_BY_WAITS * self._waits, 0, 1))
 
     def _over_blocks(self, found: Sequence[_Totals]) -> _Totals:
         if len(found) == 1:

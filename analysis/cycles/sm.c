@@ -113,7 +113,8 @@ typedef struct {
     u64 unfinished;
 } Result;
 
-typedef struct { double at; u64 age; u32 warp; u8 scoreboard, registers; } Event; /* age: the warp's */
+/* What becomes known at some time; `age` is the warp's. What loads have missed takes `clocks` of L1's data then. */
+typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers; } Event;
 
 /* A barrier in shared memory, and what is counted down at some time. */
 typedef struct { u64 id, generation; u32 expected, pending; i64 bytes; } Mbarrier;
@@ -162,6 +163,7 @@ enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
     u64 reads_free;       /* and for instructions that read registers */
+    u64 slip_free;        /* and for those of the same warp behind a multiply-add that reads late */
     u64 reads_from, reads[BANKS]; /* from a clock on, a bit for each in which a register bank is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
@@ -203,7 +205,7 @@ typedef struct {
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
     double dram_work, write_work; /* clocks of DRAM, and of stores to L2, asked for so far */
-    double lsu_free, barrier_free;
+    double lsu_free, data_free, barrier_free;
     u64 now, block_free;
     u32 turn;
     u64 ages, block_ages, requests;
@@ -335,7 +337,7 @@ static double dram_wait(const Machine *m, const Block *b, u64 number) {
 
 /* Lines of a load: when all of it is here. Each line's sectors arrive together. Hits are counted
  * `from` when the request would have been issued if it had not had to queue. */
-static double load_lines(Sm *s, const Request *q, double from, double now) {
+static double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
@@ -387,7 +389,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now) {
             if (at > here) here = at;
         }
     }
-    if (s->r->l1_misses > missed && s->l2_free < least) s->l2_free = least;
+    *has_missed = s->r->l1_misses > missed;
+    if (*has_missed && s->l2_free < least) s->l2_free = least;
     return here;
 }
 
@@ -571,6 +574,12 @@ static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u
                         .registers = (u8)registers});
 }
 
+/* The same once what a load has missed is in L1, and has passed its data for so many clocks. */
+static void release_missed(Sm *s, const Request *q, const Instruction *i, double at, u32 registers) {
+    push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp, .scoreboard = i->write_barrier,
+                    .registers = (u8)registers});
+}
+
 static void release_read(Sm *s, u32 warp, u64 age, const Instruction *i, double at) {
     if (i->read_barrier != NONE)
         push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = i->read_barrier});
@@ -584,12 +593,13 @@ static void served(Sm *s, const Request *q, double now) {
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from the issue of a request that meets no other, of one wavefront */
     double at = now - i->operands * m->operand_clocks - 1;
+    int has_missed = 0;
     switch (i->kind) {
     case KIND_LOAD:
-        at = load_lines(s, q, at, now);
+        at = load_lines(s, q, at, now, &has_missed);
         break;
     case KIND_COPY:
-        at = load_lines(s, q, at, now);
+        at = load_lines(s, q, at, now, &has_missed);
         if (w->age == q->age && at > w->async_done) w->async_done = at;
         break;
     case KIND_COPY_GROUP: /* the copies before it have been served: requests keep their order */
@@ -610,7 +620,9 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* shared memory, shuffles and such */
         at += m->shared_latency;
     }
-    release(s, q->warp, q->age, i, at, registers);
+    if (has_missed && i->kind == KIND_LOAD) release_missed(s, q, i, at, registers);
+    else release(s, q->warp, q->age, i, at, registers);
+    if (!has_missed && s->data_free < now) s->data_free = now;
     release_read(s, q->warp, q->age, i, now + 2);
 }
 
@@ -664,6 +676,11 @@ static void enqueue(Sm *s, Scheduler *x, Request q) {
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
 }
 
+static int is_load(const Sm *s, const Request *q) {
+    const u8 kind = s->code[q->step->pc].kind;
+    return kind == KIND_LOAD || kind == KIND_COPY;
+}
+
 /* The load/store unit takes its next request, when it is free: all wavefronts of it in a row.
  * Whether there was one. */
 static int serve(Sm *s) {
@@ -692,6 +709,7 @@ static int serve(Sm *s) {
         wake_all(s);
     }
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
+    if (!is_load(s, &q) && s->lsu_free < s->data_free) s->lsu_free = s->data_free;
     s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + q.left;
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
@@ -768,49 +786,52 @@ static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
 }
 
 /* The clocks of an instruction, counted from the one in which it leaves the dispatch, in which a slot
- * may read its register, in the order in which they are tried. Those before it are there for an
- * instruction that has to wait. */
+ * may read its register, in the order in which they are tried. */
 enum { END = 9 };
-static const i8 AT_ONCE[] = {0, END}, ANY[] = {-2, -1, 0, 1, 2, END}, NEXT[] = {1, -1, 0, 2, END},
-                LAST[] = {-2, -1, 0, 2, END};
+static const u8 AT_ONCE[] = {0, END}, ANY[] = {0, 1, 2, END}, NOT_NEXT[] = {0, 2, END}, LATER[] = {1, 2, END};
 
 /* Those of a slot, which depend on the slots before it that name registers of the same bank. */
-static const i8 *clocks_of(const Instruction *i, u32 slot) {
+static const u8 *clocks_of(const Scheduler *x, const Instruction *i, u32 slot) {
     const int bank = i->source[slot] % BANKS;
+    if (!slot) return i->source[2] < 0 ? AT_ONCE : ANY;
     const int is_behind_first = i->source[0] >= 0 && i->source[0] % BANKS == bank;
-    const int is_behind_second = i->source[1] >= 0 && i->source[1] % BANKS == bank;
-    if (slot < 2) return slot && is_behind_first ? ANY : AT_ONCE;
-    return is_behind_first ? NEXT : is_behind_second ? LAST : ANY;
+    if (slot == 1) return is_behind_first ? ANY : AT_ONCE;
+    if (is_behind_first || i->source[1] < 0 || i->source[1] % BANKS != bank) return ANY;
+    return is_known(x, i, 1) ? LATER : NOT_NEXT;
 }
 
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
  * register per clock. Two operands are read by the second clock, three by the third. Whether there is
- * room for all. */
-static int reserve(const Scheduler *x, const Instruction *i, i32 late, u64 *reads) {
+ * room for all; `slip` is how much later the first one is read. */
+static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads, u32 *slip) {
     memcpy(reads, x->reads, sizeof x->reads);
-    const i8 last = i->source[2] < 0 ? 1 : 2;
+    *slip = 0;
+    const u8 last = i->source[2] < 0 ? 1 : 2;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r < 0 || is_known(x, i, k)) continue;
         u64 *bank = &reads[r % BANKS];
-        const i8 *clock = clocks_of(i, k);
-        while (*clock != END && (*clock > last || late + *clock < 0 || *bank >> (late + *clock) & 1)) clock++;
+        const u8 *clock = clocks_of(x, i, k);
+        while (*clock != END && (*clock > last || *bank >> (late + *clock) & 1)) clock++;
         if (*clock == END) return 0;
         *bank |= 1ull << (late + *clock);
+        if (!k) *slip = *clock;
     }
     return 1;
 }
 
-/* Clocks for which an instruction waits for its registers, and with it all others that read some. */
-static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i) {
+/* Clocks for which an instruction waits for its registers, and with it all others that read some; and
+ * those for which only what follows it in its warp waits, but for other multiply-adds. */
+static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 *slip) {
     u64 reads[BANKS];
     u32 late = 0;
+    *slip = 0;
     if (!s->m->bank_count) return 0;
     if (x->kept_warp != warp) memset(x->kept, 0xff, sizeof x->kept);
     x->kept_warp = warp;
     x->number++;
     look_ahead(x, s->now);
-    while (!reserve(x, i, (i32)late, reads)) late++;
+    while (!reserve(x, i, late, reads, slip)) late++;
     memcpy(x->reads, reads, sizeof reads);
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
@@ -880,6 +901,12 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (is_request(i) && !has_room(s, x, i, w->step)) { *why = LOST_QUEUE; return 0; }
     if (x->reads_free > s->now && reads_registers(i)) {
         if (x->reads_free < *again) *again = x->reads_free;
+        *why = LOST_BANK;
+        return 0;
+    }
+    const int takes_turn = i->unit != UNIT_FMA && i->unit != UNIT_CONTROL;
+    if (x->slip_free > s->now && takes_turn && x->last >= 0 && w == &s->warps[x->last]) {
+        if (x->slip_free < *again) *again = x->slip_free;
         *why = LOST_BANK;
         return 0;
     }
@@ -965,15 +992,17 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     Warp *w = &s->warps[warp];
     const Step *step = w->step;
     const Instruction *i = &s->code[step->pc];
-    const u32 late = bank_clocks(s, x, warp, i);
+    u32 slip;
+    const u32 late = bank_clocks(s, x, warp, i, &slip);
     write_back(x, s->now);
     x->last = warp;
     x->free = s->now + 1;
     x->reads_free = x->free + late;
+    x->slip_free = x->reads_free + slip;
     s->r->issued++;
     occupy(s, x, i);
     const u32 stall = i->stall ? i->stall : 1;
-    w->ready = s->now + late + (stall == 1 && i->yield ? 2 : stall);
+    w->ready = s->now + late + (stall == 1 && i->yield ? 2 : stall == 1 ? 1 : stall + slip);
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, step->pc);
     if (w->ready < fetched) {
@@ -1071,6 +1100,13 @@ static void schedule(Sm *s, Scheduler *x) {
 }
 
 static void happen(Sm *s, Event e) {
+    if (e.clocks > 0) {
+        s->data_free = (s->data_free > e.at ? s->data_free : e.at) + e.clocks;
+        e.at = s->data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
+        e.clocks = 0;
+        push(s, e);
+        return;
+    }
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
     if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
