@@ -390,10 +390,20 @@ class _Prediction:
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = partial(self._alone, k)
             for name, machine in self._variations().items():
-                jobs[f"{name} at {k}"] = partial(self._ran, machine, k, fewest)
+                if name != "no conflicts" or self._has_conflicts(k):
+                    jobs[f"{name} at {k}"] = partial(self._ran, machine, k, fewest)
         with ThreadPoolExecutor(2) as pool:
             futures = {name: pool.submit(job) for name, job in jobs.items()}
-            return {name: future.result() for name, future in futures.items()}
+            found = {name: future.result() for name, future in futures.items()}
+        return {
+            f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
+        } | found
+
+    def _has_conflicts(self, k: int) -> bool:
+        """Whether an access of shared memory takes longer than it would without bank conflicts."""
+        steps = self.work.samples[k].steps
+        free = self.code["free_clocks"][steps["pc"]]
+        return bool(((free > 0) & (steps["clocks"] > free)).any())
 
     def _variations(self) -> dict[str, Machine]:
         issue = replace(

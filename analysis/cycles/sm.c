@@ -164,7 +164,7 @@ typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
     u64 reads_free;       /* and for instructions that read registers */
     u64 slip_free;        /* and for those of the same warp behind a multiply-add that reads late */
-    u64 reads_from, reads[BANKS]; /* from a clock on, a bit for each in which a register bank is read */
+    u64 even, reads_from, odd; /* from a clock on, a bit for each in which that register bank is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
     u64 port;             /* when the next request can be handed over */
@@ -771,7 +771,8 @@ static void leave(Sm *s, Warp *w) {
 /* The clocks from now on in which the register banks are read. */
 static void look_ahead(Scheduler *x, u64 now) {
     const u64 gone = now - x->reads_from;
-    for (u32 b = 0; b < BANKS; b++) x->reads[b] = gone < 64 ? x->reads[b] >> gone : 0;
+    x->even = gone < 64 ? x->even >> gone : 0;
+    x->odd = gone < 64 ? x->odd >> gone : 0;
     x->reads_from = now;
 }
 
@@ -803,27 +804,29 @@ static const u8 *clocks_of(const Scheduler *x, const Instruction *i, u32 slot) {
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
  * register per clock. Two operands are read by the second clock, three by the third. Whether there is
  * room for all; `slip` is how much later the first one is read. */
-static int reserve(const Scheduler *x, const Instruction *i, u32 late, u64 *reads, u32 *slip) {
-    memcpy(reads, x->reads, sizeof x->reads);
-    *slip = 0;
+static int reserve(Scheduler *x, const Instruction *i, u32 late, u32 *slip) {
+    u64 even = x->even, odd = x->odd;
     const u8 last = i->source[2] < 0 ? 1 : 2;
+    *slip = 0;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r < 0 || is_known(x, i, k)) continue;
-        u64 *bank = &reads[r % BANKS];
+        const u64 bank = r % BANKS ? odd : even;
         const u8 *clock = clocks_of(x, i, k);
-        while (*clock != END && (*clock > last || *bank >> (late + *clock) & 1)) clock++;
+        while (*clock != END && (*clock > last || bank >> (late + *clock) & 1)) clock++;
         if (*clock == END) return 0;
-        *bank |= 1ull << (late + *clock);
+        const u64 read = 1ull << (late + *clock);
+        if (r % BANKS) odd |= read; else even |= read;
         if (!k) *slip = *clock;
     }
+    x->even = even;
+    x->odd = odd;
     return 1;
 }
 
 /* Clocks for which an instruction waits for its registers, and with it all others that read some; and
  * those for which only what follows it in its warp waits, but for other multiply-adds. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 *slip) {
-    u64 reads[BANKS];
     u32 late = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
@@ -831,8 +834,7 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 
     x->kept_warp = warp;
     x->number++;
     look_ahead(x, s->now);
-    while (!reserve(x, i, late, reads, slip)) late++;
-    memcpy(x->reads, reads, sizeof reads);
+    while (!reserve(x, i, late, slip)) late++;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r >= 0) x->kept[k][r % BANKS] = (Kept){i->reuse >> k & 1 ? r : -1, x->number};
@@ -851,7 +853,7 @@ static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
         const u32 turn = is_store ? k : (k + 1u) % i->operands;
         const u64 at = begin - s->now + turn + (is_store ? 1 : 0);
         if (at >= CLOCKS_AHEAD) continue;
-        u64 *bank = &x->reads[i->banks >> k & 1];
+        u64 *bank = i->banks >> k & 1 ? &x->odd : &x->even;
         const u64 open = ~*bank & ~0ull << at;
         *bank |= open & -open;
     }
