@@ -204,14 +204,6 @@ def blocks_to_run(
     return (of_sm,) if of_sm <= fewest + more else (fewest, fewest + more)
 
 
-def shared_rate(of_all: float, alone: float, crowd: float) -> float:
-    """What an SM gets of a rate that many share, of whom there are a `crowd`-th of all.
-
-    Each of the others adds as much to the time that a byte takes.
-    """
-    return 1 / (1 / alone + max(0.0, 1 / of_all - 1 / alone) / max(1.0, crowd))
-
-
 class _Prediction:
     """One launch on one device: runs of the model, and what is read from them."""
 
@@ -305,8 +297,8 @@ class _Prediction:
             integers_share=c.integers_share,
             miss_clocks=c.miss_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            write_bytes_per_clock=shared_rate(
-                c.write_bytes_per_clock, c.most_write_bytes_per_clock, crowd
+            write_bytes_per_clock=min(
+                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
             ),
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),

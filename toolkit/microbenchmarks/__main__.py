@@ -30,6 +30,7 @@ from toolkit.microbenchmarks import (
     global_memory,
     issue,
     launch,
+    misses,
     queues,
     registers,
     shared,
@@ -48,6 +49,7 @@ MODULES = (
     barriers,
     bulk,
     global_memory,
+    misses,
     atomics,
     launch,
 )

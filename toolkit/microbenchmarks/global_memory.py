@@ -19,6 +19,7 @@ STEPS = 32  # of a chase, per round
 LOADS = 16
 GROUPS = 4  # of a stream, per round
 STORES = 8
+SOME_SMS = (16, 64)  # that store at a time, beside one and all
 # Loads in flight together, by their bytes: of 8 wide ones, some come behind the first sums.
 FLIGHTS = {4: (1, 2, 4, 8), 16: (1, 2, 4)}
 REGION, MASK = 64, 65  # places among the offsets
@@ -417,7 +418,15 @@ def _store_rate(bench: Bench, name: str, all_sms: bool) -> Measured:
     found = bench.cycles(probe, warps=warps, blocks=blocks, memory=memory, few=16, many=112)
     result = found.scaled(1 / (warps * STORES)).with_detail(warps=warps)
     if all_sms:
-        return result
+        by_sms = {
+            str(sms): bench.cycles(
+                probe, warps=warps, blocks=sms, memory=memory, few=16, many=112, repeats=3
+            ).value
+            / (warps * STORES)
+            for sms in SOME_SMS
+            if sms < blocks
+        }
+        return result.with_detail(cycles_by_sms=by_sms)
     by_warps = {
         str(w): bench.cycles(probe, warps=w, memory=memory, repeats=3).value / (w * STORES)
         for w in (1, 4, 8, 16)

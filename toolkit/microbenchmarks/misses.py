@@ -1,0 +1,94 @@
+"""What loads that L1 cannot serve cost a block that waits for them together: by lines and warps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from analysis.geometry import WARP_SIZE, Geometry
+from toolkit.microbenchmarks.bench import REPEATS, Bench
+from toolkit.microbenchmarks.global_memory import Memory
+from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.record import Benchmark, Measured
+
+PROBES: tuple[Probe, ...] = ()
+REGION_BYTES = 8 << 20
+PITCH = 2048  # of lines that one load touches
+FEW, MANY = 16, 64  # rounds
+WARPS = (1, 4, 8, 16)
+STORES = (1, 4)  # of each lane to shared memory, per round
+LINES = (4, 16, 32)  # of a load; 4 lie side by side, of the others a sector or a part of it is asked for
+
+
+def source(stores: int) -> str:
+    """A kernel `rounds_STORES`."""
+    return (
+        f"{text('misses.cu')}\n"
+        f'extern "C" __global__ void {_name(stores)}'
+        "(const char* data, const int* offsets, int turns, long long* noted)\n"
+        f"{{\n    rounds<{stores}>(data, offsets, turns, noted);\n}}\n"
+    )
+
+
+def _name(stores: int) -> str:
+    return f"rounds_{stores}"
+
+
+def offsets(lines: int) -> list[int]:
+    """Where each lane begins to read, how far apart warps are, and rounds."""
+    lanes = WARP_SIZE // lines
+    if lines == 4:
+        return [*(16 * lane for lane in range(WARP_SIZE)), 512, 16 * 512]
+    places = [lane // lanes * PITCH + lane % lanes * 16 for lane in range(WARP_SIZE)]
+    return [*places, lines * PITCH, 32]
+
+
+def _clocks(bench: Bench, lines: int, warps: int, stores: int) -> Measured:
+    """Of a round, until the last warp is through."""
+    kernel = bench.kernel(source(stores), _name(stores))
+    memory = bench.shared(Memory).zero(REGION_BYTES)
+    places = bench.gpu.upload(np.array(offsets(lines), np.int32))
+    out = bench.gpu.allocate(8 * warps)
+    geometry = Geometry(grid=(1, 1, 1), block=(WARP_SIZE * warps, 1, 1))
+    samples = []
+    for _ in range(REPEATS):
+        spans = []
+        for turns in (FEW, MANY):
+            with bench.gpu.launch_errors(_name(stores)):
+                kernel.prepared(geometry, [memory, places, np.int32(turns), out])()
+                bench.gpu.synchronize()
+            noted = np.empty(warps, np.int64)
+            bench.gpu.download(out, into=noted)
+            spans.append(int(noted.max()))
+        samples.append((spans[1] - spans[0]) / (MANY - FEW))
+    return Measured.of(samples)
+
+
+def _measure(bench: Bench, lines: int) -> Measured:
+    found = {
+        (stores, warps): _clocks(bench, lines, warps, stores)
+        for stores in STORES
+        for warps in WARPS
+    }
+    by_warps = {
+        stores: {str(warps): found[stores, warps].value for warps in WARPS} for stores in STORES
+    }
+    return found[1, 8].with_detail(
+        cycles_by_warps=by_warps[1], cycles_by_warps_with_4_stores=by_warps[4]
+    )
+
+
+def _benchmarks() -> Iterator[Benchmark]:
+    for lines in LINES:
+        yield Benchmark(
+            name=f"missed_lines_{lines}_cycles",
+            unit="cycles per round",
+            how=f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane to "
+            "shared memory, and wait for each other",
+            measure=partial(_measure, lines=lines),
+        )
+
+
+BENCHMARKS = tuple(_benchmarks())
