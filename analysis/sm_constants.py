@@ -178,7 +178,7 @@ _HOPPER: dict[str, Any] = {
     "most_write_bytes_per_clock": (32.0, _H200),
     "dram_efficiency": (0.89, _H200),
     "l1_bytes": (256 * KIB, "NVIDIA H100 whitepaper"),
-    "launch_s": (3.1e-6, f"{_H200}: 2.7 µs warm; the rest fitted, for code that is fetched"),
+    "launch_s": (3.1e-6, f"{_H200}: 2.7 µs warm; the rest fitted"),
 }
 
 
