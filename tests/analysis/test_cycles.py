@@ -608,7 +608,7 @@ WAITING_STS = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": 2, "wait
 
 
 def _round_clocks(lines: int, warps: int) -> float:
-    """Of a round of `toolkit.microbenchmarks.misses` without its jump: a load, a store, a barrier."""
+    """Of a round of `toolkit.microbenchmarks.misses`, without its jump."""
     table = code(WIDE_LDG, WAITING_STS, BAR, EXIT)
     mask = FULL if lines == 4 else 0b0001
 

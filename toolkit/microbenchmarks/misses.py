@@ -19,7 +19,11 @@ PITCH = 2048  # of lines that one load touches
 FEW, MANY = 16, 64  # rounds
 WARPS = (1, 4, 8, 16)
 STORES = (1, 4)  # of each lane to shared memory, per round
-LINES = (4, 16, 32)  # of a load; 4 lie side by side, of the others a sector or a part of it is asked for
+LINES = (
+    4,
+    16,
+    32,
+)  # of a load; 4 lie side by side, of the others a sector or a part of it is asked for
 
 
 def source(stores: int) -> str:
