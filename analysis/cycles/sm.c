@@ -113,7 +113,8 @@ typedef struct {
     u64 unfinished;
 } Result;
 
-/* What becomes known at some time; `age` is the warp's. What loads have missed takes `clocks` of L1's data then. */
+/* What becomes known at some time; `age` is the warp's. What a load has missed takes `clocks` of L1's
+ * data then. */
 typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers; } Event;
 
 /* A barrier in shared memory, and what is counted down at some time. */
@@ -576,8 +577,8 @@ static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u
 
 /* The same once what a load has missed is in L1, and has passed its data for so many clocks. */
 static void release_missed(Sm *s, const Request *q, const Instruction *i, double at, u32 registers) {
-    push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp, .scoreboard = i->write_barrier,
-                    .registers = (u8)registers});
+    push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
+                    .scoreboard = i->write_barrier, .registers = (u8)registers});
 }
 
 static void release_read(Sm *s, u32 warp, u64 age, const Instruction *i, double at) {

@@ -19,11 +19,7 @@ PITCH = 2048  # of lines that one load touches
 FEW, MANY = 16, 64  # rounds
 WARPS = (1, 4, 8, 16)
 STORES = (1, 4)  # of each lane to shared memory, per round
-LINES = (
-    4,
-    16,
-    32,
-)  # of a load; 4 lie side by side, of the others a sector or a part of it is asked for
+LINES = (4, 16, 32)  # of a load; 4 lie side by side, of each of the others a sector is read
 
 
 def source(stores: int) -> str:
@@ -89,8 +85,8 @@ def _benchmarks() -> Iterator[Benchmark]:
         yield Benchmark(
             name=f"missed_lines_{lines}_cycles",
             unit="cycles per round",
-            how=f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane to "
-            "shared memory, and wait for each other",
+            how=f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane "
+            "to shared memory, and wait for each other",
             measure=partial(_measure, lines=lines),
         )
 
