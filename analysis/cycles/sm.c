@@ -164,8 +164,8 @@ enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
 typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
     u64 reads_free;       /* and for instructions that read registers */
-    u64 slip_free;        /* and for those of the same warp behind a multiply-add that reads late */
-    u64 even, reads_from, odd; /* from a clock on, a bit for each in which that register bank is read */
+    u64 slip_free;        /* and for what its last instruction's warp issues next, but multiply-adds */
+    u64 even, odd, reads_from; /* a bit for each clock, from the last one on, in which that bank is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
     u64 port;             /* when the next request can be handed over */
@@ -621,9 +621,9 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* shared memory, shuffles and such */
         at += m->shared_latency;
     }
-    if (has_missed && i->kind == KIND_LOAD) release_missed(s, q, i, at, registers);
+    if (has_missed && i->kind == KIND_LOAD && q->left > 0) release_missed(s, q, i, at, registers);
     else release(s, q->warp, q->age, i, at, registers);
-    if (!has_missed && s->data_free < now) s->data_free = now;
+    if (!has_missed && q->left > 0 && s->data_free < now) s->data_free = now;
     release_read(s, q->warp, q->age, i, now + 2);
 }
 
@@ -677,9 +677,12 @@ static void enqueue(Sm *s, Scheduler *x, Request q) {
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
 }
 
-static int is_load(const Sm *s, const Request *q) {
+/* Whether a request needs the data of L1 when it is served: loads of global memory may when their lines
+ * are here, and what is off or orders others never. */
+static int needs_data(const Sm *s, const Request *q) {
     const u8 kind = s->code[q->step->pc].kind;
-    return kind == KIND_LOAD || kind == KIND_COPY;
+    const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
+    return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
 /* The load/store unit takes its next request, when it is free: all wavefronts of it in a row.
@@ -710,7 +713,7 @@ static int serve(Sm *s) {
         wake_all(s);
     }
     if (best->sleep > s->now + 1) best->sleep = s->now + 1;
-    if (!is_load(s, &q) && s->lsu_free < s->data_free) s->lsu_free = s->data_free;
+    if (needs_data(s, &q) && s->lsu_free < s->data_free) s->lsu_free = s->data_free;
     s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + q.left;
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
