@@ -31,9 +31,9 @@ FEWEST_L1_LINES = 64
 # others those that come before it is served. Who waits lets others catch up: that share of them
 # is so many times what everything takes longer where all wait. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
-# Of L2, dirty when a launch begins: who flushed it wrote other lines. Fitted on kernels that read.
-# Of the lines that leave first more are: fitted on how much longer stream-k takes on an H100 than
-# on an H200, which writes its dirty lines faster.
+# The share of L2 that is dirty when a launch begins, for who flushed it wrote other lines: fitted on
+# kernels that read. And that of the lines which leave first: fitted on how much longer stream-k
+# takes on an H100 than on an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
 AMPLE = 1e9  # bytes per clock: no limit
@@ -363,8 +363,8 @@ class _Prediction:
         ]
 
     @property
-    def _first_round(self) -> tuple[int, int]:
-        """The point with few blocks at the largest K that is replayed."""
+    def _fewest(self) -> tuple[int, int]:
+        """The point with the fewest blocks at the largest K that is replayed."""
         return max(self.work.samples), self._numbers_of_blocks[0]
 
     def _ran(self, machine: Machine, k: int, blocks: int) -> Ran:
@@ -378,7 +378,7 @@ class _Prediction:
         fewest = self._numbers_of_blocks[0]
         in_step = replace(self.machine, waiting_share=1.0)
         jobs = {f"{point}": partial(self._ran, self.machine, *point) for point in self._points}
-        jobs["in step"] = partial(self._ran, in_step, *self._first_round)
+        jobs["in step"] = partial(self._ran, in_step, *self._fewest)
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = partial(self._alone, k)
             for name, machine in self._variations().items():
@@ -506,7 +506,7 @@ class _Prediction:
     @cached_property
     def _waits(self) -> float:
         """How much longer everything takes where every request waits for DRAM."""
-        usual = self._runs[f"{self._first_round}"].clocks
+        usual = self._runs[f"{self._fewest}"].clocks
         return self._runs["in step"].clocks / usual - 1
 
     @property
