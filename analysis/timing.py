@@ -31,8 +31,8 @@ FEWEST_L1_LINES = 64
 # others those that come before it is served. Who waits lets others catch up: that share of them
 # is so many times what everything takes longer where all wait. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
-# The share of L2 that is dirty when a launch begins, for who flushed it wrote other lines: fitted on
-# kernels that read. And that of the lines which leave first: fitted on how much longer stream-k
+# The share of L2 that is dirty when a launch begins, for who flushed it wrote other lines: fitted
+# on kernels that read. And that of the lines which leave first: fitted on how much longer stream-k
 # takes on an H100 than on an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
