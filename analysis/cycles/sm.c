@@ -677,8 +677,8 @@ static void enqueue(Sm *s, Scheduler *x, Request q) {
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
 }
 
-/* Whether a request needs the data of L1 when it is served: loads of global memory may when their lines
- * are here, and what is off or orders others never. */
+/* Whether a request waits for the data of L1 when it is served. Loads of global memory are taken to need
+ * them when their lines come; what is off, or only orders others, never does. */
 static int needs_data(const Sm *s, const Request *q) {
     const u8 kind = s->code[q->step->pc].kind;
     const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
@@ -910,8 +910,8 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         *why = LOST_BANK;
         return 0;
     }
-    const int takes_turn = i->unit != UNIT_FMA && i->unit != UNIT_CONTROL;
-    if (x->slip_free > s->now && takes_turn && x->last >= 0 && w == &s->warps[x->last]) {
+    const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
+    if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last]) {
         if (x->slip_free < *again) *again = x->slip_free;
         *why = LOST_BANK;
         return 0;
@@ -1007,8 +1007,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
     occupy(s, x, i);
-    const u32 stall = i->stall ? i->stall : 1;
-    w->ready = s->now + late + (stall == 1 && i->yield ? 2 : stall == 1 ? 1 : stall + slip);
+    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : i->yield ? 2 : 1);
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, step->pc);
     if (w->ready < fetched) {

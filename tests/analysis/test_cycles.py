@@ -620,7 +620,10 @@ def _round_clocks(lines: int, warps: int) -> float:
                 touched = [(first + line, mask) for line in range(lines)]
                 walk += [(0, lines, 0, touched), 1, 2]
             walk.append(3)
-        hopper = {"l2_latency": HOPPER.l2_latency, "l2_bytes_per_clock": 122.0}
+        hopper = {
+            "l2_latency": HOPPER.l2_latency,
+            "l2_bytes_per_clock": HOPPER.most_l2_bytes_per_clock,
+        }
         return clocks(table, [block], miss_clocks=HOPPER.miss_clocks, l1_lines=4096, **hopper)
 
     return (of(24) - of(8)) / 16

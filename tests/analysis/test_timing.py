@@ -361,6 +361,34 @@ def test_less_bandwidth_takes_longer() -> None:
     assert times[-1] > 0.9 * dram.time_s
 
 
+@pytest.mark.parametrize(("blocks", "by_waits"), [(132, None), (133, 2.0), (2000, 2.0)])
+def test_sms_meet_by_what_they_wait(blocks: int, by_waits: float | None) -> None:
+    """Those of one block each start together, and all wait; without barriers nobody does."""
+    asked = work(blocks=blocks)
+    prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
+    assert (asked.code["kind"] == Kind.BARRIER).any()
+    assert prediction._waits > 0
+    shared = 1.0 if by_waits is None else min(1.0, by_waits * prediction._waits)
+    assert prediction._coupling == pytest.approx(shared)
+    code = asked.code.copy()
+    code["kind"][code["kind"] == Kind.BARRIER] = Kind.PLAIN
+    free = timing._Prediction(replace(asked, code=code), H200, constants_for("sm_90"))
+    assert free._coupling == (1.0 if by_waits is None else 0.0)
+
+
+def test_a_run_without_conflicts_is_made_only_where_there_are_some() -> None:
+    samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
+    for free, conflicts in ((8, False), (4, True)):
+        code = CODE.copy()
+        code["free_clocks"] = free
+        asked = replace(work(code=code, dram_read_bytes=0.0), samples=samples)
+        prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
+        assert prediction._has_conflicts(64) is conflicts
+        runs = prediction._runs
+        less = runs["no conflicts at 64"].clocks < runs["wavefronts at 64"].clocks
+        assert less is conflicts
+
+
 def test_without_reads_from_dram_nobody_waits_for_it() -> None:
     assert at_all_occupancies(dram_read_bytes=0.0) < at_all_occupancies()
 

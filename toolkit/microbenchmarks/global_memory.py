@@ -415,17 +415,12 @@ def _store_rate(bench: Bench, name: str, all_sms: bool) -> Measured:
     warps = 8 if all_sms and name == "stg_32_lines" else 32  # L2 holds what is written
     probe = STORED[name]
     memory = _memory(bench).buffer
-    found = bench.cycles(probe, warps=warps, blocks=blocks, memory=memory, few=16, many=112)
-    result = found.scaled(1 / (warps * STORES)).with_detail(warps=warps)
+    cycles = partial(bench.cycles, probe, warps=warps, memory=memory, few=16, many=112)
+    of_store = 1 / (warps * STORES)
+    result = cycles(blocks=blocks).scaled(of_store).with_detail(warps=warps)
     if all_sms:
-        by_sms = {
-            str(sms): bench.cycles(
-                probe, warps=warps, blocks=sms, memory=memory, few=16, many=112, repeats=3
-            ).value
-            / (warps * STORES)
-            for sms in SOME_SMS
-            if sms < blocks
-        }
+        some = [sms for sms in SOME_SMS if sms < blocks]
+        by_sms = {str(sms): cycles(blocks=sms, repeats=3).scaled(of_store).value for sms in some}
         return result.with_detail(cycles_by_sms=by_sms)
     by_warps = {
         str(w): bench.cycles(probe, warps=w, memory=memory, repeats=3).value / (w * STORES)

@@ -37,10 +37,10 @@ def _name(stores: int) -> str:
 
 
 def offsets(lines: int) -> list[int]:
-    """Where each lane begins to read, how far apart warps are, and rounds."""
-    lanes = WARP_SIZE // lines
+    """In bytes: where each of 32 lanes begins to read, then how far apart warps are, and rounds."""
     if lines == 4:
         return [*(16 * lane for lane in range(WARP_SIZE)), 512, 16 * 512]
+    lanes = WARP_SIZE // lines
     places = [lane // lanes * PITCH + lane % lanes * 16 for lane in range(WARP_SIZE)]
     return [*places, lines * PITCH, 32]
 

@@ -19,6 +19,7 @@ from toolkit.microbenchmarks import (
     dispatch,
     global_memory,
     issue,
+    misses,
     queues,
     registers,
     shared,
@@ -197,6 +198,33 @@ def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
     row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})
     one = f"CS2R {f'{opcode} ' * queues.MANY}PMTRIG CS2R"
     assert row.count(one) == 3
+
+
+@pytest.mark.parametrize("stores", misses.STORES)
+def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores: int) -> None:
+    name = f"rounds_{stores}"
+    source = misses.source(stores)
+    image = compile_cubin(source, name="probes.cu", kernel=name, arch="sm_90", options=()).image
+    loop = [text.split()[0].split(".")[0] for text in loop_of(_functions(image)[name])]
+    requests = [opcode for opcode in loop if opcode in {"LDG", "STS", "BAR", "LDS", "STG"}]
+    assert requests == ["LDG", *["STS"] * stores, "BAR"]
+
+
+@pytest.mark.parametrize("lines", misses.LINES)
+def test_loads_that_miss_touch_as_many_lines_as_they_say(lines: int) -> None:
+    *lanes, warp, step = misses.offsets(lines)
+    assert len({at // 128 for at in lanes}) == lines
+    last = max(lanes) + 16 + (max(misses.WARPS) - 1) * warp + (misses.MANY - 1) * step
+    assert last <= misses.REGION_BYTES
+    # no sector is read twice: neither by another warp nor in another round
+    read = {
+        (at + w * warp + turn * step) // 32
+        for at in lanes
+        for w in range(max(misses.WARPS))
+        for turn in range(misses.MANY)
+    }
+    sectors = len({at // 32 for at in lanes})
+    assert len(read) == sectors * max(misses.WARPS) * misses.MANY
 
 
 def test_jumps_go_over_code_that_is_never_executed() -> None:
