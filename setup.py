@@ -26,10 +26,11 @@ def core(name: str, *flags: str) -> Extension:
     )
 
 
+# The model writes its fields one by one: as vectors, compilers read several of them back too soon.
 cycles = Extension(
     "analysis._cycles",
     sources=["analysis/cycles/sm.c"],
-    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
+    extra_compile_args=["-std=c11", "-O3", "-fno-tree-vectorize", "-fvisibility=hidden"],
     optional=True,
 )
 flavours = [core("_core")]

@@ -790,38 +790,34 @@ static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
     return kept->reg == r && x->number - kept->by <= KEPT_FOR;
 }
 
-/* The clocks of an instruction, counted from the one in which it leaves the dispatch, in which a slot
- * may read its register, in the order in which they are tried. */
-enum { END = 9 };
-static const u8 AT_ONCE[] = {0, END}, ANY[] = {0, 1, 2, END}, NOT_NEXT[] = {0, 2, END}, LATER[] = {1, 2, END};
+/* A bit for each clock in which a slot may read its register, counted from the one in which its
+ * instruction leaves the dispatch. It is read in the first of them that is free. */
+enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
 
-/* Those of a slot, which depend on the slots before it that name registers of the same bank. */
-static const u8 *clocks_of(const Scheduler *x, const Instruction *i, u32 slot) {
-    const int bank = i->source[slot] % BANKS;
-    if (!slot) return i->source[2] < 0 ? AT_ONCE : ANY;
+/* Those of a slot, which depend on the slots before it that name registers of the same bank. Two
+ * operands are read by the second clock, three by the third. */
+static u32 clocks_of(const Scheduler *x, const Instruction *i, u32 slot) {
+    const int bank = i->source[slot] % BANKS, are_three = i->source[2] >= 0;
+    if (!slot) return are_three ? ANY : AT_ONCE;
     const int is_behind_first = i->source[0] >= 0 && i->source[0] % BANKS == bank;
-    if (slot == 1) return is_behind_first ? ANY : AT_ONCE;
+    if (slot == 1) return !is_behind_first ? AT_ONCE : are_three ? ANY : BY_SECOND;
     if (is_behind_first || i->source[1] < 0 || i->source[1] % BANKS != bank) return ANY;
     return is_known(x, i, 1) ? LATER : NOT_NEXT;
 }
 
+typedef struct { u8 slot, bank, clocks; } Read;
+
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
- * register per clock. Two operands are read by the second clock, three by the third. Whether there is
- * room for all; `slip` is how much later the first one is read. */
-static int reserve(Scheduler *x, const Instruction *i, u32 late, u32 *slip) {
+ * register per clock. Whether there is room for all; `slip` is how much later the first slot's is. */
+static int reserve(Scheduler *x, const Read *read, const Read *end, u32 late, u32 *slip) {
     u64 even = x->even, odd = x->odd;
-    const u8 last = i->source[2] < 0 ? 1 : 2;
     *slip = 0;
-    for (u32 k = 0; k < SLOTS; k++) {
-        const i16 r = i->source[k];
-        if (r < 0 || is_known(x, i, k)) continue;
-        const u64 bank = r % BANKS ? odd : even;
-        const u8 *clock = clocks_of(x, i, k);
-        while (*clock != END && (*clock > last || bank >> (late + *clock) & 1)) clock++;
-        if (*clock == END) return 0;
-        const u64 read = 1ull << (late + *clock);
-        if (r % BANKS) odd |= read; else even |= read;
-        if (!k) *slip = *clock;
+    for (; read < end; read++) {
+        const u32 open = read->clocks & ~(u32)((read->bank ? odd : even) >> late);
+        if (!open) return 0;
+        const u32 clock = (u32)__builtin_ctz(open);
+        if (read->bank) odd |= 1ull << (late + clock); else even |= 1ull << (late + clock);
+        if (!read->slot) *slip = clock;
     }
     x->even = even;
     x->odd = odd;
@@ -831,6 +827,7 @@ static int reserve(Scheduler *x, const Instruction *i, u32 late, u32 *slip) {
 /* Clocks for which an instruction waits for its registers, and with it all others that read some; and
  * those for which only what follows it in its warp waits, but for other multiply-adds. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 *slip) {
+    Read reads[SLOTS], *end = reads;
     u32 late = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
@@ -838,7 +835,10 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 
     x->kept_warp = warp;
     x->number++;
     look_ahead(x, s->now);
-    while (!reserve(x, i, late, slip)) late++;
+    for (u32 k = 0; k < SLOTS; k++)
+        if (i->source[k] >= 0 && !is_known(x, i, k))
+            *end++ = (Read){(u8)k, (u8)(i->source[k] % BANKS), (u8)clocks_of(x, i, k)};
+    while (!reserve(x, reads, end, late, slip)) late++;
     for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
         if (r >= 0) x->kept[k][r % BANKS] = (Kept){i->reuse >> k & 1 ? r : -1, x->number};
