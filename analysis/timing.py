@@ -35,6 +35,7 @@ MEET_BY_WAITS = 2.0
 # on kernels that read. And that of the lines which leave first: fitted on how much longer stream-k
 # takes on an H100 than on an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
+MOST_IN_STEP = 1 << 20  # warp instructions after which it is known how much longer that takes
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
 AMPLE = 1e9  # bytes per clock: no limit
 OF_SM = "of the SM with the most blocks"
@@ -376,8 +377,9 @@ class _Prediction:
     def _runs(self) -> dict[str, Ran]:
         """All runs of the model, two at a time: at each point, and variations with few blocks."""
         fewest = self._numbers_of_blocks[0]
-        in_step = replace(self.machine, waiting_share=1.0)
-        jobs = {f"{point}": partial(self._ran, self.machine, *point) for point in self._points}
+        usual = replace(self.machine, mark=MOST_IN_STEP)
+        in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
+        jobs = {f"{point}": partial(self._ran, usual, *point) for point in self._points}
         jobs["in step"] = partial(self._ran, in_step, *self._fewest)
         for k in sorted(self.work.samples):
             jobs[f"alone at {k}"] = partial(self._alone, k)
@@ -506,8 +508,7 @@ class _Prediction:
     @cached_property
     def _waits(self) -> float:
         """How much longer everything takes where every request waits for DRAM."""
-        usual = self._runs[f"{self._fewest}"].clocks
-        return self._runs["in step"].clocks / usual - 1
+        return self._runs["in step"].marked / self._runs[f"{self._fewest}"].marked - 1
 
     @property
     def _coupling(self) -> float:

@@ -23,7 +23,7 @@ from analysis.errors import InputError, UnavailableError
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
-UNLIMITED_CLOCKS = 1 << 40
+UNLIMITED = 1 << 40
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
@@ -99,6 +99,7 @@ _RESULT = np.dtype(
         ("shared_busy", "f8"),
         ("write_clocks", "f8"),
         ("unfinished", "u8"),
+        ("marked", "u8"),
     ]
 )
 
@@ -110,7 +111,8 @@ class Machine:
     Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
     work for each byte that is read and written at L2; `waiting_share` of the requests wait for it:
     `dram_scatter` clocks more for each page, on average, and up to `dram_spread` more where it is
-    always busy. Flags of other blocks are set `flag_clocks` after a block asked for one first.
+    always busy. Flags of other blocks are set `flag_clocks` after a block asked for one first. A
+    run says when `mark` instructions were issued, and may end there.
     """
 
     slots: int
@@ -141,6 +143,7 @@ class Machine:
     fma_halves: int = 2
     free_memory: int = 0
     free_conflicts: int = 0
+    stops_at_mark: int = 0
     wavefront_clocks: float = 1.0
     request_clocks: float = 1.0
     load_clocks: float = 4 / 3
@@ -158,7 +161,8 @@ class Machine:
     dram_scatter: float = 0.0
     dram_spread: float = 0.0
     waiting_share: float = 0.0
-    most_clocks: int = UNLIMITED_CLOCKS
+    most_clocks: int = UNLIMITED
+    mark: int = UNLIMITED
 
     def __post_init__(self) -> None:
         allowed = {
@@ -182,7 +186,7 @@ _NATIVE: dict[str, type[ctypes.c_uint32 | ctypes.c_double]] = {
 
 class _Machine(ctypes.Structure):
     _fields_ = tuple(
-        (f.name, ctypes.c_uint64 if f.name == "most_clocks" else _NATIVE[str(f.type)])
+        (f.name, ctypes.c_uint64 if f.default == UNLIMITED else _NATIVE[str(f.type)])
         for f in fields(Machine)
     )
 
@@ -231,10 +235,11 @@ class Streams:
 class Ran:
     """How some blocks ran on one SM: clocks in all, when each block began and ended, what was busy.
 
-    `lost` are clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
+    `marked` is when the machine's `mark` was reached, at the end where it was not. `lost` are clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
     """
 
     clocks: int
+    marked: int
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
     issued: int
@@ -288,6 +293,7 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         raise ValueError(f"the modelled SM stopped after {row['clocks']:,} clocks")
     return Ran(
         clocks=int(row["clocks"]),
+        marked=int(row["marked"]),
         starts=starts,
         ends=ends,
         issued=int(row["issued"]),

@@ -81,6 +81,7 @@ typedef struct {
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
     u32 free_memory;      /* what if requests took no clock of the load/store unit */
     u32 free_conflicts;   /* what if there were no bank conflicts */
+    u32 stops_at_mark;    /* 1: a run ends there */
     double wavefront_clocks; /* of the load/store unit for a wavefront of shared memory */
     double request_clocks; /* and for what a request accesses, at least */
     double load_clocks;   /* for a load of a line of global memory, at least */
@@ -97,7 +98,13 @@ typedef struct {
     double dram_spread;   /* further clocks, at most, where DRAM is always busy: chance */
     double waiting_share; /* of the requests to L2 that wait for DRAM */
     u64 most_clocks;
+    u64 mark;             /* so many instructions, of which a run says when they were issued */
 } Machine;
+
+/* An operand of an instruction: does an earlier slot name its register too, which is read once then?
+ * The clocks in which it may be read, and those where slot 1's is known without reading it. */
+typedef struct { i16 reg, kept; u8 slot, bank, is_again, clocks, behind_known; } Operand;
+typedef struct { Operand at[SLOTS]; u32 count; } Operands;
 
 /* A register, -1: none, whose value is kept, and the number of the instruction that keeps it. */
 typedef struct { i16 reg; u32 by; } Kept;
@@ -110,7 +117,7 @@ typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_hits, l1_misses,
         lost[LOST];
     double lsu_busy, shared_busy, write_clocks;
-    u64 unfinished;
+    u64 unfinished, marked;
 } Result;
 
 /* What becomes known at some time; `age` is the warp's. What a load has missed takes `clocks` of L1's
@@ -184,6 +191,7 @@ typedef struct { u64 key; double ready[4]; u32 next, newer, older; u8 mask; } Li
 typedef struct {
     const Machine *m;
     const Instruction *code;
+    Operands *operands;   /* of each instruction */
     const Step *steps;
     const u64 *lines;
     const Stream *streams;
@@ -211,6 +219,7 @@ typedef struct {
     u32 turn;
     u64 ages, block_ages, requests;
     u32 global_places;    /* taken in the queues of global memory */
+    u32 waiting;          /* requests in all queues */
     u8 failed;
     Result *r;
     u64 *starts, *ends;
@@ -675,6 +684,7 @@ static void enqueue(Sm *s, Scheduler *x, Request q) {
     }
     Queue *queue = &x->queue[kind];
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
+    s->waiting++;
 }
 
 /* Whether a request waits for the data of L1 when it is served. Loads of global memory are taken to need
@@ -689,7 +699,7 @@ static int needs_data(const Sm *s, const Request *q) {
  * Whether there was one. */
 static int serve(Sm *s) {
     const double now = (double)s->now;
-    if (s->lsu_free >= now + 1) return 0;
+    if (!s->waiting || s->lsu_free >= now + 1) return 0;
     Scheduler *best = NULL;
     Queue *next = NULL;
     for (u32 k = 0; k < SCHEDULERS && !best; k++) {
@@ -706,6 +716,7 @@ static int serve(Sm *s) {
     s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
     next->head = (next->head + 1) % MOST_QUEUED;
     next->count--;
+    s->waiting--;
     if (next == &best->queue[QUEUE_GLOBAL]) {
         const u32 places = places_of(&s->code[q.step->pc]);
         s->global_places -= places;
@@ -780,29 +791,39 @@ static void look_ahead(Scheduler *x, u64 now) {
     x->reads_from = now;
 }
 
-/* Whether an operand is known without reading its bank: another slot names it too, or an instruction
- * of this warp that went just before kept it for this slot. */
-static int is_known(const Scheduler *x, const Instruction *i, u32 slot) {
-    const i16 r = i->source[slot];
-    for (u32 k = 0; k < slot; k++)
-        if (i->source[k] == r) return 1;
-    const Kept *kept = &x->kept[slot][r % BANKS];
-    return kept->reg == r && x->number - kept->by <= KEPT_FOR;
-}
-
 /* A bit for each clock in which a slot may read its register, counted from the one in which its
  * instruction leaves the dispatch. It is read in the first of them that is free. */
 enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
 
 /* Those of a slot, which depend on the slots before it that name registers of the same bank. Two
  * operands are read by the second clock, three by the third. */
-static u32 clocks_of(const Scheduler *x, const Instruction *i, u32 slot) {
+static u8 clocks_of(const Instruction *i, u32 slot, int is_second_known) {
     const int bank = i->source[slot] % BANKS, are_three = i->source[2] >= 0;
     if (!slot) return are_three ? ANY : AT_ONCE;
     const int is_behind_first = i->source[0] >= 0 && i->source[0] % BANKS == bank;
     if (slot == 1) return !is_behind_first ? AT_ONCE : are_three ? ANY : BY_SECOND;
     if (is_behind_first || i->source[1] < 0 || i->source[1] % BANKS != bank) return ANY;
-    return is_known(x, i, 1) ? LATER : NOT_NEXT;
+    return is_second_known ? LATER : NOT_NEXT;
+}
+
+static Operands operands_of(const Instruction *i) {
+    Operands found = {.count = 0};
+    for (u8 k = 0; k < SLOTS; k++) {
+        const i16 r = i->source[k];
+        if (r < 0) continue;
+        Operand *o = &found.at[found.count++];
+        *o = (Operand){.reg = r, .kept = i->reuse >> k & 1 ? r : -1, .slot = k, .bank = (u8)(r % BANKS),
+                       .clocks = clocks_of(i, k, 0), .behind_known = clocks_of(i, k, 1)};
+        for (u32 n = 0; n < k; n++) o->is_again |= i->source[n] == r;
+    }
+    return found;
+}
+
+/* Whether an operand is known without reading its bank: another slot names it too, or an instruction
+ * of this warp that went just before kept it for this slot. */
+static int is_known(const Scheduler *x, const Operand *o) {
+    const Kept *kept = &x->kept[o->slot][o->bank];
+    return o->is_again || (kept->reg == o->reg && x->number - kept->by <= KEPT_FOR);
 }
 
 typedef struct { u8 slot, bank, clocks; } Read;
@@ -826,24 +847,25 @@ static int reserve(Scheduler *x, const Read *read, const Read *end, u32 late, u3
 
 /* Clocks for which an instruction waits for its registers, and with it all others that read some; and
  * those for which only what follows it in its warp waits, but for other multiply-adds. */
-static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, const Instruction *i, u32 *slip) {
+static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
+    const Operands *all = &s->operands[pc];
+    const Operand *o = all->at, *last = o + all->count;
     Read reads[SLOTS], *end = reads;
     u32 late = 0;
+    int is_second_known = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
     if (x->kept_warp != warp) memset(x->kept, 0xff, sizeof x->kept);
     x->kept_warp = warp;
     x->number++;
     look_ahead(x, s->now);
-    for (u32 k = 0; k < SLOTS; k++)
-        if (i->source[k] >= 0 && !is_known(x, i, k))
-            *end++ = (Read){(u8)k, (u8)(i->source[k] % BANKS), (u8)clocks_of(x, i, k)};
-    while (!reserve(x, reads, end, late, slip)) late++;
-    for (u32 k = 0; k < SLOTS; k++) {
-        const i16 r = i->source[k];
-        if (r >= 0) x->kept[k][r % BANKS] = (Kept){i->reuse >> k & 1 ? r : -1, x->number};
+    for (; o < last; o++) {
+        if (is_known(x, o)) is_second_known |= o->slot == 1;
+        else *end++ = (Read){o->slot, o->bank, is_second_known ? o->behind_known : o->clocks};
+        x->kept[o->slot][o->bank] = (Kept){o->kept, x->number};
     }
-    if (i->yield) memset(x->kept, 0xff, sizeof x->kept);
+    while (!reserve(x, reads, end, late, slip)) late++;
+    if (s->code[pc].yield) memset(x->kept, 0xff, sizeof x->kept);
     return late;
 }
 
@@ -999,7 +1021,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Step *step = w->step;
     const Instruction *i = &s->code[step->pc];
     u32 slip;
-    const u32 late = bank_clocks(s, x, warp, i, &slip);
+    const u32 late = bank_clocks(s, x, warp, step->pc, &slip);
     write_back(x, s->now);
     x->last = warp;
     x->free = s->now + 1;
@@ -1158,11 +1180,9 @@ static u64 next_time(const Sm *s) {
 
 /* Whether all blocks have ended, and all that they asked for has passed the load/store unit. */
 static int all_done(const Sm *s) {
-    if (s->next_job < s->job_count) return 0;
+    if (s->waiting || s->next_job < s->job_count) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
         if (s->blocks[k].used && s->blocks[k].alive) return 0;
-    for (u32 k = 0; k < SCHEDULERS; k++)
-        if (s->scheduler[k].queue[QUEUE_GLOBAL].count || s->scheduler[k].queue[QUEUE_SHARED].count) return 0;
     return 1;
 }
 
@@ -1186,6 +1206,10 @@ static void run(Sm *s) {
     for (u32 k = 0; k < s->m->slots; k++) start_block(s, k, 0);
     while (!all_done(s) && !s->failed) {
         if (s->now > s->m->most_clocks) { s->r->unfinished = 1; break; }
+        if (s->r->issued >= s->m->mark && !s->r->marked) {
+            s->r->marked = s->now;
+            if (s->m->stops_at_mark) break;
+        }
         while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
         while (serve(s)) {} /* several, where they take no clocks */
         if (s->arrival_count) let_arrive(s);
@@ -1205,8 +1229,9 @@ static void run(Sm *s) {
         s->now = next;
     }
     s->r->write_clocks = s->write_work;
-    if (s->r->unfinished) s->r->clocks = s->now;
+    if (s->r->unfinished || (s->r->marked && s->m->stops_at_mark)) s->r->clocks = s->now;
     else finish(s);
+    if (!s->r->marked) s->r->marked = s->r->clocks;
 }
 
 static u32 power_of_two(u32 least) {
@@ -1235,8 +1260,10 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     s.code_length = length / CODE_LINE + 1;
     s.fetched = calloc(s.code_length, sizeof *s.fetched);
     s.used = calloc(s.code_length, sizeof *s.used);
-    s.failed = !s.fetched || !s.used || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.operands = calloc(length, sizeof *s.operands);
+    s.failed = !s.operands || !s.fetched || !s.used || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
     if (!s.failed) {
+        for (u32 k = 0; k < length; k++) s.operands[k] = operands_of(&code[k]);
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         for (u32 k = 0; k < SCHEDULERS; k++) {
             Scheduler *x = &s.scheduler[k];
@@ -1249,7 +1276,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
         run(&s);
     }
     free(s.fetched); free(s.used); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket);
-    free(of_scheduler); free(s.heap); free(s.arrivals);
+    free(of_scheduler); free(s.operands); free(s.heap); free(s.arrivals);
     return s.failed;
 }
 
