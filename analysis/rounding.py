@@ -59,13 +59,16 @@ def gemm_error_bound(
         raise InputError(f"k = {k}: a product has at least one term")
     if beta and abs_c is None:
         raise InputError(f"beta = {beta}: the bound needs |C|")
-    scale = abs(alpha) * np.asarray(abs_product, dtype=np.float64)
+    scale = np.asarray(abs_product, dtype=np.float64)
+    if alpha not in (-1, 1):
+        scale = abs(alpha) * scale
     if beta:
         scale = scale + abs(beta) * np.asarray(abs_c, dtype=np.float64)
     # Of k products and two more operations each may underflow by half the smallest number; where
     # every term is 0, nothing does and nothing is rounded.
     underflow = (k * max(abs(alpha), 1.0) + 2) * SMALLEST_FLOAT
-    return np.where(scale > 0, _relative_bound(k + 3) * scale + underflow, scale)
+    bound = _relative_bound(k + 3) * scale
+    return np.add(bound, underflow, out=bound, where=scale > 0)
 
 
 def compare(

@@ -375,17 +375,20 @@ class _Prediction:
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, two at a time: at each point, and variations with few blocks."""
+        """All runs of the model, two at a time: at each point, and variations with few blocks.
+
+        The longest come first, lest one of them is left to the end.
+        """
         fewest = self._numbers_of_blocks[0]
         usual = replace(self.machine, mark=MOST_IN_STEP)
         in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
-        jobs = {f"{point}": partial(self._ran, usual, *point) for point in self._points}
-        jobs["in step"] = partial(self._ran, in_step, *self._fewest)
-        for k in sorted(self.work.samples):
-            jobs[f"alone at {k}"] = partial(self._alone, k)
+        jobs = {f"{point}": partial(self._ran, usual, *point) for point in reversed(self._points)}
+        for k in sorted(self.work.samples, reverse=True):
             for name, machine in self._variations().items():
                 if name != "no conflicts" or self._has_conflicts(k):
                     jobs[f"{name} at {k}"] = partial(self._ran, machine, k, fewest)
+            jobs[f"alone at {k}"] = partial(self._alone, k)
+        jobs["in step"] = partial(self._ran, in_step, *self._fewest)
         with ThreadPoolExecutor(2) as pool:
             futures = {name: pool.submit(job) for name, job in jobs.items()}
             found = {name: future.result() for name, future in futures.items()}
@@ -436,10 +439,10 @@ class _Prediction:
         )
         wavefronts = replace(ports, free_memory=0, operand_clocks=self.machine.operand_clocks)
         return {
-            "issue": issue,
-            "ports": ports,
-            "no conflicts": replace(wavefronts, free_conflicts=1),
             "wavefronts": wavefronts,
+            "no conflicts": replace(wavefronts, free_conflicts=1),
+            "ports": ports,
+            "issue": issue,
         }
 
     def _alone(self, k: int) -> Ran:

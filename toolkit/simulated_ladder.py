@@ -16,6 +16,7 @@ The elements that executed blocks wrote are held against float64 like a GPU's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from hashlib import sha256
@@ -275,7 +276,9 @@ class _Rung:
         self.counts = variant.access_counts(parameters, self.executed)
         self.cost = instructions_per_block(self.counts, self.geometry)
         self.places = places_of(variant, parameters, self.executed)
-        self.translated = translate(cubin)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._prepare)
+            self.translated = translate(cubin)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
         self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
         self.executed_by_block = np.zeros(self.geometry.blocks)  # where they share tiles
@@ -285,6 +288,11 @@ class _Rung:
         return RungLaunch(
             variant=self.variant, parameters=self.parameters, shape=shape, geometry=self.geometry
         )
+
+    def _prepare(self) -> None:
+        """Make A and B at K itself, if they are not too large to be made for a few anchors."""
+        if _input_bytes(self.executed) <= ANCHOR_BYTES and _has_room(self.executed):
+            self.ladder.matrices(self.ladder.workload, self.executed)
 
     def simulate(self) -> Simulation:
         if self.shares_tiles:

@@ -9,6 +9,7 @@ for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -106,26 +107,30 @@ def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArra
     table["read_barrier"] = _bits(high, _READ, 3)
     table["wait"] = _bits(high, _WAIT, 6)
     table["reuse"] = _bits(high, _REUSE, 4) & 7
-    for row, instruction in zip(table, program.instructions, strict=True):
-        row["unit"] = _unit(instruction)
-        row["kind"] = _kind(instruction)
-        row["registers"] = _written(instruction)
-        row["source"] = _sources(instruction)
-        operands = _operands(instruction)
-        row["operands"] = len(operands)
-        row["banks"] = sum(register % BANKS << k for k, register in enumerate(operands))
-        if instruction.opcode == "DEPBAR":
-            row["argument"] = _left(instruction)
-        if row["kind"] == Kind.STORE:
-            row["argument"] = _bytes(instruction)
-        if instruction.opcode == "ARRIVES":
-            row["argument"] = AFTER_COPIES
+    instructions = program.instructions
+    operands = [_operands(instruction) for instruction in instructions]
+    table["unit"] = [_unit(instruction) for instruction in instructions]
+    table["kind"] = [_kind(instruction) for instruction in instructions]
+    table["registers"] = [_written(instruction) for instruction in instructions]
+    table["source"] = [_sources(instruction) for instruction in instructions]
+    table["operands"] = list(map(len, operands))
+    table["banks"] = [sum(r % BANKS << k for k, r in enumerate(those)) for those in operands]
+    table["argument"] = [_argument(instruction) for instruction in instructions]
     if counts is not None:
         requests = np.maximum(counts["requests"], 1).astype(np.float64)
         table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
     for name in ("write_barrier", "read_barrier"):
         table[name] = np.where(table[name] < 6, table[name], NO_SCOREBOARD)
     return table
+
+
+def _argument(instruction: Instruction) -> int:
+    """What is left of copies, what a lane stores, when a barrier is arrived at."""
+    if instruction.opcode == "DEPBAR":
+        return _left(instruction)
+    if instruction.opcode == "ARRIVES":
+        return AFTER_COPIES
+    return _bytes(instruction) if _kind(instruction) == Kind.STORE else 0
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -146,8 +151,12 @@ def _bits(high: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint8]
 
 
 def _unit(instruction: Instruction) -> Unit:
-    opcode, modifiers = instruction.opcode, set(instruction.modifiers)
-    if opcode == "IMAD" and modifiers & {"WIDE", "HI"}:
+    return _unit_of(instruction.opcode, instruction.modifiers)
+
+
+@cache
+def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
+    if opcode == "IMAD" and {"WIDE", "HI"} & set(modifiers):
         return Unit.FMA_WIDE
     if opcode == "I2F" and any("64" in modifier for modifier in modifiers):
         return Unit.XU
