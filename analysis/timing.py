@@ -20,7 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import WAVEFRONT_BYTES
-from analysis.cycles import LINE_BYTES, SCHEDULERS, Kind, Machine, Ran, Streams, Unit, run
+from analysis.cycles import (
+    LINE_BYTES,
+    SCHEDULERS,
+    Kind,
+    Machine,
+    Ran,
+    Streams,
+    Unit,
+    run,
+    run_parts,
+)
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.result import Bound, GapStep, Predicted
@@ -357,21 +367,15 @@ class _Prediction:
             along_k=len(self.work.samples) > 1,
         )
 
-    @cached_property
-    def _points(self) -> list[tuple[int, int]]:
-        return [
-            (k, blocks) for k in sorted(self.work.samples) for blocks in self._numbers_of_blocks
-        ]
+    def _points(self, k: int) -> tuple[str, ...]:
+        """The names of the runs at K = k."""
+        return tuple(f"{k, blocks}" for blocks in self._numbers_of_blocks)
 
-    @property
-    def _fewest(self) -> tuple[int, int]:
-        """The point with the fewest blocks at the largest K that is replayed."""
-        return max(self.work.samples), self._numbers_of_blocks[0]
-
-    def _ran(self, machine: Machine, k: int, blocks: int) -> Ran:
+    def _ran(self, machine: Machine, k: int, numbers: Sequence[int]) -> tuple[Ran, ...]:
+        """Of so many blocks each, the most of them last."""
         streams = self.work.samples[k]
-        jobs = [number % streams.blocks for number in range(blocks)]
-        return run(self.code, streams, jobs, machine)
+        jobs = [number % streams.blocks for number in range(numbers[-1])]
+        return run_parts(self.code, streams, jobs, machine, numbers)
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
@@ -379,19 +383,24 @@ class _Prediction:
 
         The longest come first, lest one of them is left to the end.
         """
-        fewest = self._numbers_of_blocks[0]
+        numbers = self._numbers_of_blocks
         usual = replace(self.machine, mark=MOST_IN_STEP)
         in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
-        jobs = {f"{point}": partial(self._ran, usual, *point) for point in reversed(self._points)}
-        for k in sorted(self.work.samples, reverse=True):
+        ks = sorted(self.work.samples, reverse=True)
+        jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
+        for k in ks:
             for name, machine in self._variations().items():
                 if name != "no conflicts" or self._has_conflicts(k):
-                    jobs[f"{name} at {k}"] = partial(self._ran, machine, k, fewest)
-            jobs[f"alone at {k}"] = partial(self._alone, k)
-        jobs["in step"] = partial(self._ran, in_step, *self._fewest)
+                    jobs[(f"{name} at {k}",)] = partial(self._ran, machine, k, numbers[:1])
+            jobs[(f"alone at {k}",)] = partial(self._alone, k)
+        jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
         with ThreadPoolExecutor(2) as pool:
-            futures = {name: pool.submit(job) for name, job in jobs.items()}
-            found = {name: future.result() for name, future in futures.items()}
+            futures = {names: pool.submit(job) for names, job in jobs.items()}
+            found = {
+                name: ran
+                for names, future in futures.items()
+                for name, ran in zip(names, future.result(), strict=True)
+            }
         return {
             f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
         } | found
@@ -445,7 +454,7 @@ class _Prediction:
             "issue": issue,
         }
 
-    def _alone(self, k: int) -> Ran:
+    def _alone(self, k: int) -> tuple[Ran, ...]:
         """One warp with an SM to itself: nothing but its own latencies."""
         streams = self.work.samples[k]
         first = streams.first_warp[0]
@@ -457,7 +466,7 @@ class _Prediction:
             first_line=streams.first_line[:1],
             first_warp=np.array([0, 1]),
         )
-        return run(self.code, one, [0], replace(self.machine, slots=1))
+        return (run(self.code, one, [0], replace(self.machine, slots=1)),)
 
     # What follows from them.
 
@@ -477,9 +486,7 @@ class _Prediction:
         """The same by the replay alone, in which SMs wait for DRAM now and then."""
         found = self._along_k(
             [
-                self._over_blocks(
-                    [_Totals.of(self._runs[f"{k, n}"]) for n in self._numbers_of_blocks]
-                )
+                self._over_blocks([_Totals.of(self._runs[name]) for name in self._points(k)])
                 for k in sorted(self.work.samples)
             ]
         )
@@ -488,8 +495,7 @@ class _Prediction:
     @cached_property
     def _weight(self) -> float:
         """Of an average block, in blocks of the samples: by what both execute."""
-        (*_, (k, _)) = self._points
-        streams = self.work.samples[k]
+        streams = self.work.samples[max(self.work.samples)]
         if self.work.executed is None:
             return 1.0
         return self.work.executed / self.work.blocks / (len(streams.steps) / streams.blocks)
@@ -511,7 +517,8 @@ class _Prediction:
     @cached_property
     def _waits(self) -> float:
         """How much longer everything takes where every request waits for DRAM."""
-        return self._runs["in step"].marked / self._runs[f"{self._fewest}"].marked - 1
+        fewest, *_ = self._points(max(self.work.samples))
+        return self._runs["in step"].marked / self._runs[fewest].marked - 1
 
     @property
     def _coupling(self) -> float:
@@ -624,8 +631,7 @@ class _Prediction:
             )
         )
         run_s = time_s - self.constants.launch_s
-        fewest = self._numbers_of_blocks[0]
-        usual = self._clocks([f"{k, fewest}" for k in sorted(self.work.samples)])
+        usual = self._clocks([self._points(k)[0] for k in sorted(self.work.samples)])
         scale = self._replayed.clocks / usual / self.clock_hz
         before = peak_s * spread
         for name, key, detail in GAP:

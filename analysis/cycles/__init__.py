@@ -235,7 +235,8 @@ class Streams:
 class Ran:
     """How some blocks ran on one SM: clocks in all, when each block began and ended, what was busy.
 
-    `marked` is when the machine's `mark` was reached, at the end where it was not. `lost` are clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
+    `marked` is when the machine's `mark` was reached, or the end where it was not. `lost` are
+    clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
     """
 
     clocks: int
@@ -261,20 +262,39 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
     UnavailableError without the native code, MemoryError, and ValueError where warps wait for
     each other for ever.
     """
+    (ran,) = run_parts(code, streams, jobs, machine, [len(jobs)])
+    return ran
+
+
+def run_parts(
+    code: NDArray[Any],
+    streams: Streams,
+    jobs: Sequence[int],
+    machine: Machine,
+    numbers: Sequence[int],
+) -> tuple[Ran, ...]:
+    """How so many of the first `jobs` run by themselves: fewer, as many as slots at least, and all.
+
+    Takes little longer than all of them do, for until one ends there is no difference.
+    """
+    *fewer, count = numbers
+    assert count == len(jobs)
+    assert len(fewer) < 2
+    assert all(machine.slots <= number < count for number in fewer)
     assert code.dtype == INSTRUCTION
     assert streams.steps.dtype == STEP
     warps = np.zeros(len(streams.first_step), dtype=_STREAM)
     warps["first_step"], warps["first_line"] = streams.first_step, streams.first_line
     warps["steps"] = np.diff(streams.first_step, append=np.uint64(len(streams.steps)))
-    table = np.zeros(len(jobs), dtype=_JOB)
+    table = np.zeros(count, dtype=_JOB)
     seen: dict[int, int] = {}
     for row, block in zip(table, jobs, strict=True):
         row["first_stream"] = streams.first_warp[block]
         row["warps"] = streams.first_warp[block + 1] - streams.first_warp[block]
         row["space"] = seen.get(block, 0) << 57
         seen[block] = seen.get(block, 0) + 1
-    result = np.zeros(1, dtype=_RESULT)
-    starts, ends = (np.zeros(len(jobs), dtype=np.uint64) for _ in range(2))
+    results = np.zeros(2, dtype=_RESULT)
+    starts, ends = (np.zeros((2, count), dtype=np.uint64) for _ in range(2))
     values = {f.name: getattr(machine, f.name) for f in fields(machine)}
     native = _Machine(**values)
     code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
@@ -283,19 +303,29 @@ def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Mach
         code.ctypes.data,
         len(code),
         *(x.ctypes.data for x in (steps, lines, warps, table)),
-        len(jobs),
-        *(x.ctypes.data for x in (result, starts, ends)),
+        count,
+        *(fewer or [0]),
+        *(x.ctypes.data for x in (results, starts, ends)),
     )
     if failed:
         raise MemoryError("the timing model does not fit into this machine's memory")
-    row = result[0]
+    of_all, of_fewer = (
+        _read(*found, number)
+        for found, number in zip(
+            zip(results, starts, ends, strict=True), (count, *(fewer or [0])), strict=True
+        )
+    )
+    return (of_fewer, of_all) if fewer else (of_all,)
+
+
+def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: int) -> Ran:
     if row["unfinished"]:
         raise ValueError(f"the modelled SM stopped after {row['clocks']:,} clocks")
     return Ran(
         clocks=int(row["clocks"]),
         marked=int(row["marked"]),
-        starts=starts,
-        ends=ends,
+        starts=starts[:jobs],
+        ends=ends[:jobs],
         issued=int(row["issued"]),
         unit_busy={unit: int(row["unit_busy"][unit]) for unit in Unit},
         load_store_busy=float(row["lsu_busy"]),
@@ -319,7 +349,7 @@ def _library() -> ctypes.CDLL:
             loaded.sm_run.restype = ctypes.c_uint32
             pointer, number = ctypes.c_void_p, ctypes.c_uint32
             loaded.sm_run.argtypes = (
-                [pointer] * 2 + [number] + [pointer] * 4 + [number] + [pointer] * 3
+                [pointer] * 2 + [number] + [pointer] * 4 + [number] * 2 + [pointer] * 3
             )
             return _checked(loaded)
     raise UnavailableError(

@@ -197,6 +197,7 @@ typedef struct {
     const Stream *streams;
     const Job *jobs;
     u32 job_count, next_job;
+    u32 fewer;            /* jobs of which it is told too how they run by themselves; 0: of none */
     u64 *fetched;         /* when each line of code is here, or was; 0: nobody has asked for it */
     u64 *used;            /* when it was used last, in uses; 0: it is not here */
     u64 uses, refetched;  /* uses of lines so far; when the last line was here again */
@@ -204,6 +205,7 @@ typedef struct {
     Warp *warps;
     Block *blocks;
     u32 warps_per_block;
+    u32 *ended, ended_count; /* slots of blocks that have ended in this clock */
     Scheduler scheduler[SCHEDULERS];
     Event *heap;
     u32 events, event_room;
@@ -780,7 +782,7 @@ static void leave(Sm *s, Warp *w) {
     b->alive--;
     if (b->alive) { open_barrier(s, b); return; }
     s->ends[b->job] = s->now + 1;
-    start_block(s, w->block, s->now + s->m->block_start);
+    s->ended[s->ended_count++] = w->block;
 }
 
 /* The clocks from now on in which the register banks are read. */
@@ -1202,36 +1204,99 @@ static void finish(Sm *s) {
     s->r->clocks = end;
 }
 
+/* One clock of everything. */
+static void clock_of_all(Sm *s) {
+    while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
+    while (serve(s)) {} /* several, where they take no clocks */
+    if (s->arrival_count) let_arrive(s);
+    for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
+}
+
+/* Go on to the next clock in which something can happen. Whether there is one. */
+static int advance(Sm *s) {
+    const u64 next = next_time(s);
+    if (next == ~0ull && !all_done(s) && help_one(s)) return 1;
+    if (next == ~0ull) { /* nobody can go on */
+        s->r->unfinished = all_done(s) ? 0 : 2;
+        s->now += !s->r->unfinished; /* this clock is accounted for */
+        return 0;
+    }
+    for (u32 k = 0; k < SCHEDULERS && next > s->now + 1; k++) {
+        const Scheduler *x = &s->scheduler[k];
+        const u64 from = s->now + 1;
+        if (x->sleep > from && next > from) s->r->lost[x->why] += (x->sleep < next ? x->sleep : next) - from;
+    }
+    s->now = next;
+    return 1;
+}
+
+/* Whether a run goes on: not where all is done, or it takes too long, or need not go on. */
+static int goes_on(Sm *s) {
+    if (s->failed || all_done(s)) return 0;
+    s->r->unfinished = s->now > s->m->most_clocks;
+    if (s->r->issued >= s->m->mark && !s->r->marked) s->r->marked = s->now;
+    return !s->r->unfinished && !(s->r->marked && s->m->stops_at_mark);
+}
+
+static void run_fewer(Sm *s);
+
+/* Others take the places of blocks that have ended. */
+static void start_others(Sm *s) {
+    if (s->ended_count && s->next_job == s->fewer) run_fewer(s);
+    for (u32 k = 0; k < s->ended_count; k++) start_block(s, s->ended[k], s->now + s->m->block_start);
+    s->ended_count = 0;
+}
+
 static void run(Sm *s) {
-    for (u32 k = 0; k < s->m->slots; k++) start_block(s, k, 0);
-    while (!all_done(s) && !s->failed) {
-        if (s->now > s->m->most_clocks) { s->r->unfinished = 1; break; }
-        if (s->r->issued >= s->m->mark && !s->r->marked) {
-            s->r->marked = s->now;
-            if (s->m->stops_at_mark) break;
-        }
-        while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
-        while (serve(s)) {} /* several, where they take no clocks */
-        if (s->arrival_count) let_arrive(s);
-        for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
-        const u64 next = next_time(s);
-        if (next == ~0ull && !all_done(s) && help_one(s)) continue;
-        if (next == ~0ull) { /* nobody can go on */
-            s->r->unfinished = all_done(s) ? 0 : 2;
-            s->now += !s->r->unfinished; /* this clock is accounted for */
-            break;
-        }
-        for (u32 k = 0; k < SCHEDULERS && next > s->now + 1; k++) {
-            const Scheduler *x = &s->scheduler[k];
-            const u64 from = s->now + 1;
-            if (x->sleep > from && next > from) s->r->lost[x->why] += (x->sleep < next ? x->sleep : next) - from;
-        }
-        s->now = next;
+    int can = 1;
+    while (can && goes_on(s)) {
+        clock_of_all(s);
+        start_others(s);
+        can = advance(s);
     }
     s->r->write_clocks = s->write_work;
     if (s->r->unfinished || (s->r->marked && s->m->stops_at_mark)) s->r->clocks = s->now;
     else finish(s);
     if (!s->r->marked) s->r->marked = s->r->clocks;
+}
+
+static void *copied(Sm *s, const void *of, size_t bytes) {
+    void *copy = malloc(bytes ? bytes : 1);
+    if (copy) memcpy(copy, of, bytes);
+    else s->failed = 1;
+    return copy;
+}
+
+/* Memory that a run changes, apart from what it finds. */
+static void set_free(Sm *s) {
+    free(s->warps); free(s->blocks); free(s->ended); free(s->cache); free(s->bucket);
+    free(s->fetched); free(s->used); free(s->heap); free(s->arrivals);
+}
+
+/* From here on the first jobs run as they do without others: on a copy of everything. */
+static void run_fewer(Sm *s) {
+    Sm x = *s;
+    const u32 slots = s->m->slots;
+    s->fewer = x.fewer = x.ended_count = 0;
+    x.job_count = x.next_job;
+    x.warps = copied(&x, s->warps, slots * s->warps_per_block * sizeof *s->warps);
+    x.blocks = copied(&x, s->blocks, slots * sizeof *s->blocks);
+    x.ended = copied(&x, s->ended, slots * sizeof *s->ended);
+    x.cache = copied(&x, s->cache, s->m->l1_lines * sizeof *s->cache);
+    x.bucket = copied(&x, s->bucket, s->buckets * sizeof *s->bucket);
+    x.fetched = copied(&x, s->fetched, s->code_length * sizeof *s->fetched);
+    x.used = copied(&x, s->used, s->code_length * sizeof *s->used);
+    x.heap = copied(&x, s->heap, s->event_room * sizeof *s->heap);
+    x.arrivals = copied(&x, s->arrivals, s->arrival_room * sizeof *s->arrivals);
+    x.r++;
+    *x.r = *s->r;
+    x.starts += s->job_count;
+    x.ends += s->job_count;
+    memcpy(x.starts, s->starts, x.job_count * sizeof *x.starts);
+    memcpy(x.ends, s->ends, x.job_count * sizeof *x.ends);
+    if (!x.failed && advance(&x)) run(&x);
+    s->failed |= x.failed;
+    set_free(&x);
 }
 
 static u32 power_of_two(u32 least) {
@@ -1240,28 +1305,32 @@ static u32 power_of_two(u32 least) {
     return found;
 }
 
-/* Run `job_count` blocks; `starts` and `ends` get the clocks of each. Nonzero: no memory. */
+/* Run `job_count` blocks, and the first `fewer` of them by themselves, if there are as many slots or
+ * more, but not all: 0 says that nobody asks. `result` is of all, then of those; so are `starts` and
+ * `ends`, the clocks of each block. Nonzero: no memory. */
 EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, const Step *steps,
-                  const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count,
+                  const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
                   Result *result, u64 *starts, u64 *ends) {
     u32 most = 1;
     for (u32 k = 0; k < job_count; k++) if (jobs[k].warps > most) most = jobs[k].warps;
     const u32 all = machine->slots * most;
     Sm s = {.m = machine, .code = code, .steps = steps, .lines = lines, .streams = streams,
-            .jobs = jobs, .job_count = job_count, .warps_per_block = most, .r = result,
+            .jobs = jobs, .job_count = job_count, .fewer = fewer, .warps_per_block = most, .r = result,
             .starts = starts, .ends = ends, .newest = NO_LINE, .oldest = NO_LINE};
     memset(result, 0, sizeof *result);
     s.buckets = power_of_two(2 * machine->l1_lines);
     s.warps = calloc(all, sizeof *s.warps);
     s.blocks = calloc(machine->slots, sizeof *s.blocks);
-    s.cache = malloc(machine->l1_lines * sizeof *s.cache);
+    s.ended = calloc(machine->slots, sizeof *s.ended);
+    s.cache = calloc(machine->l1_lines, sizeof *s.cache);
     s.bucket = malloc(s.buckets * sizeof *s.bucket);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
     s.code_length = length / CODE_LINE + 1;
     s.fetched = calloc(s.code_length, sizeof *s.fetched);
     s.used = calloc(s.code_length, sizeof *s.used);
     s.operands = calloc(length, sizeof *s.operands);
-    s.failed = !s.operands || !s.fetched || !s.used || !s.warps || !s.blocks || !s.cache || !s.bucket || !of_scheduler;
+    s.failed = !s.operands || !s.fetched || !s.used || !s.warps || !s.blocks || !s.ended || !s.cache ||
+               !s.bucket || !of_scheduler;
     if (!s.failed) {
         for (u32 k = 0; k < length; k++) s.operands[k] = operands_of(&code[k]);
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
@@ -1273,10 +1342,11 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
             x->why = LOST_EMPTY;
             x->kept_warp = ~0u;
         }
+        for (u32 k = 0; k < machine->slots; k++) start_block(&s, k, 0);
         run(&s);
     }
-    free(s.fetched); free(s.used); free(s.warps); free(s.blocks); free(s.cache); free(s.bucket);
-    free(of_scheduler); free(s.operands); free(s.heap); free(s.arrivals);
+    set_free(&s);
+    free(of_scheduler); free(s.operands);
     return s.failed;
 }
 
