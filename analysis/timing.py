@@ -390,8 +390,7 @@ class _Prediction:
         jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
         for k in ks:
             for name, machine in self._variations().items():
-                if name != "no conflicts" or self._has_conflicts(k):
-                    jobs[(f"{name} at {k}",)] = partial(self._ran, machine, k, numbers[:1])
+                jobs[(f"{name} at {k}",)] = partial(self._varied, name, machine, k)
             jobs[(f"alone at {k}",)] = partial(self._alone, k)
         jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
         with ThreadPoolExecutor(2) as pool:
@@ -399,11 +398,17 @@ class _Prediction:
             found = {
                 name: ran
                 for names, future in futures.items()
-                for name, ran in zip(names, future.result(), strict=True)
+                for name, ran in zip(names, future.result(), strict=False)
             }
         return {
             f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
         } | found
+
+    def _varied(self, name: str, machine: Machine, k: int) -> tuple[Ran, ...]:
+        """Few blocks on a variation of the model; nothing where it would be no other one."""
+        if name == "no conflicts" and not self._has_conflicts(k):
+            return ()
+        return self._ran(machine, k, self._numbers_of_blocks[:1])
 
     def _has_conflicts(self, k: int) -> bool:
         """Whether an access of shared memory takes longer than it would without bank conflicts."""
