@@ -30,17 +30,20 @@ def sums_bytes(tiling: Tiling) -> int:
     return FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
-def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) -> Touches:
+def gemm_touches(
+    tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats, lengths: Floats | None = None
+) -> Touches:
     """The touches of all blocks: `pieces` is what they compute, `starts` when each begins.
 
-    Times are in lifetimes of a block that has a tile of C for itself. Who stores a tile reads the
-    sums that others left of it.
+    Times are in lifetimes of a block that has a tile of C for itself, `lengths` how long each takes
+    for such a tile if not 1. Who stores a tile reads the sums that others left of it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     spans = _spans(pieces, _parts(len(pieces.block), problem.k))
-    of, parts = spans.piece, spans.parts
-    begun = starts[pieces.block] + _time_before(pieces)
-    done = begun + (pieces.ends - pieces.begins)
+    of, parts, of_block = spans.piece, spans.parts, pieces.block
+    length = np.ones(len(of_block)) if lengths is None else lengths[of_block]
+    begun = starts[of_block] + length * _time_before(pieces)
+    done = begun + length * (pieces.ends - pieces.begins)
     rows = np.minimum(tiling.block_m, problem.m - pieces.row * tiling.block_m)
     columns = np.minimum(tiling.block_n, problem.n - pieces.column * tiling.block_n)
     sectors_of_a = rows * _sectors(np.float64(problem.k), problem.k) / parts
@@ -66,7 +69,8 @@ def gemm_touches(tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats) 
         """Parts of a row of blocks in A, or of a column of blocks in B."""
         size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
         name = first + line[of] * parts + spans.part
-        return touch(of, begun[of] + spans.time, name, sectors[of] * spans.share, size[of], False)
+        time = begun[of] + length[of] * spans.time
+        return touch(of, time, name, sectors[of] * spans.share, size[of], False)
 
     stores, leaves = (np.flatnonzero(some) for some in (pieces.ends == 1, pieces.ends < 1))
     owner = np.empty(down * across, dtype=np.int64)

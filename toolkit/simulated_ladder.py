@@ -44,6 +44,7 @@ from analysis.traffic import (
     bytes_touched,
     end_apart,
     in_step,
+    lengths,
     merged_stores,
     paces,
     shared_in_l1,
@@ -569,8 +570,10 @@ class _Rung:
         width_bytes = FLOAT_BYTES * tiling.global_width
         pieces = self.variant.pieces(self.parameters, self.executed)
         lives = pieces.lives(blocks)
-        begins = starts(lives, device, per_sm, threads, fetches_ahead=tiling.fetches_ahead)
-        touches = gemm_touches(tiling, self.executed, pieces, begins)
+        ahead = tiling.fetches_ahead
+        begins = starts(lives, device, per_sm, threads, fetches_ahead=ahead)
+        takes = lengths(lives, device, per_sm, threads, tiling.copies, fetches_ahead=ahead)
+        touches = gemm_touches(tiling, self.executed, pieces, begins, takes)
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)

@@ -21,6 +21,7 @@ from analysis.traffic import (
     _reuse,
     caches_of,
     in_step,
+    lengths,
     merged_stores,
     paces,
     shared_in_l1,
@@ -204,6 +205,31 @@ def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
     assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
     assert starts(lives, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
     assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
+
+
+def test_of_two_blocks_that_fetch_ahead_the_older_ends_first() -> None:
+    lives = np.ones(256)  # of 264 that fit: eight SMs have one block
+    ends = lengths(lives, H200, 2, 256, "loads", fetches_ahead=True)
+    assert np.unique(ends).tolist() == pytest.approx([0.84, 1.0, 1.16])
+    assert (ends[124:132] == 1).all()
+    assert (ends[:124] < ends[132:]).all()
+    for alike in (
+        lengths(lives, H200, 2, 256, "loads"),
+        lengths(lives, H200, 2, 128, "asynchronous", fetches_ahead=True),
+        lengths(np.ones(265), H200, 2, 256, "loads", fetches_ahead=True),  # `starts` has these
+    ):
+        assert (alike == 1).all()
+
+
+def test_what_a_block_touches_comes_later_the_longer_it_takes() -> None:
+    variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
+    pieces = variant.pieces(variant.defaults, problem)
+    blocks = variant.geometry(variant.defaults, problem).blocks
+    tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
+    usual = gemm_touches(tiling, problem, pieces, begins)
+    longer = gemm_touches(tiling, problem, pieces, begins, np.full(blocks, 1.5))
+    assert longer.time - 2 == pytest.approx(1.5 * (usual.time - 2))
+    assert usual.time[usual.is_write] == pytest.approx(3.0)
 
 
 def test_sms_that_copy_ahead_drift_apart() -> None:

@@ -1,0 +1,170 @@
+"""When blocks of a rung begin and end on a GPU: together on their SM, and on all SMs?
+
+    python benchmarks/block_times.py [--shape 8192] [RUNG ...]     # needs a GPU
+
+Rungs are compiled with three more stores per block: its SM, and %globaltimer at either end. Prints
+for each wave how far apart the blocks of an SM end, and by how much SMs are early or late,
+both in lives of a block. docs/experiments.md says what came of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.devices import find_device
+from analysis.errors import ToolkitError, first_line
+from analysis.problem import parse_shape
+from kernels import LADDER
+from kernels.registry import Variant, parse_selection
+from toolkit.compile import Cubin, compile_cubin
+from toolkit.gpu import Gpu
+from toolkit.gpu_operands import GpuOperands
+from toolkit.workload import Workload
+
+MADE_UP_ADDRESS = 1 << 40  # for machine code that is not launched
+FEWEST = 0.5  # of all SMs, that have blocks in a wave that is shown
+KERNEL = 'extern "C" __global__'
+BEFORE = """
+struct Seen { unsigned long long begin, end, sm; };
+__device__ unsigned long long time_now()
+{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now) :: "memory");
+    return now;
+}
+__device__ bool is_first_thread() { return threadIdx.x + threadIdx.y + threadIdx.z == 0; }
+__device__ Seen& seen()
+{
+    const size_t block = (size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    return reinterpret_cast<Seen*>(SEEN)[block];
+}
+"""
+AT_BEGIN = """
+    if (is_first_thread()) {
+        unsigned sm;
+        asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+        seen().sm = sm;
+        seen().begin = time_now();
+    }
+"""
+AT_END = "    if (is_first_thread()) seen().end = time_now();\n"
+
+
+@dataclass(frozen=True)
+class BlockTimes:
+    """`begins` and `ends` of blocks in nanoseconds, and the SM of each: arrays of one length."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sms: NDArray[np.int64]
+
+    @property
+    def life(self) -> float:
+        return float(np.median(self.ends - self.begins))
+
+    def waves(self, at_once: int) -> list[NDArray[np.float64]]:
+        """Of each wave, the times when blocks ended in lives since the first began: SM by SM.
+
+        A row for each SM that had a whole wave; the wave has `at_once` blocks of it.
+        """
+        found: list[list[NDArray[np.float64]]] = []
+        for sm in np.unique(self.sms):
+            ends = np.sort(self.ends[self.sms == sm]) - self.begins.min()
+            for wave in range(len(ends) // at_once):
+                if wave == len(found):
+                    found.append([])
+                found[wave].append(ends[wave * at_once : (wave + 1) * at_once] / self.life)
+        fewest = FEWEST * len(np.unique(self.sms))
+        return [np.array(rows) for rows in found if len(rows) >= fewest]
+
+
+def apart(waves: list[NDArray[np.float64]]) -> list[float]:
+    """How far the first and the last block of a wave end apart on an SM, on average."""
+    return [float(np.mean(wave[:, -1] - wave[:, 0])) for wave in waves]
+
+
+def spread(waves: list[NDArray[np.float64]]) -> list[float]:
+    """How much earlier the earliest SM has done a wave than the latest one."""
+    return [float(np.ptp(wave.mean(axis=1))) for wave in waves]
+
+
+def instrumented(variant: Variant) -> str:
+    """The source of a rung with the stores; raises ValueError where a kernel does not end it."""
+    source = variant.source
+    kernel = source.index(KERNEL)
+    body = source.index("{", source.index(")", source.index(variant.entry, kernel))) + 1
+    end = source.rindex("}")
+    return "".join(
+        (source[:kernel], BEFORE, source[kernel:body], AT_BEGIN, source[body:end], AT_END, "}\n")
+    )
+
+
+def compiled(variant: Variant, architecture: str, address: int = MADE_UP_ADDRESS) -> Cubin:
+    """The machine code that stores to an address of the GPU, with the rung's usual parameters."""
+    return compile_cubin(
+        instrumented(variant),
+        name=variant.file,
+        kernel=variant.entry,
+        arch=architecture,
+        defines={**variant.macros(variant.defaults), "SEEN": f"{address}ull"},
+    )
+
+
+def block_times(gpu: Gpu, variant: Variant, operands: GpuOperands, shape: str) -> BlockTimes:
+    """Of one launch, with L2 flushed, after another one."""
+    executed = variant.executed(parse_shape(shape))
+    geometry = variant.geometry(variant.defaults, executed)
+    found = np.zeros((geometry.blocks, 3), dtype=np.uint64)
+    buffer = gpu.upload(found)
+    cubin = compiled(variant, gpu.device.sm_arch, int(buffer))
+    kernel = gpu.load_image(cubin.image, cubin.symbol)
+    launch = kernel.prepared(geometry, operands.arguments(variant, variant.defaults, executed))
+    for _ in range(2):
+        gpu.time(launch, flush_l2=True)
+    gpu.download(buffer, into=found)
+    ended = found[found[:, 1] > 0].astype(np.int64)  # others left before they had anything to do
+    return BlockTimes(begins=ended[:, 0], ends=ended[:, 1], sms=ended[:, 2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rungs", nargs="*", metavar="RUNG")
+    parser.add_argument("--shape", default="8192")
+    asked = parser.parse_args()
+    problem = parse_shape(asked.shape)
+    names = asked.rungs or [variant.name for variant in LADDER if not variant.max_extent]
+    with Gpu() as gpu:
+        print(f"{find_device(gpu.device.key).name}, {asked.shape}")
+        operands = GpuOperands(gpu, Workload(problem, 0))
+        for name in names:
+            variant = parse_selection(name).variant
+            assert isinstance(variant, Variant)
+            try:
+                times = block_times(gpu, variant, operands, asked.shape)
+            except ToolkitError as error:
+                print(f"{name}: {first_line(error)}")
+                continue
+            per_sm = int(np.ceil(_most_at_once(times)))
+            waves = times.waves(per_sm)
+            print(f"{name}, {times.life / 1e3:.1f} µs, {per_sm} at a time")
+            print("    apart  " + " ".join(f"{value:.2f}" for value in apart(waves)))
+            print("    spread " + " ".join(f"{value:.3f}" for value in spread(waves)))
+
+
+def _most_at_once(times: BlockTimes) -> int:
+    """The blocks that some SM runs at a time."""
+    most = 1
+    for sm in np.unique(times.sms):
+        own = times.sms == sm
+        begins, ends = np.sort(times.begins[own]), np.sort(times.ends[own])
+        ended = np.searchsorted(ends, begins, side="right")
+        most = max(most, int((np.arange(1, len(begins) + 1) - ended).max()))
+    return most
+
+
+if __name__ == "__main__":
+    main()

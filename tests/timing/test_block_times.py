@@ -1,0 +1,63 @@
+"""benchmarks/block_times.py: what it compiles, and how it reads the times of blocks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import LADDER, find
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import block_times as benchmark
+from block_times import BlockTimes
+
+from toolkit.sass.translate import translate
+
+LIFE_NS = 1000
+
+
+def _times(ends_of_sms: list[list[float]]) -> BlockTimes:
+    """Blocks that live LIFE_NS each, by when they end in lives, SM by SM."""
+    sms = np.repeat(np.arange(len(ends_of_sms)), [len(ends) for ends in ends_of_sms])
+    ends = np.rint(np.concatenate(ends_of_sms) * LIFE_NS).astype(np.int64)
+    order = np.random.default_rng().permutation(len(ends))  # blocks come in any order
+    return BlockTimes(begins=(ends - LIFE_NS)[order], ends=ends[order], sms=sms[order])
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_a_kernel_begins_and_ends_with_its_stores(variant: object) -> None:
+    source = benchmark.instrumented(variant)  # type: ignore[arg-type]
+    kernel = source[source.index(benchmark.KERNEL) :]
+    assert source.count(benchmark.AT_BEGIN) == source.count(benchmark.AT_END) == 1
+    assert kernel.index(benchmark.AT_BEGIN) < kernel.index("return")
+    assert kernel.endswith(benchmark.AT_END + "}\n")
+
+
+@pytest.mark.parametrize("name", ["naive-coalesced", "bulk-copy", "stream-k"])
+def test_three_stores_and_three_special_registers_are_all_that_is_added(name: str) -> None:
+    variant = find(name)
+    with_stores = translate(benchmark.compiled(variant, "sm_90")).program.instructions
+    read = [i.text for i in with_stores if "GLOBALTIMER" in i.text or "SMID" in i.text]
+    assert sum("GLOBALTIMER" in text for text in read) == 2
+    assert sum("SMID" in text for text in read) == 1
+    assert sum(i.opcode == "ST" for i in with_stores) == 3
+
+
+def test_blocks_of_an_sm_that_end_together_or_apart() -> None:
+    times = _times([[1, 1, 2, 2], [1, 1.4, 2, 2.5], [1, 1, 2, 2]])
+    assert times.life == LIFE_NS
+    waves = times.waves(2)
+    assert benchmark.apart(waves) == pytest.approx([0.4 / 3, 0.5 / 3])
+    assert benchmark.spread(waves) == pytest.approx([0.2, 0.25])
+
+
+def test_a_wave_that_few_sms_have_is_left_out() -> None:
+    assert len(_times([[1, 2, 3], [1, 2], [1, 2]]).waves(1)) == 2
+
+
+def test_how_many_blocks_an_sm_runs_at_a_time() -> None:
+    assert benchmark._most_at_once(_times([[1, 2, 3], [1, 2]])) == 1
+    assert benchmark._most_at_once(_times([[1, 1.4, 2, 2.4], [1, 2]])) == 2
