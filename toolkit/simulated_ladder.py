@@ -16,7 +16,7 @@ The elements that executed blocks wrote are held against float64 like a GPU's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from hashlib import sha256
@@ -167,6 +167,8 @@ class LadderSimulator:
         self.advance = lambda done, of: None
         self._workloads = {workload.problem.k: workload}
         self._matrices: dict[Gemm, tuple[Matrix, Matrix]] = {}
+        self._begun: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
+        self._pool = ThreadPoolExecutor(1)
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
     def simulate(
@@ -189,16 +191,20 @@ class LadderSimulator:
             self._workloads[k] = Workload(problem, self.workload.seed)
         return self._workloads[k]
 
+    def prepare(self, executed: Gemm) -> None:
+        """Begin to make the workload's own A and B, beside what else there is to do."""
+        if executed not in self._matrices and executed not in self._begun:
+            self._begun[executed] = self._pool.submit(_read_only, self.workload, executed)
+
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B, read-only, padded up to the executed shape; kept for the next rung.
 
         Raises ShapeError where they do not fit into memory.
         """
-        if executed not in self._matrices:
-            _check_room(executed)
-            a, b = (matrix.view() for matrix in workload.padded(executed))
-            a.flags.writeable = b.flags.writeable = False
-            self._matrices[executed] = a, b
+        if (begun := self._begun.pop(executed, None)) is not None:
+            self._matrices[executed] = begun.result()
+        elif executed not in self._matrices:
+            self._matrices[executed] = _read_only(workload, executed)
         return self._matrices[executed]
 
     def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
@@ -277,9 +283,9 @@ class _Rung:
         self.counts = variant.access_counts(parameters, self.executed)
         self.cost = instructions_per_block(self.counts, self.geometry)
         self.places = places_of(variant, parameters, self.executed)
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self._prepare)
-            self.translated = translate(cubin)
+        if _input_bytes(self.executed) <= ANCHOR_BYTES:  # all K but those that few blocks look at
+            ladder.prepare(self.executed)
+        self.translated = translate(cubin)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
         self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
         self.executed_by_block = np.zeros(self.geometry.blocks)  # where they share tiles
@@ -289,11 +295,6 @@ class _Rung:
         return RungLaunch(
             variant=self.variant, parameters=self.parameters, shape=shape, geometry=self.geometry
         )
-
-    def _prepare(self) -> None:
-        """Make A and B at K itself, if they are not too large to be made for a few anchors."""
-        if _input_bytes(self.executed) <= ANCHOR_BYTES and _has_room(self.executed):
-            self.ladder.matrices(self.ladder.workload, self.executed)
 
     def simulate(self) -> Simulation:
         if self.shares_tiles:
@@ -439,7 +440,7 @@ class _Rung:
         c = _poisoned(replace(self.executed, k=k), tiles)
         bound = self._bound(workload, k, c)
         self._run(bound, [range(blocks)], blocks)
-        verdicts = self._verdicts(workload, c, tiles)
+        verdicts = workload.check_tiles(c, _owned(workload, tiles))
         return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
 
     def _turns_of_k(self, sharing: int) -> int:
@@ -541,9 +542,7 @@ class _Rung:
 
     def _verdicts(self, workload: Workload, c: Matrix, tiles: Sequence[Tile]) -> list[Check]:
         """On the elements of C that executed blocks own, tile by tile; padding is not looked at."""
-        n = workload.problem.n
-        inside = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in tiles]
-        owned = [tile for tile in inside if all(tile)]
+        owned = _owned(workload, tiles)
         references = self.ladder.references(workload, owned)
         return [references[tile].check(c) for tile in owned]
 
@@ -802,6 +801,13 @@ class _Rung:
         return streams.with_mark(FLAG, workspace.address + flags.offset, flags_bytes)
 
 
+def _owned(workload: Workload, tiles: Sequence[Tile]) -> list[Tile]:
+    """Of tiles what lies within C, those left out that do not."""
+    n = workload.problem.n
+    inside = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in tiles]
+    return [tile for tile in inside if all(tile)]
+
+
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
     """Whether blocks counted the same, whatever the guards of a few steps of divisions were."""
     if len(counts) == 1:
@@ -1011,6 +1017,14 @@ def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
     for rows, columns in tiles:
         c[rows.start : rows.stop, columns.start : columns.stop] = np.nan
     return c
+
+
+def _read_only(workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
+    """A and B, padded, for all rungs. Raises ShapeError where they do not fit into memory."""
+    _check_room(executed)
+    a, b = (matrix.view() for matrix in workload.padded(executed))
+    a.flags.writeable = b.flags.writeable = False
+    return a, b
 
 
 def _has_room(shape: Gemm) -> bool:

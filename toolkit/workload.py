@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,14 +67,15 @@ class Workload:
 
     problem: Gemm
     seed: int
+    _made: dict[int, Matrix] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
+    @property
     def a(self) -> Matrix:
-        return self._uniform(0, (self.problem.m, self.problem.k))
+        return self._matrix(0, (self.problem.m, self.problem.k))
 
-    @cached_property
+    @property
     def b(self) -> Matrix:
-        return self._uniform(1, (self.problem.k, self.problem.n))
+        return self._matrix(1, (self.problem.k, self.problem.n))
 
     def reference(self, most_rows: int | None = None) -> Reference:
         """The float64 product, on at most `most_rows` random rows (default: on all)."""
@@ -103,10 +103,22 @@ class Workload:
         if len(rows) * len(columns) <= MOST_WASTE * len(wanted):
             found = self._products(rows, columns)
         else:
-            found = {}
+            found: dict[Tile, Check] = {}
             for same in rows:
                 found |= self._products([same], [tile[1] for tile in wanted if tile[0] == same])
         return {tile: found[tile] for tile in wanted}
+
+    def check_tiles(self, result: Matrix, tiles: Sequence[Tile]) -> list[Check]:
+        """The verdicts on many rectangles of `result` (m×n, float32), some rows at a time.
+
+        Their references are not kept: memory that is used again need not be asked for.
+        """
+        rows = list(dict.fromkeys(rows for rows, _ in tiles))
+        found: dict[Tile, Check] = {}
+        for part in _parts(rows, MOST_ELEMENTS // self.problem.n):
+            references = self.tile_references(tile for tile in tiles if tile[0] in part)
+            found |= {tile: reference.check(result) for tile, reference in references.items()}
+        return [found[tile] for tile in tiles]
 
     def _products(self, rows: list[range], columns: list[range]) -> dict[Tile, TileReference]:
         """The references of all rectangles of these rows and columns, some rows at a time.
@@ -141,6 +153,12 @@ class Workload:
             a = pool.submit(lambda: _padded(self.a, executed.m, executed.k))
             b = pool.submit(lambda: _padded(self.b, executed.k, executed.n))
             return a.result(), b.result()
+
+    def _matrix(self, stream: int, shape: tuple[int, int]) -> Matrix:
+        """Made once. Before Python 3.12, cached properties of all workloads wait for each other."""
+        if stream not in self._made:
+            self._made[stream] = self._uniform(stream, shape)
+        return self._made[stream]
 
     def _uniform(self, stream: int, shape: tuple[int, int]) -> Matrix:
         values = self._generator(stream).random(shape, dtype=np.float32)

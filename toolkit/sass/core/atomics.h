@@ -137,7 +137,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TOUCH_ATOMIC);
     if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
     if (space == SPACE_SHARED) {
-        check_written(c, w, i, at, m);
+        check_written(c, w, i, at, m, m);
         mark_written(c, i, at, m);
     }
     for (int l = 0; l < LANES; l++) {

@@ -31,6 +31,7 @@ typedef struct {
     u32 kind;
     u32 ideal;
     u32 conflict_free;
+    u32 owners;       /* of each address the first lane that has it */
     i32 low, high;    /* the least and the greatest delta */
     u32 delta[LANES]; /* from the first active lane, of active lanes */
     u16 cost[PHASES]; /* sectors, or wavefronts */
@@ -44,18 +45,21 @@ static Memo *memo_of(const Worker *c, u32 delta) {
 }
 static int last_lane(u32 m) { return LANES - 1 - __builtin_clz(m); }
 
-/* How many values there are among x[l] of the lanes in m. */
-static int distinct(const u64 *x, u32 m) {
-    int n = 0;
+/* Of each value among x[l] of the lanes in m the first lane that has it. */
+static u32 first_lanes(const u64 *x, u32 m) {
+    u32 found = 0;
     while (m) {
         const u64 first = x[__builtin_ctz(m)];
         u32 same;
         LANE_BITS(same, x[l] == first);
+        found |= m & (0u - m);
         m &= ~same;
-        n++;
     }
-    return n;
+    return found;
 }
+
+/* How many values there are. */
+static int distinct(const u64 *x, u32 m) { return __builtin_popcount(first_lanes(x, m)); }
 
 static u32 sectors_of(const u64 *a, u32 m) {
     u64 sector[LANES];
@@ -143,7 +147,9 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
     if (!same || low != memo->low || high != memo->high) {
         memo->known = 0;
         memo->kind = contiguous ? CONTIGUOUS : broadcast ? BROADCAST : GENERAL;
-        memo->ideal = ceil_div((u32)distinct(a, m) * i->width, shared ? BANKS * WORD : SECTOR);
+        memo->owners = first_lanes(a, m);
+        memo->ideal = ceil_div((u32)__builtin_popcount(memo->owners) * i->width,
+                               shared ? BANKS * WORD : SECTOR);
         memo->low = (i32)low;
         memo->high = (i32)high;
     }
@@ -341,16 +347,18 @@ static void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written) {
     }
 }
 
-/* Once a block has written all of its shared memory, nobody keeps watch any more. */
-static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m) {
+/* Once a block has written all of its shared memory, nobody keeps watch any more. Among the lanes in m
+ * those in `owners` have all of their addresses. */
+static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m, u32 owners) {
     const Block *b = c->block;
-    u32 lacks = 0;
+    int lacks = 0;
     if (!b->shared_unwritten) return;
-    for (int l = 0; l < LANES; l++)
-        lacks |= (u32)!all_written(b, (u32)(at[l] - b->shared), i->width) << l;
-    for (lacks &= m; lacks; lacks &= lacks - 1) {
-        const int l = __builtin_ctz(lacks);
-        note_unwritten(c, w, i, l, (u64)(at[l] - b->shared));
+    for (; owners; owners &= owners - 1)
+        lacks |= !all_written(b, (u32)(at[__builtin_ctz(owners)] - b->shared), i->width);
+    for (; lacks && m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        const u32 offset = (u32)(at[l] - b->shared);
+        if (!all_written(b, offset, i->width)) note_unwritten(c, w, i, l, offset);
     }
 }
 
@@ -454,7 +462,7 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (c->requests) note_request(c, w, a, m, space);
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
-        else check_written(c, w, i, at, m);
+        else check_written(c, w, i, at, m, m);
     }
     if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
     else read_lanes(i, at, kind, m, vector(w, i->d[0]));
@@ -520,7 +528,7 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     }
     if (space == SPACE_SHARED) {
         if (is_store) mark_written(c, i, at, m);
-        else check_written(c, w, i, at, m);
+        else check_written(c, w, i, at, m, memo->owners);
     }
     if (is_store) c->changes++;
     if (is_store) write_lanes(i, at, memo->kind, m, vector(w, i->s[2]));
