@@ -22,6 +22,7 @@ from functools import cached_property, reduce
 from hashlib import sha256
 from math import gcd, lcm, prod
 from pathlib import PurePath
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -166,9 +167,8 @@ class LadderSimulator:
         self.workload = workload
         self.advance = lambda done, of: None
         self._workloads = {workload.problem.k: workload}
-        self._matrices: dict[Gemm, tuple[Matrix, Matrix]] = {}
-        self._begun: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
-        self._pool = ThreadPoolExecutor(1)
+        self._matrices: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
+        self._pool, self._lock = ThreadPoolExecutor(2), Lock()
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
     def simulate(
@@ -191,21 +191,28 @@ class LadderSimulator:
             self._workloads[k] = Workload(problem, self.workload.seed)
         return self._workloads[k]
 
-    def prepare(self, executed: Gemm) -> None:
-        """Begin to make the workload's own A and B, beside what else there is to do."""
-        if executed not in self._matrices and executed not in self._begun:
-            self._begun[executed] = self._pool.submit(_read_only, self.workload, executed)
+    def prepare(self, workload: Workload, executed: Gemm) -> Future[tuple[Matrix, Matrix]]:
+        """Begin to make A and B, beside what else there is to do."""
+        with self._lock:
+            if executed not in self._matrices:
+                self._matrices[executed] = self._pool.submit(_read_only, workload, executed)
+            return self._matrices[executed]
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B, read-only, padded up to the executed shape; kept for the next rung.
 
         Raises ShapeError where they do not fit into memory.
         """
-        if (begun := self._begun.pop(executed, None)) is not None:
-            self._matrices[executed] = begun.result()
-        elif executed not in self._matrices:
-            self._matrices[executed] = _read_only(workload, executed)
-        return self._matrices[executed]
+        try:
+            return self.prepare(workload, executed).result()
+        except ShapeError:
+            self._matrices.pop(executed, None)  # there may be room for them another time
+            raise
+
+    def has_room(self, executed: Gemm) -> bool:
+        """Whether A and B are there, or fit into memory."""
+        begun = self._matrices.get(executed)
+        return _has_room(executed) if begun is None else begun.exception() is None
 
     def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
         """The float64 products on some tiles of C; kept for the next rung."""
@@ -284,7 +291,7 @@ class _Rung:
         self.cost = instructions_per_block(self.counts, self.geometry)
         self.places = places_of(variant, parameters, self.executed)
         if _input_bytes(self.executed) <= ANCHOR_BYTES:  # all K but those that few blocks look at
-            ladder.prepare(self.executed)
+            ladder.prepare(ladder.workload, self.executed)
         self.translated = translate(cubin)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
         self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
@@ -344,8 +351,11 @@ class _Rung:
                 f"about {cost:.1e} thread instructions: take a smaller shape"
             )
         sharing = sum(kind.population for kind in kinds if not kind.is_alone)
-        proof = self._together(sharing, is_proven_alone=any(kind.is_alone for kind in kinds))
-        run = self._served(kinds)
+        is_proven = any(kind.is_alone for kind in kinds)
+        with ThreadPoolExecutor(1) as pool:  # those take turns, and leave a core to these
+            together = pool.submit(self._together, sharing, is_proven_alone=is_proven)
+            run = self._served(kinds)
+            proof = together.result()
         if not all(map(_agree_but_for_guards, run.groups)):
             raise ShapeError(
                 "blocks that share tiles alike count differently, and to execute all of them takes "
@@ -439,7 +449,7 @@ class _Rung:
         ]
         c = _poisoned(replace(self.executed, k=k), tiles)
         bound = self._bound(workload, k, c)
-        self._run(bound, [range(blocks)], blocks)
+        self._run(bound, [range(blocks)], blocks, is_shown=False)
         verdicts = workload.check_tiles(c, _owned(workload, tiles))
         return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
 
@@ -452,7 +462,7 @@ class _Rung:
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
         affordable = min(ANCHORS, int(ANCHOR_BUDGET / self.cost))
-        if _input_bytes(self.executed) > ANCHOR_BYTES or not _has_room(self.executed):
+        if _input_bytes(self.executed) > ANCHOR_BYTES or not self.ladder.has_room(self.executed):
             return []
         largest = max(range(len(self.places)), key=lambda n: self.places[n].population)
         return list(dict.fromkeys([largest, len(self.places) - 1, 0]))[:affordable]
@@ -520,13 +530,16 @@ class _Rung:
         words = None if served is None else launch.served(is_last=served.is_last)
         return bind_in_place(self.translated, launch, a, b, c, served=words)
 
-    def _run(self, bound: Bound, chosen: Sequence[range], blocks: int) -> list[Run]:
+    def _run(
+        self, bound: Bound, chosen: Sequence[range], blocks: int, *, is_shown: bool = True
+    ) -> list[Run]:
         done = 0
 
         def advance(finished: int) -> None:
             nonlocal done
             done += finished
-            self.ladder.advance(done, blocks)
+            if is_shown:
+                self.ladder.advance(done, blocks)
 
         try:
             return run_blocks(

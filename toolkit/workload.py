@@ -103,7 +103,7 @@ class Workload:
         if len(rows) * len(columns) <= MOST_WASTE * len(wanted):
             found = self._products(rows, columns)
         else:
-            found: dict[Tile, Check] = {}
+            found = {}
             for same in rows:
                 found |= self._products([same], [tile[1] for tile in wanted if tile[0] == same])
         return {tile: found[tile] for tile in wanted}

@@ -1242,8 +1242,10 @@ static void run_fewer(Sm *s);
 
 /* Others take the places of blocks that have ended. */
 static void start_others(Sm *s) {
-    if (s->ended_count && s->next_job == s->fewer) run_fewer(s);
-    for (u32 k = 0; k < s->ended_count; k++) start_block(s, s->ended[k], s->now + s->m->block_start);
+    for (u32 k = 0; k < s->ended_count; k++) {
+        if (s->next_job == s->fewer) run_fewer(s);
+        start_block(s, s->ended[k], s->now + s->m->block_start);
+    }
     s->ended_count = 0;
 }
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import cycles
-from analysis.cycles import FLAG, IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run
+from analysis.cycles import FLAG, IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run, run_parts
 from analysis.errors import InputError, UnavailableError
 from analysis.sm_constants import constants_for
 from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
@@ -1156,6 +1156,40 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
         if ROWS[step[0]].get("kind") == Kind.STORE
     )
     assert found.l2_write_bytes == stored
+
+
+@given(
+    blocks=st.lists(st.lists(warps(), min_size=1, max_size=9), min_size=1, max_size=3),
+    fewer=st.integers(1, 5),
+    more=st.integers(1, 4),
+    share=st.sampled_from([0.0, 0.4]),
+)
+@settings(max_examples=100, deadline=None)
+def test_fewer_blocks_and_more_run_as_they_do_by_themselves(
+    blocks: list[list[list[Any]]], fewer: int, more: int, share: float
+) -> None:
+    jobs = [n % len(blocks) for n in range(fewer + more)]
+    few = {"slots": min(fewer, 2), "dram_share": share, "waiting_share": share, "mark": 20}
+    machine = Machine(**QUIET | few)
+    table, what = code(*ROWS), streams(blocks)
+    parts = run_parts(table, what, jobs, machine, [fewer, len(jobs)])
+    for found, number in zip(parts, (fewer, len(jobs)), strict=True):
+        alone = run(table, what, jobs[:number], machine)
+        assert found.starts.tolist() == alone.starts.tolist()
+        assert found.ends.tolist() == alone.ends.tolist()
+        assert replace(found, starts=alone.starts, ends=alone.ends) == alone
+
+
+def test_a_run_says_when_its_mark_was_reached_and_may_stop_there() -> None:
+    table, warp = code(FFMA | {"stall": 4}, EXIT), [0] * 100 + [1]
+    marked = ran(table, [[warp]], mark=50)
+    assert marked.clocks == 4 * 100 + 1
+    assert marked.marked == 4 * 49 + 1  # the clock after that of the 50th
+    stopped = ran(table, [[warp]], mark=50, stops_at_mark=1)
+    assert stopped.clocks == stopped.marked == marked.marked
+    assert stopped.issued == 50
+    beyond = ran(table, [[warp]], mark=1000)
+    assert beyond.marked == beyond.clocks == marked.clocks
 
 
 def _assert_no_bound_is_broken(found: Ran) -> None:

@@ -151,3 +151,18 @@ def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> 
     result[11, 49] = np.nan
     check = tile.check(result)
     assert (check.passed, check.worst_row, check.worst_column) == (False, 11, 49)
+
+
+def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.workload.MOST_ELEMENTS", 48 * 20)  # 20 rows at a time
+    workload = Workload(Gemm(m=64, n=48, k=32), 2)
+    result = workload.a @ workload.b
+    result[41, 17] += 1e-4
+    tiles: list[Tile] = [
+        (range(row, row + 8), range(column, column + 16))
+        for column in (16, 0, 32)
+        for row in range(0, 64, 8)
+    ]
+    references = workload.tile_references(tiles)
+    assert workload.check_tiles(result, tiles) == [references[t].check(result) for t in tiles]
+    assert [check.passed for check in workload.check_tiles(result, tiles)].count(False) == 1
