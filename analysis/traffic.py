@@ -154,9 +154,8 @@ class Traffic:
 # A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
 # fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
 # warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200; and
-# at 256 in what DRAM gave (1.7 to 2.2 times as much, on an H100 too) where the next tile comes
-# while this one is multiplied, so that two warps per scheduler never wait. With one warp per
-# scheduler `wide-thread-tile` and `bulk-copy` did so at 8192, and not at 4096: not modelled.
+# at 256 where the next tile comes while this one is multiplied, so that two warps per scheduler
+# never wait, in start and end times on an H100 (benchmarks/block_times.py).
 BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 LARGEST_BLOCK = 1024
 
@@ -276,7 +275,8 @@ def in_step(
 
 # SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
 # them together: each goes at its own pace. Fitted on what DRAM gave an H200 in `split-k` and
-# `async-copy` at 8192, where blocks 0.07 of a life apart share nothing; the H100 agrees.
+# `async-copy` at 8192, where blocks 0.07 of a life apart share nothing; the H100 agrees, on which
+# SMs that run `rasterised` were seen to differ by 0.008, and those of `wide-thread-tile` by 0.07.
 PACES_OF_COPIES = 0.006
 
 
