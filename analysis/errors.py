@@ -17,7 +17,7 @@ The library raises; only the command line turns these into text and exit codes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 
 
 class ToolkitError(Exception):
@@ -101,10 +101,23 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
+LEAST_LIKENESS, MOST_NAMED = 0.5, 3
+
+
 def _nearest(name: str, known: list[str]) -> list[str]:
-    """The known names that hold all words of `name`, else the one spelled most alike."""
-    words = name.lower().replace("_", " ").replace("-", " ").split()
+    """The known names that hold all words of `name`, else those that are, or begin, most alike."""
+    name = name.lower()
+    words = name.replace("_", " ").replace("-", " ").split()
     holding = [candidate for candidate in known if all(word in candidate for word in words)]
-    if words and 0 < len(holding) <= 3:
+    if words and 0 < len(holding) <= MOST_NAMED:
         return holding
-    return get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    likeness = {candidate: _likeness(name, candidate) for candidate in known}
+    most = max(likeness.values(), default=0.0)
+    if most < LEAST_LIKENESS:
+        return []
+    return [candidate for candidate in known if likeness[candidate] == most][:MOST_NAMED]
+
+
+def _likeness(name: str, candidate: str) -> float:
+    alike = (SequenceMatcher(None, name, part) for part in (candidate, candidate[: len(name)]))
+    return max(one.ratio() for one in alike)

@@ -107,7 +107,7 @@ def _of_instructions(launch: _Launch) -> str:
 def _of_ports(launch: _Launch) -> str:
     return (
         "to read operands that share a register bank, and for what loads write: multiply-adds in "
-        "an order that uses an operand again read fewer (`python -m toolkit reorder` looks for "
+        "an order that uses an operand again read fewer (python -m toolkit reorder looks for "
         "one)."
     )
 

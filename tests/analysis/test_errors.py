@@ -17,6 +17,7 @@ def test_an_unknown_name_suggests_the_nearest_and_lists_the_known() -> None:
     ("name", "suggested"),
     [
         ("h100", "did you mean 'h100-pcie' or 'h100-sxm'?"),  # not v100, which is spelled alike
+        ("h1000", "did you mean 'h100-pcie' or 'h100-sxm'?"),  # so begin those
         ("H100 SXM", "did you mean 'h100-sxm'?"),
         ("3090", "did you mean 'rtx-3090'?"),
         ("rtx-309", "did you mean 'rtx-3090'?"),
