@@ -109,15 +109,20 @@ def _nearest(name: str, known: list[str]) -> list[str]:
     name = name.lower()
     words = name.replace("_", " ").replace("-", " ").split()
     holding = [candidate for candidate in known if all(word in candidate for word in words)]
-    if words and 0 < len(holding) <= MOST_NAMED:
+    if not words:
+        return []
+    if 0 < len(holding) <= MOST_NAMED:
         return holding
     likeness = {candidate: _likeness(name, candidate) for candidate in known}
-    most = max(likeness.values(), default=0.0)
-    if most < LEAST_LIKENESS:
-        return []
-    return [candidate for candidate in known if likeness[candidate] == most][:MOST_NAMED]
+    most = max(likeness.values(), default=(0.0, 0))
+    nearest = [candidate for candidate in known if likeness[candidate] == most]
+    return nearest[:MOST_NAMED] if most[0] >= LEAST_LIKENESS else []
 
 
-def _likeness(name: str, candidate: str) -> float:
+def _likeness(name: str, candidate: str) -> tuple[float, int]:
+    """How much of a name is a candidate's, or its beginning's; how many letters begin both."""
     alike = (SequenceMatcher(None, name, part) for part in (candidate, candidate[: len(name)]))
-    return max(one.ratio() for one in alike)
+    differs = (
+        k for k, letters in enumerate(zip(name, candidate, strict=False)) if len({*letters}) > 1
+    )
+    return max(one.ratio() for one in alike), next(differs, min(len(name), len(candidate)))

@@ -67,7 +67,7 @@ def gemm_error_bound(
     # Of k products and two more operations each may underflow by half the smallest number; where
     # every term is 0, nothing does and nothing is rounded.
     underflow = (k * max(abs(alpha), 1.0) + 2) * SMALLEST_FLOAT
-    bound = _relative_bound(k + 3) * scale
+    bound = np.asarray(_relative_bound(k + 3) * scale)
     return np.add(bound, underflow, out=bound, where=scale > 0)
 
 

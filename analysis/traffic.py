@@ -215,14 +215,16 @@ def lengths(
 
     Those that are, `starts` has apart from the first on.
     """
-    fits = int((lives > 0).sum()) <= device.sm_count * blocks_per_sm
+    busy = np.flatnonzero(lives > 0)
+    fits = len(busy) <= device.sm_count * blocks_per_sm
     is_alone = not fetches_ahead or threads_per_block < BUSY_AHEAD_THREADS or blocks_per_sm != 2
     found = np.ones(len(lives))
     if is_alone or not fits:
         return found
-    slot = np.arange(len(lives)) // device.sm_count
-    has_other = np.arange(len(lives)) % device.sm_count + device.sm_count < len(lives)
-    found[has_other] += (ENDS_APART_AT_FIRST.get(copies, 0.0) * (slot - 0.5))[has_other]
+    slot, sm = np.divmod(np.arange(len(busy)), device.sm_count)
+    has_other = sm + device.sm_count < len(busy)
+    apart = ENDS_APART_AT_FIRST.get(copies, 0.0)
+    found[busy[has_other]] += apart * (slot[has_other] - 0.5)
     return found
 
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.devices import find_device
 from analysis.errors import ToolkitError, first_line
 from analysis.problem import parse_shape
 from kernels import LADDER
-from kernels.registry import Variant, parse_selection
+from kernels.registry import Selection, Variant, parse_selection
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import GpuOperands
@@ -64,7 +63,7 @@ class BlockTimes:
 
     @property
     def life(self) -> float:
-        return float(np.median(self.ends - self.begins))
+        return float(max(1, np.median(self.ends - self.begins)))
 
     def waves(self, at_once: int) -> list[NDArray[np.float64]]:
         """Of each wave, the times when blocks ended in lives since the first began: SM by SM.
@@ -93,7 +92,7 @@ def spread(waves: list[NDArray[np.float64]]) -> list[float]:
 
 
 def instrumented(variant: Variant) -> str:
-    """The source of a rung with the stores; raises ValueError where a kernel does not end it."""
+    """The source of a rung with the stores: its kernel is the last function of the file."""
     source = variant.source
     kernel = source.index(KERNEL)
     body = source.index("{", source.index(")", source.index(variant.entry, kernel))) + 1
@@ -103,26 +102,30 @@ def instrumented(variant: Variant) -> str:
     )
 
 
-def compiled(variant: Variant, architecture: str, address: int = MADE_UP_ADDRESS) -> Cubin:
-    """The machine code that stores to an address of the GPU, with the rung's usual parameters."""
+def compiled(selection: Selection, architecture: str, address: int = MADE_UP_ADDRESS) -> Cubin:
+    """The machine code that stores to an address of the GPU."""
+    variant = selection.variant
+    assert isinstance(variant, Variant)
     return compile_cubin(
         instrumented(variant),
         name=variant.file,
         kernel=variant.entry,
         arch=architecture,
-        defines={**variant.macros(variant.defaults), "SEEN": f"{address}ull"},
+        defines={**variant.macros(selection.parameters), "SEEN": f"{address}ull"},
     )
 
 
-def block_times(gpu: Gpu, variant: Variant, operands: GpuOperands, shape: str) -> BlockTimes:
+def block_times(gpu: Gpu, selection: Selection, operands: GpuOperands, shape: str) -> BlockTimes:
     """Of one launch, with L2 flushed, after another one."""
+    variant, parameters = selection.variant, selection.parameters
+    assert isinstance(variant, Variant)
     executed = variant.executed(parse_shape(shape))
-    geometry = variant.geometry(variant.defaults, executed)
+    geometry = variant.geometry(parameters, executed)
     found = np.zeros((geometry.blocks, 3), dtype=np.uint64)
     buffer = gpu.upload(found)
-    cubin = compiled(variant, gpu.device.sm_arch, int(buffer))
+    cubin = compiled(selection, gpu.device.sm_arch, int(buffer))
     kernel = gpu.load_image(cubin.image, cubin.symbol)
-    launch = kernel.prepared(geometry, operands.arguments(variant, variant.defaults, executed))
+    launch = kernel.prepared(geometry, operands.arguments(variant, parameters, executed))
     for _ in range(2):
         gpu.time(launch, flush_l2=True)
     gpu.download(buffer, into=found)
@@ -138,13 +141,11 @@ def main() -> None:
     problem = parse_shape(asked.shape)
     names = asked.rungs or [variant.name for variant in LADDER if not variant.max_extent]
     with Gpu() as gpu:
-        print(f"{find_device(gpu.device.key).name}, {asked.shape}")
+        print(f"{gpu.device.name}, {asked.shape}")
         operands = GpuOperands(gpu, Workload(problem, 0))
         for name in names:
-            variant = parse_selection(name).variant
-            assert isinstance(variant, Variant)
             try:
-                times = block_times(gpu, variant, operands, asked.shape)
+                times = block_times(gpu, parse_selection(name), operands, asked.shape)
             except ToolkitError as error:
                 print(f"{name}: {first_line(error)}")
                 continue

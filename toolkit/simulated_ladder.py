@@ -22,7 +22,7 @@ from functools import cached_property, reduce
 from hashlib import sha256
 from math import gcd, lcm, prod
 from pathlib import PurePath
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,7 @@ class LadderSimulator:
         self.advance = lambda done, of: None
         self._workloads = {workload.problem.k: workload}
         self._matrices: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
+        self._bytes_to_come = 0  # of those that are being made
         self._pool, self._lock = ThreadPoolExecutor(2), Lock()
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
@@ -192,27 +193,37 @@ class LadderSimulator:
         return self._workloads[k]
 
     def prepare(self, workload: Workload, executed: Gemm) -> Future[tuple[Matrix, Matrix]]:
-        """Begin to make A and B, beside what else there is to do."""
+        """Begin to make A and B, beside what else there is to do; again where there was no room."""
         with self._lock:
-            if executed not in self._matrices:
-                self._matrices[executed] = self._pool.submit(_read_only, workload, executed)
-            return self._matrices[executed]
+            begun = self._matrices.get(executed)
+            if begun is None or (begun.done() and begun.exception()):
+                begun = self._pool.submit(self._read_only, workload, executed)
+                self._matrices[executed] = begun
+            return begun
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B, read-only, padded up to the executed shape; kept for the next rung.
 
         Raises ShapeError where they do not fit into memory.
         """
+        return self.prepare(workload, executed).result()
+
+    def _read_only(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
+        with self._lock:
+            _check_room(executed, self._bytes_to_come)
+            self._bytes_to_come += _input_bytes(executed)
         try:
-            return self.prepare(workload, executed).result()
-        except ShapeError:
-            self._matrices.pop(executed, None)  # there may be room for them another time
-            raise
+            a, b = (matrix.view() for matrix in workload.padded(executed))
+        finally:
+            with self._lock:
+                self._bytes_to_come -= _input_bytes(executed)
+        a.flags.writeable = b.flags.writeable = False
+        return a, b
 
     def has_room(self, executed: Gemm) -> bool:
         """Whether A and B are there, or fit into memory."""
         begun = self._matrices.get(executed)
-        return _has_room(executed) if begun is None else begun.exception() is None
+        return _has_room(executed) if begun is None or begun.exception() else True
 
     def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
         """The float64 products on some tiles of C; kept for the next rung."""
@@ -351,11 +362,16 @@ class _Rung:
                 f"about {cost:.1e} thread instructions: take a smaller shape"
             )
         sharing = sum(kind.population for kind in kinds if not kind.is_alone)
-        is_proven = any(kind.is_alone for kind in kinds)
+        blocks, k = self._proof(sharing, is_proven_alone=any(kind.is_alone for kind in kinds))
+        stop = Event()
         with ThreadPoolExecutor(1) as pool:  # those take turns, and leave a core to these
-            together = pool.submit(self._together, sharing, is_proven_alone=is_proven)
-            run = self._served(kinds)
-            proof = together.result()
+            together = pool.submit(self._together, blocks, k, stop)
+            try:
+                run = self._served(kinds)
+                proof = together.result()
+            except BaseException:
+                stop.set()
+                raise
         if not all(map(_agree_but_for_guards, run.groups)):
             raise ShapeError(
                 "blocks that share tiles alike count differently, and to execute all of them takes "
@@ -426,8 +442,8 @@ class _Rung:
             )
         return sorted(kinds, key=lambda kind: kind.is_last)
 
-    def _together(self, sharing: int, *, is_proven_alone: bool) -> _Run:
-        """The verdict on blocks that do wait: on all, or at a small K on the first ones, who do.
+    def _proof(self, sharing: int, *, is_proven_alone: bool) -> tuple[int, int]:
+        """How many blocks show what comes of waiting: all, or at a small K the first ones, who do.
 
         That K is larger where no other block shows at K itself what a full ring does.
         """
@@ -435,13 +451,17 @@ class _Rung:
         if self.cost * blocks > TOGETHER_BUDGET:
             enough = TOGETHER_K if is_proven_alone else self._turns_of_k(sharing)
             blocks, k = sharing, min(k, enough + k % STEPS_AND_SECTORS)
-        if not blocks:
-            return _Run(k=k, groups=(), verdicts=(), below=())
         if (cost := self.cost * blocks * k / self.executed.k) > APART_BUDGET:
             raise ShapeError(
                 f"{blocks:,} of its blocks share tiles, and to run them together would take about "
                 f"{cost:.1e} thread instructions: take a smaller shape"
             )
+        return blocks, k
+
+    def _together(self, blocks: int, k: int, stop: Event) -> _Run:
+        """The verdict on the first blocks at K = k, run together."""
+        if not blocks:
+            return _Run(k=k, groups=(), verdicts=(), below=())
         workload = self.ladder.at(k - (self.executed.k - self.problem.k))
         tiles = [
             self.variant.tile_of_c(self.parameters, replace(self.executed, k=k), block)
@@ -449,7 +469,7 @@ class _Rung:
         ]
         c = _poisoned(replace(self.executed, k=k), tiles)
         bound = self._bound(workload, k, c)
-        self._run(bound, [range(blocks)], blocks, is_shown=False)
+        self._run(bound, [range(blocks)], blocks, stop)
         verdicts = workload.check_tiles(c, _owned(workload, tiles))
         return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
 
@@ -531,20 +551,20 @@ class _Rung:
         return bind_in_place(self.translated, launch, a, b, c, served=words)
 
     def _run(
-        self, bound: Bound, chosen: Sequence[range], blocks: int, *, is_shown: bool = True
+        self, bound: Bound, chosen: Sequence[range], blocks: int, stop: Event | None = None
     ) -> list[Run]:
+        """Run some blocks, and tell how many are done but of what may be stopped."""
         done = 0
 
         def advance(finished: int) -> None:
             nonlocal done
             done += finished
-            if is_shown:
+            if stop is None:
                 self.ladder.advance(done, blocks)
 
         try:
-            return run_blocks(
-                bound, chosen, max_instructions=self._most_instructions(blocks), advance=advance
-            )
+            most = self._most_instructions(blocks)
+            return run_blocks(bound, chosen, max_instructions=most, advance=advance, stop=stop)
         except FaultError as error:
             limit = f"{EXCESS} times what its closed forms count: an endless loop?"
             raise LaunchError(describe(error.fault, self.translated, bound, limit)) from None
@@ -1032,26 +1052,18 @@ def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
     return c
 
 
-def _read_only(workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
-    """A and B, padded, for all rungs. Raises ShapeError where they do not fit into memory."""
-    _check_room(executed)
-    a, b = (matrix.view() for matrix in workload.padded(executed))
-    a.flags.writeable = b.flags.writeable = False
-    return a, b
-
-
-def _has_room(shape: Gemm) -> bool:
-    """Whether memory is free for A and B."""
+def _has_room(shape: Gemm, others_bytes: int = 0) -> bool:
+    """Whether memory is free for A and B, and for what others are about to take."""
     available = available_bytes()
-    return available is None or _input_bytes(shape) <= available
+    return available is None or _input_bytes(shape) + others_bytes <= available
 
 
 def _input_bytes(shape: Gemm) -> int:
     return FLOAT_BYTES * (shape.a_elements + shape.b_elements)
 
 
-def _check_room(shape: Gemm) -> None:
-    if not _has_room(shape):
+def _check_room(shape: Gemm, others_bytes: int) -> None:
+    if not _has_room(shape, others_bytes):
         raise ShapeError(
             f"A and B take {_input_bytes(shape) / 1e9:.1f} GB at {shape}, which are not free: "
             "take a smaller shape"

@@ -67,7 +67,7 @@ class Workload:
 
     problem: Gemm
     seed: int
-    _made: dict[int, Matrix] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[int, Matrix] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
     def a(self) -> Matrix:

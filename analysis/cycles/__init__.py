@@ -275,12 +275,14 @@ def run_parts(
 ) -> tuple[Ran, ...]:
     """How so many of the first `jobs` run by themselves: fewer, as many as slots at least, and all.
 
-    Takes little longer than all of them do, for until one ends there is no difference.
+    Takes little longer than all of them do, for until one ends there is no difference. Blocks have
+    as many warps each: where they do not, those of the largest decide who shares a scheduler.
     """
     *fewer, count = numbers
     assert count == len(jobs)
     assert len(fewer) < 2
     assert all(machine.slots <= number < count for number in fewer)
+    assert not (fewer and machine.stops_at_mark)
     assert code.dtype == INSTRUCTION
     assert streams.steps.dtype == STEP
     warps = np.zeros(len(streams.first_step), dtype=_STREAM)
@@ -293,6 +295,7 @@ def run_parts(
         row["warps"] = streams.first_warp[block + 1] - streams.first_warp[block]
         row["space"] = seen.get(block, 0) << 57
         seen[block] = seen.get(block, 0) + 1
+    assert not fewer or len(set(table["warps"].tolist())) == 1
     results = np.zeros(2, dtype=_RESULT)
     starts, ends = (np.zeros((2, count), dtype=np.uint64) for _ in range(2))
     values = {f.name: getattr(machine, f.name) for f in fields(machine)}

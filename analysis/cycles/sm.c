@@ -1264,8 +1264,8 @@ static void run(Sm *s) {
 
 static void *copied(Sm *s, const void *of, size_t bytes) {
     void *copy = malloc(bytes ? bytes : 1);
-    if (copy) memcpy(copy, of, bytes);
-    else s->failed = 1;
+    if (!copy) s->failed = 1;
+    else if (bytes) memcpy(copy, of, bytes);
     return copy;
 }
 

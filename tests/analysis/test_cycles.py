@@ -1159,7 +1159,11 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
 
 
 @given(
-    blocks=st.lists(st.lists(warps(), min_size=1, max_size=9), min_size=1, max_size=3),
+    blocks=st.integers(1, 9).flatmap(
+        lambda count: st.lists(
+            st.lists(warps(), min_size=count, max_size=count), min_size=1, max_size=3
+        )
+    ),
     fewer=st.integers(1, 5),
     more=st.integers(1, 4),
     share=st.sampled_from([0.0, 0.4]),

@@ -178,3 +178,8 @@ def test_a_comparison_without_meaning_is_refused(call: Callable[[], object], mes
     with pytest.raises(InputError) as raised:
         call()
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("product", [3, 2.5, np.array(2.5)])
+def test_one_number_has_a_bound_too(product: float) -> None:
+    assert float(gemm_error_bound(64, product)) == gemm_error_bound(64, [[product]])[0, 0]

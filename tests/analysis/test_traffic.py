@@ -213,6 +213,10 @@ def test_of_two_blocks_that_fetch_ahead_the_older_ends_first() -> None:
     assert np.unique(ends).tolist() == pytest.approx([0.84, 1.0, 1.16])
     assert (ends[124:132] == 1).all()
     assert (ends[:124] < ends[132:]).all()
+    idle_first = np.append(np.zeros(10), lives)  # who has nothing to do has no place
+    assert lengths(idle_first, H200, 2, 256, "loads", fetches_ahead=True)[10:] == pytest.approx(
+        ends
+    )
     for alike in (
         lengths(lives, H200, 2, 256, "loads"),
         lengths(lives, H200, 2, 128, "asynchronous", fetches_ahead=True),

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import LADDER, find
+from kernels import LADDER
+from kernels.registry import parse_selection
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import block_times as benchmark
@@ -38,8 +39,8 @@ def test_a_kernel_begins_and_ends_with_its_stores(variant: object) -> None:
 
 @pytest.mark.parametrize("name", ["naive-coalesced", "bulk-copy", "stream-k"])
 def test_three_stores_and_three_special_registers_are_all_that_is_added(name: str) -> None:
-    variant = find(name)
-    with_stores = translate(benchmark.compiled(variant, "sm_90")).program.instructions
+    cubin = benchmark.compiled(parse_selection(name), "sm_90")
+    with_stores = translate(cubin).program.instructions
     read = [i.text for i in with_stores if "GLOBALTIMER" in i.text or "SMID" in i.text]
     assert sum("GLOBALTIMER" in text for text in read) == 2
     assert sum("SMID" in text for text in read) == 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -541,6 +542,41 @@ def test_matrices_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 1000)
     with pytest.raises(ShapeError, match=r"A and B take 0\.0 GB at 64x64x64, which are not free"):
         simulated("tiled", "64x64x64")
+
+
+def test_a_shortage_of_memory_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladder, selection = (
+        LadderSimulator(Workload(Gemm(m=64, n=64, k=64), 3)),
+        parse_selection("tiled"),
+    )
+    with monkeypatch.context() as short:
+        short.setattr(simulated_ladder, "available_bytes", lambda: 1000)
+        with pytest.raises(ShapeError, match="not free"):
+            ladder.simulate(compile_for(DEVICE, selection), selection)
+    assert ladder.has_room(ladder.workload.problem)
+    assert ladder.simulate(compile_for(DEVICE, selection), selection).check.passed
+
+
+def test_what_is_being_made_leaves_no_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [Gemm(m=64, n=64, k=64), Gemm(m=64, n=64, k=72)]
+    both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
+    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: both - 1)
+    ladder, begun, goes_on = LadderSimulator(Workload(sizes[0], 3)), Event(), Event()
+    padded = Workload.padded
+
+    def slowly(workload: Workload, executed: Gemm) -> Any:
+        begun.set()
+        goes_on.wait(10)
+        return padded(workload, executed)
+
+    monkeypatch.setattr(Workload, "padded", slowly)
+    ladder.prepare(ladder.workload, sizes[0])
+    assert begun.wait(10)
+    with pytest.raises(ShapeError, match="not free"):
+        ladder.matrices(ladder.at(72), sizes[1])
+    goes_on.set()
+    assert ladder.matrices(ladder.workload, sizes[0])[0].shape == (64, 64)
+    assert ladder.matrices(ladder.at(72), sizes[1])[0].shape == (64, 72)
 
 
 def test_the_matrices_stay_as_they_were_and_are_not_copied() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,3 +168,8 @@ def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> N
     references = workload.tile_references(tiles)
     assert workload.check_tiles(result, tiles) == [references[t].check(result) for t in tiles]
     assert [check.passed for check in workload.check_tiles(result, tiles)].count(False) == 1
+
+
+def test_a_workload_with_another_seed_has_other_matrices() -> None:
+    workload = Workload(SHAPE, 3)
+    assert not np.array_equal(workload.a, replace(workload, seed=4).a)

@@ -6,12 +6,18 @@ import ctypes
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from math import inf, prod
-from threading import current_thread, main_thread
+from threading import Event, current_thread, main_thread
 from time import monotonic
 from typing import Any
 
@@ -178,29 +184,30 @@ def run_blocks(
     max_instructions: int | None = None,
     workers: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
+    stop: Event | None = None,
 ) -> list[Run]:
     """Execute the blocks of each range of linear indices; one Run per range, in order.
 
     The other blocks of their clusters and, where `others` are given, those are executed too, but
     not counted. `advance` is told how many blocks are done, now and then. Raises FaultError, and
     LaunchError where there is not enough memory. On KeyboardInterrupt the core stops within
-    milliseconds.
+    milliseconds; where `stop` is set by another thread, soon, with CancelledError.
     """
     cores = 1 if bound.in_order else workers or available_cores()
     budget = UNLIMITED if max_instructions is None else max_instructions
     everything = range(bound.geometry.blocks)
     with launched(bound) as launch:
         if blocks == [everything]:
-            return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance)]
+            return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance, stop)]
         single = all(len(chosen) == 1 for chosen in blocks)
         if len(blocks) == 1 and not others and bound.cluster_blocks == 1:
-            return [_run_range(launch, bound, blocks[0], cores, budget, advance)]
+            return [_run_range(launch, bound, blocks[0], cores, budget, advance, stop)]
         if others or bound.cluster_blocks > 1 or bound.blocks_meet or single:
-            return _run_among(launch, bound, blocks, others, cores, budget, advance)
+            return _run_among(launch, bound, blocks, others, cores, budget, advance, stop)
         with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
             try:
                 futures = [
-                    pool.submit(_run_range, launch, bound, chosen, 1, budget, advance)
+                    pool.submit(_run_range, launch, bound, chosen, 1, budget, advance, stop)
                     for chosen in blocks
                 ]
                 return [future.result() for future in futures]
@@ -221,13 +228,20 @@ def _run_range(
     workers: int,
     budget: int,
     advance: Callable[[int], None],
+    stop: Event | None,
 ) -> Run:
     """Execute clusters, all of whose blocks count."""
     workers = min(workers, len(chosen))
     # blocks that wait for others must be able to run beside them
     pieces = iter([chosen]) if bound.blocks_meet else _pieces(chosen, workers)
     with worker_handles(launch, workers, budget) as (handles, counts):
-        _drive(launch, handles, pieces, lambda piece: advance(len(piece) * bound.cluster_blocks))
+        _drive(
+            launch,
+            handles,
+            pieces,
+            lambda piece: advance(len(piece) * bound.cluster_blocks),
+            stop=stop,
+        )
         return _checked(handles, handles, counts, bound)
 
 
@@ -239,6 +253,7 @@ def _run_among(
     workers: int,
     budget: int,
     advance: Callable[[int], None],
+    stop: Event | None,
 ) -> list[Run]:
     """Execute the clusters of some blocks, each range of which is counted apart."""
     clusters = sorted({bound.cluster_of(b) for chosen in (*blocks, others) for b in chosen})
@@ -255,7 +270,7 @@ def _run_among(
         worker_handles(launch, len(blocks), budget, runs=False) as (keepers, counts),
     ):
         kept = [(b, k) for k, chosen in zip(keepers, blocks, strict=True) for b in chosen]
-        _drive(launch, handles, iter(pieces), finished, kept)
+        _drive(launch, handles, iter(pieces), finished, kept, stop=stop)
         return [
             _checked(handles, [keeper], counts[k : k + 1], bound)
             for k, keeper in enumerate(keepers)
@@ -336,6 +351,8 @@ def _drive(
     pieces: Iterator[range],
     finished: Callable[[range], None],
     kept: Sequence[tuple[int, int]] | None = None,
+    *,
+    stop: Event | None,
 ) -> None:
     """Let the workers take pieces until none is left, or one has failed.
 
@@ -349,9 +366,8 @@ def _drive(
             core.library().core_run(handle, piece.start, piece.stop, piece.step, table, length)
         )
 
-    if (
-        len(handles) == 1 and current_thread() is not main_thread()
-    ):  # which would not hear of Ctrl-C
+    # another thread would not hear of Ctrl-C
+    if len(handles) == 1 and current_thread() is not main_thread() and not stop:
         for piece in pieces:
             if run_piece(handles[0], piece):
                 return
@@ -369,6 +385,8 @@ def _drive(
                 if not running:
                     return
                 done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                if stop and stop.is_set():
+                    raise CancelledError
                 if monotonic() > patience_ends:
                     launch.cancel = 1
                 for future in done:

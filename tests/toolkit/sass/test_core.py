@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from threading import Event, Timer
 
 import numpy as np
 import pytest
@@ -47,6 +50,23 @@ def test_blocks_that_wait_for_later_ones_are_counted_apart_and_run_together() ->
     executed = [int(run.counts["executed"].sum()) for run in runs]
     assert len(executed) == BLOCKS
     assert min(executed) == executed[-1] > 0  # which waits for nobody
+
+
+LONG = 'extern "C" __global__ void count(volatile int *x) { while (*x < 1 << 30) *x = *x + 1; }'
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_long_run_is_stopped_by_another_thread(beside: bool) -> None:
+    translated = translate(compile_cubin(LONG, name="l.cu", kernel="count", arch="sm_90"))
+    geometry = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
+    bound, (counted,) = bind(translated, geometry, [np.zeros(1, np.int32)])
+    stop = Event()
+    Timer(0.3, stop.set).start()
+    with ThreadPoolExecutor(1) as pool:
+        run = partial(run_blocks, bound, [range(1)], stop=stop)
+        with pytest.raises(CancelledError):
+            pool.submit(run).result() if beside else run()
+    assert 0 < counted[0] < 1 << 30
 
 
 # A run of multiply-adds, longer than a warp's slice, into which a branch leads, some lanes alone.
