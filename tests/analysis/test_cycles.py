@@ -1181,7 +1181,8 @@ def test_fewer_blocks_and_more_run_as_they_do_by_themselves(
         alone = run(table, what, jobs[:number], machine)
         assert found.starts.tolist() == alone.starts.tolist()
         assert found.ends.tolist() == alone.ends.tolist()
-        assert replace(found, starts=alone.starts, ends=alone.ends) == alone
+        numbers = (vars(one) | {"starts": None, "ends": None} for one in (found, alone))
+        assert next(numbers) == next(numbers)
 
 
 def test_a_run_says_when_its_mark_was_reached_and_may_stop_there() -> None:
