@@ -149,7 +149,7 @@ def main() -> None:
             except ToolkitError as error:
                 print(f"{name}: {first_line(error)}")
                 continue
-            per_sm = int(np.ceil(_most_at_once(times)))
+            per_sm = _most_at_once(times)
             waves = times.waves(per_sm)
             print(f"{name}, {times.life / 1e3:.1f} µs, {per_sm} at a time")
             print("    apart  " + " ".join(f"{value:.2f}" for value in apart(waves)))

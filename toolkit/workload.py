@@ -113,6 +113,8 @@ class Workload:
 
         Their references are not kept: memory that is used again need not be asked for.
         """
+        if not tiles:
+            return []
         rows = list(dict.fromkeys(rows for rows, _ in tiles))
         found: dict[Tile, Check] = {}
         for part in _parts(rows, MOST_ELEMENTS // self.problem.n):

@@ -168,6 +168,7 @@ def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> N
     references = workload.tile_references(tiles)
     assert workload.check_tiles(result, tiles) == [references[t].check(result) for t in tiles]
     assert [check.passed for check in workload.check_tiles(result, tiles)].count(False) == 1
+    assert workload.check_tiles(result, []) == []
 
 
 def test_a_workload_with_another_seed_has_other_matrices() -> None:
