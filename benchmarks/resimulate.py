@@ -41,7 +41,7 @@ def resimulated(
 
     Raises InputError where its sources are not those that are here, CompileError without nvcc.
     """
-    plan = _plan(run)
+    plan = plan_of(run)
     listings = {one.label: one for one in run.listings}
     records: dict[tuple[object, str], Record] = {(r.shape, r.label): r for r in run.records}
     for shape in shapes or plan.shapes:
@@ -69,7 +69,7 @@ def _simulated(
 ) -> tuple[Record, Listing]:
     if dict(selection.parameters) != record.parameters:
         raise InputError(f"{record.label} at {record.shape} has other parameters by now")
-    cubin = _as_it_was(compiled(selection, device.sm_arch), record)
+    cubin = as_it_was(compiled(selection, device.sm_arch), record)
     found = simulator.simulate(cubin, selection, residence(record, device))
     if not found.check.passed:
         raise InputError(f"{record.label} at {record.shape} is simulated wrongly")
@@ -83,7 +83,7 @@ def _simulated(
     return with_prediction(record, found.predicted), found.listing
 
 
-def _as_it_was(cubin: Cubin, record: Record) -> Cubin:
+def as_it_was(cubin: Cubin, record: Record) -> Cubin:
     """Machine code under the name of the compiler that a record has it from.
 
     Raises InputError where that is of another version.
@@ -95,7 +95,7 @@ def _as_it_was(cubin: Cubin, record: Record) -> Cubin:
     return replace(cubin, compiler=record.resources.compiler)
 
 
-def _plan(run: Profile) -> Plan:
+def plan_of(run: Profile) -> Plan:
     shapes = tuple(dict.fromkeys(record.shape for record in run.records))
     labels = tuple(dict.fromkeys(record.label for record in run.records))
     chosen = labels if "--variant" in run.command else None

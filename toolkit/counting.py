@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -52,13 +52,16 @@ class _Heard:
 class Counting:
     """Counts launches, shape by shape; a context manager that keeps them in a folder.
 
-    `problem` says why nothing is counted, with the remedy; empty where that is not so.
+    Each of `runs` is what ncu counts in one of its own. `problem` says why nothing is counted, with
+    the remedy; empty where that is not so.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, runs: Sequence[tuple[str, ...]] = ncu.RUNS) -> None:
         self.problem = ""
         self._progress = progress
-        self._counters = ncu.COUNTERS
+        self._runs = runs
+        self._unknown: set[str] = set()
+        self._asked = runs[0]  # in the run at hand
         self._version = ""
         self._counted_any = False
         self._hopeless = 0
@@ -78,7 +81,8 @@ class Counting:
 
     def __exit__(self, *exception: object) -> None:
         if self._not_permitted:
-            script = self._folder.write_script([self._ncu, *ncu.counting_options(self._counters)])
+            options = ncu.counting_options(self._known(ncu.COUNTERS))
+            script = self._folder.write_script([self._ncu, *options])
             self._progress.notice(
                 f"an administrator can count these launches: sudo sh {script} counters.ncu-rep; "
                 "then profile again with --counters-from counters.ncu-rep"
@@ -114,10 +118,27 @@ class Counting:
             return {}  # else an administrator's count has these launches too
         try:
             self._folder.add(launches, seed=seed, images=images, markers=markers)
-            return self._count(launches, expected_s)
+            return self._count_in_runs(launches, expected_s)
         except OSError as error:  # a full disk, a command that cannot be started
             self.give_up(f"{error}: run `python -m toolkit doctor`")
             return {}
+
+    def _count_in_runs(
+        self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
+    ) -> Results:
+        self._asked = self._runs[0]
+        results = self._count(launches, expected_s)
+        for asked in self._runs[1:]:
+            self._asked = asked
+            again = [u for u in launches if isinstance(results.get(u.label), Counted)]
+            found = self._count(again, expected_s)
+            results |= {
+                u.label: _joined(results[u.label], found.get(u.label), asked) for u in again
+            }
+        return results
+
+    def _known(self, counters: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in counters if name not in self._unknown)
 
     def _count(
         self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
@@ -160,7 +181,7 @@ class Counting:
     ) -> Counted | str:
         source = f"Nsight Compute {'.'.join(self._version.split('.')[:3])}"
         try:
-            result = counted(launch, kernels, asked=ncu.COUNTERS, source=source)
+            result = counted(launch, kernels, asked=self._asked, source=source)
         except CountersError as error:
             return str(error)
         self._counted_any = True
@@ -215,9 +236,9 @@ class Counting:
             self._progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
             return PATIENCE_S + PATIENCE_LAUNCHES * expected_s.get(label, 0.0)
 
-        options = [*ncu.counting_options(self._counters), *ncu.AS_RAW_CSV, "--log-file", str(log)]
+        options = [*ncu.counting_options(self._known(self._asked)), *ncu.AS_RAW_CSV]
         return ncu.run(
-            [self._ncu, *options, *self._folder.command(list(labels))],
+            [self._ncu, *options, "--log-file", str(log), *self._folder.command(list(labels))],
             log=log,
             on_line=on_line,
             patience_s=PATIENCE_S,
@@ -226,10 +247,10 @@ class Counting:
 
     def _drop_unknown_metrics(self, said: str) -> bool:
         """Ask no more for the metrics that ncu says it does not know; whether there are any."""
-        unknown = ncu.unknown_metrics(said, self._counters)
+        unknown = ncu.unknown_metrics(said, self._known(self._asked))
         if not unknown:
             return False
-        self._counters = tuple(name for name in self._counters if name not in unknown)
+        self._unknown |= set(unknown)
         self._progress.notice(f"hardware counters that this GPU lacks: {', '.join(unknown)}")
         return True
 
@@ -239,6 +260,19 @@ def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
     with suppress(CountersError):
         return by_marker(ncu.kernels_in(outcome.log, "ncu"))
     return {}
+
+
+def _joined(
+    first: Counted | str, then: Counted | str | None, asked: Sequence[str]
+) -> Counted | str:
+    """What two runs counted of a launch; where the second failed, what it was asked is missing."""
+    if isinstance(first, str):
+        return first
+    if not isinstance(then, Counted):
+        return replace(first, missing=(*first.missing, *asked))
+    return replace(
+        first, counters=first.counters | then.counters, missing=(*first.missing, *then.missing)
+    )
 
 
 def _reason(outcome: ncu.Outcome) -> str:

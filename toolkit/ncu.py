@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from threading import Thread
 
-from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
+from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
 from analysis.errors import CountersError, shortened
 from toolkit import commands
 
@@ -34,6 +34,12 @@ COUNTERS = tuple(
     for name in ALL_COUNTERS
     if not re.search(r"_op_d(fma|add|mul)_", name) and name not in OF_BULK_COPIES
 )
+# Traffic is counted in a run of its own, in one pass: before each further pass of a launch ncu puts
+# back what the kernel wrote; that stands in L2 then, and some of it reaches DRAM while the kernel
+# runs (docs/experiments.md).
+TRAFFIC = tuple(name for name in COUNTERS if name in MODELLED)
+INSTRUCTIONS = tuple(name for name in COUNTERS if name not in TRAFFIC)
+RUNS = (INSTRUCTIONS, TRAFFIC)
 REGISTERS = "launch__registers_per_thread"
 STATIC_SHARED = "launch__shared_mem_per_block_static"
 DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"

@@ -36,7 +36,10 @@ RAW = ["--csv", "--page", "raw", "--print-units", "base", "--log-file"]
 
 @dataclass
 class Faults:
-    """Labels in lists are of launches; `lost` are those that spoil the whole table."""
+    """Labels in lists are of launches; `lost` are those that spoil the whole table.
+
+    They crash only in runs that count the metric `crashes_with`, where that is given.
+    """
 
     history: str = os.devnull
     permission: bool = True
@@ -44,6 +47,7 @@ class Faults:
     unknown: list[str] = field(default_factory=list)
     not_counted: list[str] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
+    crashes_with: str = ""
     hangs: list[str] = field(default_factory=list)
     fails: dict[str, str] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
@@ -125,7 +129,7 @@ def count(arguments: list[str], faults: Faults) -> int:
             )
         if label in faults.hangs:
             time.sleep(60)
-        if label in faults.crashes:
+        if label in faults.crashes and faults.crashes_with in ["", *metrics]:
             # what was there of a launch that it broke off in
             rows += rows_of(entry, metrics, faults)
             rows[-1:] = []

@@ -22,6 +22,7 @@ from toolkit.sampling import Sampling
 FAKE = Path(__file__).parent / "fake_ncu.py"
 QUICK = Sampling(max_samples=6, time_limit_s=60)
 VERSION = "Nsight Compute 2025.3.1"
+DRAM_WRITES = "dram__bytes_write.sum"
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 
 
@@ -149,10 +150,24 @@ def test_a_counted_profile_comes_back_from_its_file(
     assert load(tmp_path / "profile.json") == result
 
 
-def test_one_run_of_ncu_counts_a_shape(cublas: Any, replay: Any) -> None:
+def test_two_runs_of_ncu_count_a_shape_one_of_them_its_traffic(cublas: Any, replay: Any) -> None:
     lines = replay()
     count(shapes=("32", "48"))
-    assert len(lines.read()) == 2
+    asked = [line[line.index("--metrics") + 1].split(",") for line in lines.read()]
+    assert asked == 2 * [[*ncu.INSTRUCTIONS, *ncu.OF_LAUNCH], [*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
+    assert DRAM_WRITES in ncu.TRAFFIC
+    assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTERS)
+
+
+def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: Any) -> None:
+    replay(crashes=["tiled"], crashes_with=DRAM_WRITES)
+    result = count()
+    tiled, other = (record_of(result, label).counted for label in ("tiled", "naive-coalesced"))
+    assert tiled is not None
+    assert other is not None
+    assert tiled.missing == ncu.TRAFFIC
+    assert tuple(tiled.counters) == ncu.INSTRUCTIONS
+    assert (other.missing, tuple(other.counters)) == ((), ncu.COUNTERS)
 
 
 def test_nothing_is_counted_unless_asked(cublas: Any, replay: Any) -> None:
@@ -235,6 +250,7 @@ def test_the_administrators_script_runs_ncu_on_all_launches(
         "--force-overwrite", "--export", "a b.ncu-rep",
         sys.executable, "-m", "toolkit.launches", str(folder),
     ]  # fmt: skip
+    assert arguments[arguments.index("--metrics") + 1].split(",")[:-3] == list(ncu.COUNTERS)
     assert shlex.quote(str(command)) in script
 
 
@@ -243,7 +259,7 @@ def test_metrics_that_this_gpu_lacks_are_left_out(cublas: Any, replay: Any) -> N
     lines = replay(unknown=[first, second])
     told = Told()
     result = count(shapes=("32", "48"), progress=told)
-    assert len(lines.read()) == 3 + 1  # two that fail for one metric each; then they are known
+    assert len(lines.read()) == 4 + 2  # two that fail for one metric each; then they are known
     assert told.notices == [
         f"hardware counters that this GPU lacks: {first}",
         f"hardware counters that this GPU lacks: {second}",
@@ -311,7 +327,7 @@ def test_a_launch_that_fails_by_itself_says_why(cublas: Any, replay: Any) -> Non
     result = count()
     assert record_of(result, "tiled").notes == ("not counted: launch: out of memory",)
     assert record_of(result, "cublas").counted is not None
-    assert len(lines.read()) == 1
+    assert len(lines.read()) == 2
 
 
 def test_what_concerns_every_launch_is_said_once(cublas: Any, replay: Any) -> None:
@@ -356,7 +372,7 @@ def test_what_faults_is_not_counted_and_the_others_are(
     result = count(progress=told)
     assert record_of(result, "tiled").status == "failed"
     assert record_of(result, "naive-coalesced").counted is not None
-    assert len(lines.read()) == 1
+    assert len(lines.read()) == 2
     assert told.notices == []
 
 

@@ -1,0 +1,141 @@
+"""The traffic of a run on a GPU, counted anew on a GPU of its kind: L2 and DRAM, in one pass.
+
+    python benchmarks/recount.py toolkit/recorded/h100-sxm.json.xz --output FILE   # needs ncu
+
+What was measured and simulated stays, and so do all counters but those of traffic, and whatever
+has other parameters by now. The machine code is that of the run: needs its nvcc, which gives the
+same for the same source. Takes a minute or two for a whole ladder at seven shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from resimulate import as_it_was, compiled, plan_of
+
+from analysis.errors import InputError, ToolkitError
+from analysis.problem import Gemm
+from analysis.result import Counted, Profile, Record
+from analysis.scorecard import scored
+from kernels.registry import Selection
+from toolkit import ncu
+from toolkit.compile import Cubin
+from toolkit.counted import countable
+from toolkit.counting import Counting
+from toolkit.gpu import Gpu
+from toolkit.launches import marker_source
+from toolkit.progress import Progress
+from toolkit.store import compressed, dumps, load, write_atomically
+
+
+class Told(Progress):
+    """Problems, on stderr."""
+
+    def notice(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def recounted(run: Profile) -> Profile:
+    """The run with the traffic of its launches counted anew.
+
+    Raises InputError where this is another GPU, or its sources are not those that are here,
+    CompileError without nvcc, UnavailableError without a GPU.
+    """
+    with Gpu() as gpu:
+        if gpu.device.key != run.device.key:
+            raise InputError(f"the run is of {run.device.name}, here is {gpu.device.name}")
+    cubins = _compiled(run)
+    records = {(record.shape, record.label): record for record in run.records}
+    when = datetime.now(UTC).date().isoformat()
+    with Counting(Told(), runs=[ncu.TRAFFIC]) as counting:
+        for shape in dict.fromkeys(record.shape for record in run.records):
+            for label, found in _counted(counting, run, shape, cubins).items():
+                if isinstance(found, str):
+                    raise InputError(f"{label} at {shape}: {found}")
+                records[shape, label] = _with_traffic(records[shape, label], found, when)
+            print(shape, file=sys.stderr, flush=True)
+    return replace(run, records=tuple(records.values()))
+
+
+def _compiled(run: Profile) -> dict[tuple[Gemm, str], Cubin]:
+    """The machine code of each rung that was counted."""
+    plan = plan_of(run)
+    selections = {
+        (shape, selection.label): selection
+        for shape in dict.fromkeys(record.shape for record in run.records)
+        for selection in plan.at(shape, run.device).selections
+    }
+    rungs = [
+        record
+        for record in run.records
+        if record.counted
+        and record.rung is not None
+        and selections[record.shape, record.label].parameters == record.parameters
+    ]
+    codes = {_code(selections[r.shape, r.label]): selections[r.shape, r.label] for r in rungs}
+    with ThreadPoolExecutor() as pool:
+        made = pool.map(lambda one: compiled(one, run.device.sm_arch), codes.values())
+        cubins = dict(zip(codes, made, strict=True))
+    return {
+        (r.shape, r.label): as_it_was(cubins[_code(selections[r.shape, r.label])], r) for r in rungs
+    }
+
+
+def _code(selection: Selection) -> tuple[object, ...]:
+    """What the machine code of a rung follows from."""
+    return (selection.variant.name, *selection.parameters.items())
+
+
+def _counted(
+    counting: Counting, run: Profile, shape: Gemm, cubins: Mapping[tuple[Gemm, str], Cubin]
+) -> Mapping[str, Counted | str]:
+    of_shape = [
+        r
+        for r in run.records
+        if r.shape == shape and r.counted and (r.rung is None or (shape, r.label) in cubins)
+    ]
+    own = {label: cubin for (at, label), cubin in cubins.items() if at == shape}
+    launches = [countable(r, own[r.label].symbol if r.label in own else None) for r in of_shape]
+    with Gpu() as gpu:
+        source = marker_source(launches)
+        markers = gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
+    return counting.count(
+        launches,
+        seed=run.seed,
+        images={label: cubin.image for label, cubin in own.items()},
+        markers=markers,
+        expected_s={r.label: r.measured.median_s for r in of_shape if r.measured},
+    )
+
+
+def _with_traffic(record: Record, found: Counted, when: str) -> Record:
+    assert record.counted is not None
+    counted = replace(record.counted, counters=record.counted.counters | found.counters)
+    note = f"L2 and DRAM traffic counted in one pass, on {when}"
+    notes = tuple(n for n in record.notes if not n.startswith("L2 and DRAM traffic counted"))
+    return scored(replace(record, counted=counted, notes=(*notes, note)))
+
+
+def main() -> None:
+    """Write the run with its traffic counted anew."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profile", type=Path)
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    try:
+        run = recounted(load(asked.profile))
+    except ToolkitError as error:
+        sys.exit(f"error: {error}")
+    compress = asked.output.suffix == ".xz"
+    write_atomically(asked.output, compressed(run) if compress else dumps(run))
+    print(f"wrote {asked.output}")
+
+
+if __name__ == "__main__":
+    main()
