@@ -47,10 +47,11 @@ class Caches:
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
     that distance; `read_width`: over so many the share falls from 73% to 27%. `write_reach` and
     `write_width`: the same of written pieces, until the end of the launch. `early` is the share of
-    them that leave a full L2 before their turn. `both_sides`: the room that a piece takes which SMs
-    of both partitions read, over that of one which those of one side read. `once_room`: what a
-    piece that a single block reads takes of the room of written ones.
-    `merging_sms` share a port of the crossbar, 1 where none do.
+    them that leave before their turn where a launch touches more than L2 holds. `both_sides`: the
+    room that a piece takes which SMs of both partitions read, over that of one which those of one
+    side read. `once_room`: what a piece that a single block reads takes of the room of written
+    ones, which is also that of pieces that several read. `merging_sms` share a port of the
+    crossbar, 1 where none do.
     """
 
     partitions: int
@@ -72,12 +73,13 @@ class Caches:
 
 # Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
 # gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten, those that
-# leave early missing. What leaves early, the width of writes and the rooms are fitted on DRAM
-# traffic of the ladder at 1024 and 2048, and of copies of 64 MiB. Merging:
-# eight SMs that read the same 40 MiB in step fetched 2.1 to 2.4 sectors for each.
+# leave early missing. What leaves early and the room of what is read once are fitted on DRAM
+# traffic of copies of 64 MiB, the width of writes on that of the ladder at 1024 and 2048, on an
+# H100 and an H200, counted in one pass. Merging: eight SMs that read the same 40 MiB in step
+# fetched 2.1 to 2.4 sectors for each.
 _EARLY = 0.14
 _READ_REACH, _WRITE_REACH = 46.5 / 60, 25.5 / 60 / (1 - _EARLY)
-_READ_WIDTH, _WRITE_WIDTH = 2.5 / 60, 4.45 / 60
+_READ_WIDTH, _WRITE_WIDTH = 2.5 / 60, 3 / 60
 _BOTH_SIDES, _ONCE_ROOM = 1.25, 0.36
 _MERGING_SMS = 4
 
@@ -276,10 +278,11 @@ def in_step(
 
 
 # SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
-# them together: each goes at its own pace. Fitted on what DRAM gave an H200 in `split-k` and
-# `async-copy` at 8192, where blocks 0.07 of a life apart share nothing; the H100 agrees, on which
-# SMs that run `rasterised` were seen to differ by 0.008, and those of `wide-thread-tile` by 0.07.
-PACES_OF_COPIES = 0.006
+# them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in `split-k`
+# and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. Of eight rungs that copy
+# ahead SMs were seen to differ by 0.004 to 0.008 of a life on an H100, those of `wide-thread-tile`,
+# whose loop is longer than the code that an SM keeps, by 0.07 (docs/experiments.md).
+PACES_OF_COPIES = 0.0045
 
 
 def paces(copies: Copies) -> float:
@@ -335,8 +338,9 @@ def merged_stores(
 
 
 # A sector that several warps write piece by piece may be written to DRAM in between: up to so much
-# more was in the ladder's uncoalesced rung, of whose sectors eight warps write one float each.
-REWRITTEN = 0.15
+# more was in the ladder's uncoalesced rung, of whose sectors eight warps write one float each, than
+# in its coalesced one (2048, an H100 and an H200).
+REWRITTEN = 0.08
 
 
 # The model.
@@ -362,7 +366,7 @@ def traffic(
     merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
     visits = _visits(_paced(touches, device.sm_count, paces))
     reuse = _reuse(visits.piece)
-    gone, room = _gone(visits, reuse, caches)
+    gone = _gone(visits, reuse, caches)
     missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
     crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
     if written_sectors is None:
@@ -373,7 +377,7 @@ def traffic(
         l2_read_sectors=merged + crossing,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, gone, room, caches)
+        dram_write_bytes=_written_back(visits, reuse, gone, caches)
         * (1 + REWRITTEN * (1 - 1 / max(1.0, writers_per_sector))),
     )
 
@@ -475,8 +479,8 @@ def _beyond(distance: Floats, reach: float, width: float) -> Floats:
 ROUNDS = 6  # after which the shares below have settled within a percent
 
 
-def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Floats]:
-    """The share of each piece that has left L2 by each visit since the one before it, and its room.
+def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
+    """The share of each piece that has left L2 by each visit since the one before it.
 
     How much room a piece takes, per byte, depends on how many read it while it stays, and how long
     it stays on the room that all take: found round by round.
@@ -494,24 +498,26 @@ def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> tuple[Floats, Float
         on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
         of_read = 1 + (caches.both_sides - 1) * on_both_sides
         room = np.where(is_written, caches.write_room, of_read)
-    return gone, room
+    return gone
 
 
-def _written_back(
-    visits: _Visits, reuse: _Reuse, gone: Floats, room: Floats, caches: Caches
-) -> float:
+MUCH = 0.15  # of L2 beyond it: so much overflows everywhere (64 MiB read and 8 written, of 60)
+
+
+def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
     """Bytes that reach DRAM before the launch ends: those that leave L2 after they were written.
 
-    They leave it between two visits, or when enough others follow the last one; where all that is
-    touched does not fit into L2, some do so early.
+    They leave it between two visits, or when enough others follow the last one; where more is
+    touched than fits into L2, some do so early.
     """
     sizes, is_written = visits.sizes, visits.is_written
-    rooms = np.where(visits.blocks > 1, caches.both_sides, caches.once_room)
-    rooms[is_written] = 1.0
+    is_small = (visits.blocks == 1) & ~is_written
+    rooms = np.where(is_small, caches.once_room, 1.0)
     lasts = np.zeros(len(visits.piece) + 1)
     lasts[reuse.last] = (sizes * rooms)[visits.piece[reuse.last]]
     following = np.cumsum(lasts[::-1])[::-1]  # bytes of others whose last visit is not earlier
-    early = caches.early if float((sizes * room).sum()) > caches.l2_bytes else 0.0
+    too_much = sizes.sum() / caches.l2_bytes - 1
+    early = caches.early * float(np.clip(too_much / MUCH, 0, 1))
 
     of_written = np.flatnonzero(is_written[visits.piece])
     order = of_written[np.argsort(visits.piece[of_written], kind="stable")]
