@@ -4,7 +4,8 @@
 
 Rungs are compiled with three more stores per block: its SM, and %globaltimer at either end. Prints
 for each wave how far apart the blocks of an SM end, and by how much SMs are early or late,
-both in lives of a block. docs/experiments.md says what came of it.
+both in lives of a block, and what DRAM gives according to the model of traffic, told these times:
+to be held to what ncu counts of the same launch. docs/experiments.md says what came of it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
-from analysis.problem import parse_shape
+from analysis.gemm_touches import gemm_touches
+from analysis.problem import Gemm, parse_shape
+from analysis.traffic import traffic
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
 from toolkit.compile import Cubin, compile_cubin
@@ -91,6 +95,25 @@ def spread(waves: list[NDArray[np.float64]]) -> list[float]:
     return [float(np.ptp(wave.mean(axis=1))) for wave in waves]
 
 
+def dram_read_bytes(
+    times: BlockTimes, selection: Selection, problem: Gemm, device: Device
+) -> float | None:
+    """As the model of traffic has it for blocks that run at these times; None without all times."""
+    variant, parameters = selection.variant, selection.parameters
+    assert isinstance(variant, Variant)
+    executed = variant.executed(problem)
+    if len(times.begins) != variant.geometry(parameters, executed).blocks:
+        return None
+    touches = gemm_touches(
+        variant.tiling(parameters),
+        executed,
+        variant.pieces(parameters, executed),
+        (times.begins - times.begins.min()) / times.life,
+        (times.ends - times.begins) / times.life,
+    )
+    return traffic(touches, device, in_step=0.0).dram_read_bytes
+
+
 def instrumented(variant: Variant) -> str:
     """The source of a rung with the stores: its kernel is the last function of the file."""
     source = variant.source
@@ -154,6 +177,9 @@ def main() -> None:
             print(f"{name}, {times.life / 1e3:.1f} µs, {per_sm} at a time")
             print("    apart  " + " ".join(f"{value:.2f}" for value in apart(waves)))
             print("    spread " + " ".join(f"{value:.3f}" for value in spread(waves)))
+            read = dram_read_bytes(times, parse_selection(name), problem, gpu.device)
+            if read is not None:
+                print(f"    DRAM reads at these times {read / 1e9:.2f} GB")
 
 
 def _most_at_once(times: BlockTimes) -> int:
