@@ -503,7 +503,7 @@ class _Prediction:
         streams = self.work.samples[max(self.work.samples)]
         if self.work.executed is None:
             return 1.0
-        return self.work.executed / self.work.blocks / (len(streams.steps) / streams.blocks)
+        return self.work.executed / self.work.blocks / (streams.executed / streams.blocks)
 
     @cached_property
     def _below_l1_s(self) -> tuple[float, float]:

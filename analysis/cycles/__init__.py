@@ -82,7 +82,9 @@ INSTRUCTION = np.dtype(
     align=True,
 )
 COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))
+# An instruction, or, with the flag RUN, `clocks` of them from `pc` on, which ask nothing of memory.
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
+RUN = 4
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
 _JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
 _RESULT = np.dtype(
@@ -211,6 +213,12 @@ class Streams:
     @property
     def blocks(self) -> int:
         return len(self.first_warp) - 1
+
+    @property
+    def executed(self) -> int:
+        """Warp instructions of all."""
+        runs = self.steps["clocks"][self.steps["flags"] & RUN > 0]
+        return len(self.steps) - len(runs) + int(runs.sum(dtype=np.int64))
 
     def with_common(self) -> Streams:
         """The same, lines marked that all blocks touch: those of a table, not of a tile."""

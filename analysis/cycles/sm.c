@@ -32,7 +32,7 @@ enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_AL
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
-enum { STEP_TAKEN = 1, STEP_OFF = 2 };
+enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 };
 
 #define WHOLE 0xffffffffu /* bytes of a store whose sectors are taken for written as a whole */
 #define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
@@ -53,7 +53,8 @@ typedef struct {
     u16 free_clocks;   /* of the load/store unit without bank conflicts; 0: as recorded */
 } Instruction;
 
-/* `lines` of what it touches; of barriers in shared memory and bulk copies words that describe them,
+/* An instruction, or with STEP_RUN `clocks` of them from `pc` on, which ask nothing of memory.
+ * `lines` of what it touches; of barriers in shared memory and bulk copies words that describe them,
  * and 256 times `clocks` more. */
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
@@ -135,6 +136,7 @@ typedef struct {
     double async_done, bulk_done; /* when the copies and the bulk stores so far are made */
     u64 ready;            /* not before */
     u64 space;
+    u32 pc, left;         /* of its next instruction; others of a straight run behind that */
     u32 pending[SCOREBOARDS];
     u8 waits;             /* scoreboards with something pending: one bit each */
     u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
@@ -528,7 +530,7 @@ static int phase_is_over(Sm *s, const Warp *w) {
 static int help_one(Sm *s) {
     for (u32 k = 0; k < s->m->slots * s->warps_per_block; k++) {
         Warp *w = &s->warps[k];
-        if (!w->alive || s->code[w->step->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
+        if (!w->alive || s->code[w->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
         Block *b = &s->blocks[w->block];
         end_phase(s, b, mbarrier_of(b, word(w->line, 0)));
         return 1;
@@ -736,6 +738,22 @@ static int serve(Sm *s) {
 
 /* Blocks come and go. */
 
+/* The instruction at a warp's step is its next one. */
+static void take_step(Warp *w) {
+    w->pc = w->step->pc;
+    w->left = w->step->flags & STEP_RUN ? w->step->clocks - 1u : 0;
+}
+
+/* The next instruction after one that is issued, if there is one. */
+static void go_on(Warp *w) {
+    if (w->left) {
+        w->left--;
+        w->pc++;
+    } else if (++w->step < w->end) {
+        take_step(w);
+    }
+}
+
 static void start_block(Sm *s, u32 slot, u64 at) {
     if (s->next_job == s->job_count) return;
     const u32 job = s->next_job++;
@@ -753,6 +771,7 @@ static void start_block(Sm *s, u32 slot, u64 at) {
                     .ready = at, .space = j->space, .block = slot, .alive = 1,
                     .blocked_on = LOST_EMPTY, .age = s->ages++};
         w->end = w->step + stream->steps;
+        take_step(w);
         Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
         if (x->sleep > at) x->sleep = at;
     }
@@ -921,7 +940,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         *why = w->blocked_on;
         return 0;
     }
-    const Instruction *i = &s->code[w->step->pc];
+    const Instruction *i = &s->code[w->pc];
     if (i->wait & w->waits) { *why = w->from[__builtin_ctz(i->wait & w->waits)]; return 0; }
     if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u)) {
         *why = LOST_GLOBAL;
@@ -1021,9 +1040,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
     const Step *step = w->step;
-    const Instruction *i = &s->code[step->pc];
+    const u32 pc = w->pc;
+    const Instruction *i = &s->code[pc];
     u32 slip;
-    const u32 late = bank_clocks(s, x, warp, step->pc, &slip);
+    const u32 late = bank_clocks(s, x, warp, pc, &slip);
     write_back(x, s->now);
     x->last = warp;
     x->free = s->now + 1;
@@ -1033,7 +1053,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     occupy(s, x, i);
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : i->yield ? 2 : 1);
     w->blocked_on = LOST_STALL;
-    const u64 fetched = code_is_here(s, step->pc);
+    const u64 fetched = code_is_here(s, pc);
     if (w->ready < fetched) {
         w->ready = fetched;
         w->blocked_on = LOST_FETCH;
@@ -1050,7 +1070,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     const u64 *line = w->line;
     w->line += words_of(i, step);
-    w->step++;
+    go_on(w);
     if (i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
         double clocks = step->clocks, least = i->free_clocks;
@@ -1080,7 +1100,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         release_read(s, warp, w->age, i, (double)(s->now + (i->latency < 8 ? i->latency : 8)));
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
-        fetch_ahead(s, step->pc);
+        fetch_ahead(s, pc);
         if (w->ready < s->now + m->branch_clocks) w->ready = s->now + m->branch_clocks;
     }
     if (w->step == w->end) {

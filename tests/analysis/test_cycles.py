@@ -20,7 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import cycles
-from analysis.cycles import FLAG, IN_L2, LOST, SCHEDULERS, Kind, Machine, Ran, Unit, run, run_parts
+from analysis.cycles import (
+    FLAG,
+    IN_L2,
+    LOST,
+    RUN,
+    SCHEDULERS,
+    STEP,
+    Kind,
+    Machine,
+    Ran,
+    Unit,
+    run,
+    run_parts,
+)
 from analysis.errors import InputError, UnavailableError
 from analysis.sm_constants import constants_for
 from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
@@ -136,6 +149,20 @@ def test_the_warp_that_issued_last_goes_on_and_the_oldest_follows() -> None:
     # blocks of one warp, both of scheduler 0 if four slots lie between them
     found = ran(table, [blocks[0]] * 5, slots=5)
     assert list(found.ends) == [4, 4, 4, 4, 8]  # the fifth had to wait for all of the first
+
+
+def test_a_straight_run_is_its_instructions_one_by_one() -> None:
+    table = code(*[FFMA | {"stall": n % 3, "source": [n, n + 2, n + 4]} for n in range(40)], EXIT)
+    single = streams([[[*range(40), *range(3, 9), 40], [*range(40), 40]]])
+    rows = [(0, 40, 0, RUN), (3, 6, 0, RUN), (40, 0, 0, 0), (0, 40, 0, RUN), (40, 0, 0, 0)]
+    runs = replace(
+        single, steps=np.array(rows, dtype=STEP), first_step=np.array([0, 3], dtype=np.uint64)
+    )
+    assert runs.executed == single.executed == len(single.steps) == 88  # 40 + 6 + 1, and 40 + 1
+    machine = Machine(**QUIET | {"fetch_latency": 50, "fetch_clocks": 9})
+    one, other = (vars(run(table, what, [0, 0], machine)) for what in (single, runs))
+    assert one.pop("ends").tolist() == other.pop("ends").tolist()
+    assert one | {"starts": None} == other | {"starts": None}
 
 
 def test_a_taken_branch_costs_its_warp_and_no_other() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Event, Timer
 
 import numpy as np
@@ -16,6 +18,10 @@ from toolkit.compile import compile_cubin
 from toolkit.sass import core
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.translate import bind, translate
+
+sys.path.append(str(Path(__file__).parent))
+
+from one_by_one import one_by_one
 
 # Each block waits for the one behind it, but for the last.
 BACKWARDS = """
@@ -100,8 +106,11 @@ def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
     assert of_adds["executed"].sum() == 20 * 1000  # of the first warp
     assert of_adds["threads"].sum() == of_adds["predicated"].sum() == lanes * 20 * 1000
     assert run.streams is not None
-    executed = np.bincount(run.streams.steps["pc"], minlength=len(opcodes))
+    steps = run.streams.steps
+    executed = np.bincount(one_by_one(steps)["pc"], minlength=len(opcodes))
     assert np.array_equal(executed, run.counts["executed"])
+    assert run.streams.executed == executed.sum()
+    assert (len(steps) < executed.sum() / 10) == (lanes == 32)  # only whole warps run straight
 
 
 def test_blocks_that_cannot_run_together_are_a_deadlock() -> None:

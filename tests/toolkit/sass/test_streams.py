@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,10 @@ from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine import Bound, Run, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import bind, translate
+
+sys.path.append(str(Path(__file__).parent))
+
+from one_by_one import one_by_one
 
 TAKEN, OFF = 1, 2
 MOST = 1 << 16
@@ -92,7 +98,8 @@ def streams(bound: Bound, blocks: int = 1) -> Streams:
 
 
 def of_warps(found: Streams) -> list[Any]:
-    return np.split(found.steps, found.first_step[1:].astype(int))
+    """The steps of each, one for each instruction."""
+    return [one_by_one(part) for part in np.split(found.steps, found.first_step[1:].astype(int))]
 
 
 def lines_of(found: Streams, warp: int) -> list[list[tuple[int, int]]]:
@@ -128,13 +135,15 @@ def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str
     found = run.streams
     assert found is not None
     length = len(program.instructions)
-    executed = np.bincount(found.steps["pc"], minlength=length)
+    steps = one_by_one(found.steps)
+    executed = np.bincount(steps["pc"], minlength=length)
     assert (executed == run.counts["executed"]).all()
+    assert found.executed == executed.sum()
     assert found.blocks == 3
     assert len(found.lines) == found.steps["lines"].sum()
     table = machine_code(program)
     shared = np.isin(table["kind"], [Kind.SHARED_LOAD, Kind.SHARED_STORE])
-    clocks = np.bincount(found.steps["pc"], weights=found.steps["clocks"], minlength=length)
+    clocks = np.bincount(steps["pc"], weights=steps["clocks"], minlength=length)
     assert (clocks[shared] == run.counts["wavefronts"][shared]).all()
     sectors = sum(bin(int(line) & 15).count("1") for line in found.lines)
     of_memory = np.isin(table["kind"], [Kind.LOAD, Kind.STORE, Kind.COPY])
@@ -252,11 +261,11 @@ def test_warps_may_leave_early_and_do_different_things() -> None:
 
 def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
     bound, _ = bound_to("phases", LAUNCHES["phases"])
-    whole = len(streams(bound).steps)
+    whole = streams(bound).executed
     assert ran(bound, most=whole - 1).streams is None
     kept = ran(bound, most=whole).streams
     assert kept is not None
-    assert len(kept.steps) == whole
+    assert kept.executed == whole
 
 
 def test_a_block_that_is_too_long_says_so() -> None:

@@ -143,7 +143,7 @@ typedef struct {
 typedef struct Trace Trace;
 
 /* One executed instruction of a warp: `clocks` of the shared or L1 data stage, and `lines` of
- * global or local memory. */
+ * global or local memory. Or a straight run of `clocks` instructions, from `pc` on. */
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 
 /* Steps that one warp executed in a row, from `first` on, with their lines. */

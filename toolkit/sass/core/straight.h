@@ -39,7 +39,7 @@ static void run_straight(Worker *c, const Warp *w, u32 pc, u32 n) {
         c->turns[pc]++;
         c->turns[pc + n]--;
     }
-    if (c->stream) stream_steps(c->stream, pc, n);
+    if (c->stream) stream_run(c->stream, pc, n);
 }
 
 /* Count what was made since, for who keeps a block that has ended. */

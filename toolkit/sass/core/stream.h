@@ -1,13 +1,15 @@
 /* What each warp executes, in order: one Step per instruction, with what a memory request asks of
- * the load/store unit, and the lines that it touches. The timing model (analysis/cycles) replays it.
+ * the load/store unit, and the lines that it touches; one for a straight run, which asks nothing. The
+ * timing model (analysis/cycles) replays it.
  * Warps run one after another here, in segments between barriers. */
 #ifndef STREAM_H
 #define STREAM_H
 
 #include "core.h"
 
-enum { STEP_TAKEN = 1, STEP_OFF = 2 }; /* a jump was taken; all lanes' guards were false */
-enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255 };
+enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 }; /* a jump was taken; all lanes' guards were false; a straight run */
+enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255,
+       MOST_OF_RUN = 0xffff };
 #define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
 #define TAG_BANK_LOW 0x1f7ab5ull
 #define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
@@ -15,7 +17,8 @@ enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255 };
 
 struct Stream {
     Step *steps;
-    u64 count, room, most; /* `most`: when there would be more, `lost` says so */
+    u64 count, room;
+    u64 executed, most; /* instructions, and how many there may be: of more `lost` says so */
     u64 *lines;            /* a line's number << 4 | its sectors */
     u64 line_count, line_room;
     Segment *segments;
@@ -63,21 +66,23 @@ static void stream_warp(Worker *c, const Warp *w) {
 /* The instruction at pc; what it asks of memory is added while it is executed. */
 static void stream_step(Stream *s, u32 pc, u32 m) {
     if (s->lost) return;
-    if (s->count == s->most) { s->lost = 1; return; }
+    if (s->executed == s->most) { s->lost = 1; return; }
     GROW(s, steps, room, s->count + 1);
     if (s->lost) return;
+    s->executed++;
     s->steps[s->count++] = (Step){.pc = pc, .flags = m ? 0 : STEP_OFF};
 }
 
-/* n instructions that ask nothing of memory. */
-static void stream_steps(Stream *s, u32 pc, u32 n) {
+/* n instructions that follow each other and ask nothing of memory. */
+static void stream_run(Stream *s, u32 pc, u32 n) {
     if (s->lost) return;
-    if (n > s->most - s->count) { s->lost = 1; return; }
-    GROW(s, steps, room, s->count + n);
-    if (s->lost) return;
-    Step *to = s->steps + s->count;
-    for (u32 k = 0; k < n; k++) to[k] = (Step){.pc = pc + k};
-    s->count += n;
+    if (n > s->most - s->executed) { s->lost = 1; return; }
+    s->executed += n;
+    for (u32 some; n && !s->lost; pc += some, n -= some) {
+        some = n < MOST_OF_RUN ? n : MOST_OF_RUN;
+        GROW(s, steps, room, s->count + 1);
+        if (!s->lost) s->steps[s->count++] = (Step){.pc = pc, .clocks = (u16)some, .flags = STEP_RUN};
+    }
 }
 
 static Step *last_step(Stream *s) { return s->lost || !s->count ? NULL : &s->steps[s->count - 1]; }
@@ -98,7 +103,9 @@ static void stream_line(Stream *s, u64 line, u32 mask) {
 
 /* The last step was not executed after all, but will be. */
 static void take_step_back(Stream *s) {
-    if (!s->lost && s->count) s->count--;
+    if (s->lost || !s->count) return;
+    s->count--;
+    s->executed--;
 }
 
 /* A word for the timing model, among the lines of the last step. */

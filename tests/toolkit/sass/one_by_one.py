@@ -1,0 +1,23 @@
+"""Steps of streams with straight runs taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.cycles import RUN
+
+
+def one_by_one(steps: NDArray[Any]) -> NDArray[Any]:
+    """A step for each instruction."""
+    is_run = steps["flags"] & RUN > 0
+    lengths = np.where(is_run, steps["clocks"], 1)
+    found = np.repeat(steps, lengths)
+    of_run = np.repeat(is_run, lengths)
+    places = np.arange(len(found)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    found["pc"] += places.astype(np.uint32)
+    found["clocks"][of_run] = 0
+    found["flags"][of_run] = 0
+    return found
