@@ -23,7 +23,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, NO_BANK = BANKS, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
        MOST_QUEUED = 32, ON_THEIR_WAY = 3, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4,
        CODE_AHEAD = 5, WARM_UP = 1000, PAGE_LINES = 32, PHASES = 1 << 16 };
 #define LN2 0.6931471805599453
@@ -102,10 +102,11 @@ typedef struct {
     u64 mark;             /* so many instructions, of which a run says when they were issued */
 } Machine;
 
-/* An operand of an instruction: does an earlier slot name its register too, which is read once then?
- * The clocks in which it may be read, and those where slot 1's is known without reading it. */
-typedef struct { i16 reg, kept; u8 slot, bank, is_again, clocks, behind_known; } Operand;
-typedef struct { Operand at[SLOTS]; u32 count; } Operands;
+/* What a slot of an instruction reads: does an earlier slot name its register too, which is read once
+ * then? The clocks in which it may be read, and those where slot 1's is known without reading it. A slot
+ * that reads none has no bank and no clocks, and no register that could be kept. */
+typedef struct { i16 reg, kept; u8 bank, is_again, clocks, behind_known; } Operand;
+typedef struct { Operand at[SLOTS]; } Operands;
 
 /* A register, -1: none, whose value is kept, and the number of the instruction that keeps it. */
 typedef struct { i16 reg; u32 by; } Kept;
@@ -174,13 +175,14 @@ typedef struct {
     u64 free, sleep;      /* dispatch is free from; nothing can change before */
     u64 reads_free;       /* and for instructions that read registers */
     u64 slip_free;        /* and for what its last instruction's warp issues next, but multiply-adds */
-    u64 even, odd, reads_from; /* a bit for each clock, from the last one on, in which that bank is read */
+    u64 reads[BANKS + 1], reads_from; /* of each bank: a bit for each clock, from the last one on, in which it
+                                       * is read */
     double write_due;     /* slots that written registers have yet to take */
     u64 write_since;      /* when that was counted last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS], lite_free;
-    Kept kept[SLOTS][BANKS]; /* for operand slots of the warp that issued last */
-    u32 kept_warp, number;   /* of the instructions so far */
+    Kept kept[SLOTS][BANKS + 1]; /* for operand slots of the warp that issued last */
+    u32 kept_warp, number; /* of the instructions so far, and more wherever nothing stays kept */
     i64 last;             /* warp that issued last */
     u32 count, *warps;
     Queue queue[QUEUES];
@@ -807,14 +809,14 @@ static void leave(Sm *s, Warp *w) {
 /* The clocks from now on in which the register banks are read. */
 static void look_ahead(Scheduler *x, u64 now) {
     const u64 gone = now - x->reads_from;
-    x->even = gone < 64 ? x->even >> gone : 0;
-    x->odd = gone < 64 ? x->odd >> gone : 0;
+    for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = gone < 64 ? x->reads[bank] >> gone : 0;
     x->reads_from = now;
 }
 
 /* A bit for each clock in which a slot may read its register, counted from the one in which its
  * instruction leaves the dispatch. It is read in the first of them that is free. */
 enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
+enum { NO_REGISTER = -2 }; /* which is never kept */
 
 /* Those of a slot, which depend on the slots before it that name registers of the same bank. Two
  * operands are read by the second clock, three by the third. */
@@ -828,65 +830,62 @@ static u8 clocks_of(const Instruction *i, u32 slot, int is_second_known) {
 }
 
 static Operands operands_of(const Instruction *i) {
-    Operands found = {.count = 0};
-    for (u8 k = 0; k < SLOTS; k++) {
+    Operands found;
+    for (u32 k = 0; k < SLOTS; k++) {
         const i16 r = i->source[k];
+        Operand *o = &found.at[k];
+        *o = (Operand){.reg = NO_REGISTER, .kept = -1, .bank = NO_BANK};
         if (r < 0) continue;
-        Operand *o = &found.at[found.count++];
-        *o = (Operand){.reg = r, .kept = i->reuse >> k & 1 ? r : -1, .slot = k, .bank = (u8)(r % BANKS),
+        *o = (Operand){.reg = r, .kept = i->reuse >> k & 1 ? r : -1, .bank = (u8)(r % BANKS),
                        .clocks = clocks_of(i, k, 0), .behind_known = clocks_of(i, k, 1)};
         for (u32 n = 0; n < k; n++) o->is_again |= i->source[n] == r;
     }
     return found;
 }
 
-/* Whether an operand is known without reading its bank: another slot names it too, or an instruction
- * of this warp that went just before kept it for this slot. */
-static int is_known(const Scheduler *x, const Operand *o) {
-    const Kept *kept = &x->kept[o->slot][o->bank];
-    return o->is_again || (kept->reg == o->reg && x->number - kept->by <= KEPT_FOR);
+/* Whether a slot's operand is known without reading its bank: another slot names it too, or an
+ * instruction of this warp that went just before kept it for this slot. Here and below nothing branches
+ * that a processor could not foresee. */
+static u32 is_known(const Scheduler *x, const Operand *o, u32 slot) {
+    const Kept *kept = &x->kept[slot][o->bank];
+    return o->is_again | ((kept->reg == o->reg) & (x->number - kept->by <= KEPT_FOR));
 }
 
-typedef struct { u8 slot, bank, clocks; } Read;
-
 /* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
- * register per clock. Whether there is room for all; `slip` is how much later the first slot's is. */
-static int reserve(Scheduler *x, const Read *read, const Read *end, u32 late, u32 *slip) {
-    u64 even = x->even, odd = x->odd;
-    *slip = 0;
-    for (; read < end; read++) {
-        const u32 open = read->clocks & ~(u32)((read->bank ? odd : even) >> late);
-        if (!open) return 0;
-        const u32 clock = (u32)__builtin_ctz(open);
-        if (read->bank) odd |= 1ull << (late + clock); else even |= 1ull << (late + clock);
-        if (!read->slot) *slip = clock;
+ * register per clock, of each slot in one of its `clocks`, none: it reads nothing. Whether there is room
+ * for all; `slip` is how much later the first slot's is. */
+static int reserve(Scheduler *x, const Operand *o, const u32 *clocks, u32 late, u32 *slip) {
+    u64 reads[BANKS + 1] = {x->reads[0], x->reads[1]};
+    u32 found[SLOTS], lacks = 0;
+    for (u32 k = 0; k < SLOTS; k++) {
+        const u32 open = clocks[k] & ~(u32)(reads[o[k].bank] >> late);
+        found[k] = open & -open;
+        lacks |= (clocks[k] != 0) & !open;
+        reads[o[k].bank] |= (u64)found[k] << late;
     }
-    x->even = even;
-    x->odd = odd;
+    if (lacks) return 0;
+    for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = reads[bank];
+    *slip = found[0] >> 1; /* the first, second or third bit */
     return 1;
 }
 
 /* Clocks for which an instruction waits for its registers, and with it all others that read some; and
  * those for which only what follows it in its warp waits, but for other multiply-adds. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
-    const Operands *all = &s->operands[pc];
-    const Operand *o = all->at, *last = o + all->count;
-    Read reads[SLOTS], *end = reads;
-    u32 late = 0;
-    int is_second_known = 0;
+    const Operand *o = s->operands[pc].at;
+    u32 clocks[SLOTS], late = 0, is_second_known;
     *slip = 0;
     if (!s->m->bank_count) return 0;
-    if (x->kept_warp != warp) memset(x->kept, 0xff, sizeof x->kept);
+    x->number += x->kept_warp == warp ? 1 : KEPT_FOR + 1;
     x->kept_warp = warp;
-    x->number++;
     look_ahead(x, s->now);
-    for (; o < last; o++) {
-        if (is_known(x, o)) is_second_known |= o->slot == 1;
-        else *end++ = (Read){o->slot, o->bank, is_second_known ? o->behind_known : o->clocks};
-        x->kept[o->slot][o->bank] = (Kept){o->kept, x->number};
-    }
-    while (!reserve(x, reads, end, late, slip)) late++;
-    if (s->code[pc].yield) memset(x->kept, 0xff, sizeof x->kept);
+    is_second_known = is_known(x, &o[1], 1);
+    clocks[0] = is_known(x, &o[0], 0) ? 0 : o[0].clocks;
+    clocks[1] = is_second_known ? 0 : o[1].clocks;
+    clocks[2] = is_known(x, &o[2], 2) ? 0 : is_second_known ? o[2].behind_known : o[2].clocks;
+    for (u32 k = 0; k < SLOTS; k++) x->kept[k][o[k].bank] = (Kept){o[k].kept, x->number};
+    while (!reserve(x, o, clocks, late, slip)) late++;
+    if (s->code[pc].yield) x->number += KEPT_FOR;
     return late;
 }
 
@@ -900,7 +899,7 @@ static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
         const u32 turn = is_store ? k : (k + 1u) % i->operands;
         const u64 at = begin - s->now + turn + (is_store ? 1 : 0);
         if (at >= CLOCKS_AHEAD) continue;
-        u64 *bank = i->banks >> k & 1 ? &x->odd : &x->even;
+        u64 *bank = &x->reads[i->banks >> k & 1];
         const u64 open = ~*bank & ~0ull << at;
         *bank |= open & -open;
     }
