@@ -325,10 +325,10 @@ def _touched(handles: Sequence[int]) -> Touched | None:
         address = core.library().core_touches(handle, ctypes.byref(count), ctypes.byref(written))
         if address is None:
             return None
-        size = count.value * core.TOUCH.itemsize
-        found.append(np.frombuffer(ctypes.string_at(address, size), dtype=core.TOUCH))
+        found.append(ctypes.string_at(address, count.value * core.TOUCH.itemsize))
         written_by_warps += written.value
-    return Touched(touches=np.concatenate(found), written_by_warps=written_by_warps)
+    touches = np.frombuffer(b"".join(found), dtype=core.TOUCH)  # one copy of that of one worker
+    return Touched(touches=touches, written_by_warps=written_by_warps)
 
 
 def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
