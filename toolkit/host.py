@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -115,3 +120,34 @@ def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any
     """
     size = prod(shape) * np.dtype(dtype).itemsize
     return np.frombuffer(mmap.mmap(-1, max(1, size)), np.uint8, size).view(dtype).reshape(shape)
+
+
+@contextmanager
+def blas_on_one_thread() -> Iterator[None]:
+    """While others compute: threads of OpenBLAS that have nothing to do ask for work all the time.
+
+    That is for NumPy's products, in all threads of the process; another BLAS goes on as it does.
+    """
+    get, set_to = _blas_threads() or (lambda: 1, lambda threads: None)
+    before = get()
+    set_to(1)
+    try:
+        yield
+    finally:
+        set_to(before)
+
+
+@cache
+def _blas_threads() -> tuple[Any, Any] | None:
+    """What reads and sets the number of threads of NumPy's OpenBLAS; None where it has another."""
+    try:
+        found = ctypes.CDLL(str(import_module("numpy.linalg._umath_linalg").__file__))
+    except OSError:
+        return None
+    for prefix in ("scipy_", ""):
+        for suffix in ("64_", ""):
+            names = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
+            get, set_to = (getattr(found, name, None) for name in names)
+            if get and set_to:
+                return get, set_to
+    return None

@@ -56,7 +56,7 @@ from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_
 from reports import text
 from toolkit.compile import Cubin
 from toolkit.executor import Argument
-from toolkit.host import available_bytes, sparse_zeros
+from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
@@ -470,7 +470,8 @@ class _Rung:
         c = _poisoned(replace(self.executed, k=k), tiles)
         bound = self._bound(workload, k, c)
         self._run(bound, [range(blocks)], blocks, stop)
-        verdicts = workload.check_tiles(c, _owned(workload, tiles))
+        with blas_on_one_thread():
+            verdicts = workload.check_tiles(c, _owned(workload, tiles))
         return _Run(k=k, groups=(), verdicts=verdicts, checked=blocks)
 
     def _turns_of_k(self, sharing: int) -> int:

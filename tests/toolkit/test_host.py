@@ -12,7 +12,7 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import parse_selection
 from toolkit import host
-from toolkit.host import available_bytes, measure_cpu, sparse_zeros
+from toolkit.host import available_bytes, blas_on_one_thread, measure_cpu, sparse_zeros
 from toolkit.plan import make_plan
 from toolkit.records import planned
 from toolkit.sampling import Sampling
@@ -168,3 +168,21 @@ def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> N
     found[-1:] = 1
     assert found[-1:].all()
     assert not found[:-1][:1000].any()
+
+
+def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
+    threads = host._blas_threads()
+    if threads is None:
+        pytest.skip("NumPy's BLAS is not OpenBLAS")
+    get, set_to = threads
+    set_to(2)
+    before = get()  # where there is one core, one
+    with blas_on_one_thread():
+        assert get() == 1
+    assert get() == before
+
+
+def test_another_blas_goes_on_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_blas_threads", lambda: None)
+    with blas_on_one_thread():
+        assert (np.eye(3) @ np.eye(3)).sum() == 3
