@@ -278,10 +278,10 @@ def in_step(
 
 
 # SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
-# them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in `split-k`
-# and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. Of eight rungs that copy
-# ahead SMs were seen to differ by 0.004 to 0.008 of a life on an H100, those of `wide-thread-tile`,
-# whose loop is longer than the code that an SM keeps, by 0.07 (docs/experiments.md).
+# them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in
+# `split-k` and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. SMs that run
+# rungs which copy ahead were seen to differ by 0.004 to 0.008 of a life on an H100, by 0.07 those
+# that run `wide-thread-tile`, whose loop is more code than an SM keeps (docs/experiments.md).
 PACES_OF_COPIES = 0.0045
 
 
