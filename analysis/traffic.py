@@ -237,9 +237,10 @@ STEPS_IN_STEP = 512
 STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 2800.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict, and
-# `wide-thread-tile`, whose blocks of a warp per scheduler copy asynchronously.
-HELD = 2.0
+# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (eight counts on
+# an H100 and nine on an H200, which differ by a fifth), and `wide-thread-tile`, whose blocks of a
+# warp per scheduler copy asynchronously.
+HELD_BY_CONFLICTS, HELD_ALIKE = 3.3, 2.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
@@ -272,8 +273,10 @@ def in_step(
     gets_not_ahead = copies == "asynchronous" and has_few_warps  # of the block beside it
     if gets_not_ahead:
         share, within = loads
-    if gets_not_ahead or conflicts:
-        within *= HELD
+    if gets_not_ahead:
+        within *= HELD_ALIKE
+    elif conflicts:
+        within *= HELD_BY_CONFLICTS
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
 
@@ -340,7 +343,7 @@ def merged_stores(
 # A sector that several warps write piece by piece may be written to DRAM in between: up to so much
 # more was in the ladder's uncoalesced rung, of whose sectors eight warps write one float each, than
 # in its coalesced one (2048, an H100 and an H200).
-REWRITTEN = 0.08
+REWRITTEN = 0.10
 
 
 # The model.

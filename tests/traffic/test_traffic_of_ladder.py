@@ -39,6 +39,8 @@ RAGGED = parse_shape("4097x4095x4093")
 ANEW = [variant.name for variant in LADDER[:7]]
 MISSED = {
     ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.73
+    ("coarsened-1d", "1024x1024x1024", "L2 reads"),  # 1.13, and 1.04 to 1.09 in eight other counts
+    ("vectorized", "4096x4096x4096", "L2 reads"),  # 1.16, and 0.93 to 1.16 in eight others
     ("coarsened-2d", "8192x8192x8192", "L2 writes"),  # 1.29
 }
 
@@ -89,7 +91,7 @@ def test_the_table_in_the_docs_is_that_of_the_shipped_runs(what: str) -> None:
 @pytest.mark.parametrize("device", SHIPPED)
 @pytest.mark.parametrize(
     ("what", "most_apart"),
-    [("L2 reads", 5), ("L2 writes", 3), ("DRAM reads", 8), ("DRAM writes", 15)],
+    [("L2 reads", 5), ("L2 writes", 2), ("DRAM reads", 3), ("DRAM writes", 2)],
 )
 def test_most_cells_of_the_shipped_runs_are_as_promised(
     device: str, what: str, most_apart: int
@@ -97,7 +99,7 @@ def test_most_cells_of_the_shipped_runs_are_as_promised(
     run = recorded_run(device)
     assert run is not None
     found = shipped_ratios(run, what)
-    assert len(found) > 50
+    assert len(found) >= 45  # others have less than a MiB of it
     apart = {key: value for key, value in found.items() if abs(value - 1) > PROMISED[what]}
     assert len(apart) <= most_apart, apart
 
