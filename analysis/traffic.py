@@ -49,9 +49,9 @@ class Caches:
     `write_width`: the same of written pieces, until the end of the launch. `early` is the share of
     them that leave before their turn where a launch touches more than L2 holds. `both_sides`: the
     room that a piece takes which SMs of both partitions read, over that of one which those of one
-    side read. `once_room`: what a piece that a single block reads takes of the room of written
-    ones, which is also that of pieces that several read. `merging_sms` share a port of the
-    crossbar, 1 where none do.
+    side read. `once_room`: the room that a piece takes which a single block reads, over that of a
+    written one or of one that several read, until the end of the launch. `merging_sms` share a port
+    of the crossbar, 1 where none do.
     """
 
     partitions: int
@@ -199,8 +199,9 @@ def starts(
 
 
 # Two blocks that begin on an SM together end apart too, where they fetch ahead: by so much of a
-# life, in recorded start and end times of 2048 on an H100 (benchmarks/block_times.py); 0.35 and
-# 0.27 at 4096 and 8192, from the third wave on 0.5. Those of five other rungs end within 0.01.
+# life, in recorded start and end times of 2048 on an H100 (benchmarks/block_times.py; nvcc's code
+# 0.26 and 0.18, on an H200 as well); 0.35 and 0.27 at 4096 and 8192, from the third wave on 0.5.
+# Those of five other rungs end within 0.01.
 ENDS_APART_AT_FIRST: dict[Copies, float] = {"loads": 0.32, "asynchronous": 0.19}
 
 
@@ -237,8 +238,8 @@ STEPS_IN_STEP = 512
 STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 2800.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (eight counts on
-# an H100 and nine on an H200, which differ by a fifth), and `wide-thread-tile`, whose blocks of a
+# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (fitted on 16
+# counts on an H100 and an H200, which differ by a fifth), and `wide-thread-tile`, whose blocks of a
 # warp per scheduler copy asynchronously.
 HELD_BY_CONFLICTS, HELD_ALIKE = 3.3, 2.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
@@ -282,9 +283,10 @@ def in_step(
 
 # SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
 # them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in
-# `split-k` and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. SMs that run
-# rungs which copy ahead were seen to differ by 0.004 to 0.008 of a life on an H100, by 0.07 those
-# that run `wide-thread-tile`, whose loop is more code than an SM keeps (docs/experiments.md).
+# `split-k` and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. The
+# median life of a block was seen to differ by 0.004 to 0.008 between the SMs of an H100 that run
+# rungs which copy ahead, by 0.07 where they run `wide-thread-tile`, whose loop is more code than an
+# SM keeps (docs/experiments.md).
 PACES_OF_COPIES = 0.0045
 
 
@@ -504,7 +506,9 @@ def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
     return gone
 
 
-MUCH = 0.15  # of L2 beyond it: so much overflows everywhere (64 MiB read and 8 written, of 60)
+MUCH = (
+    0.15  # of L2 beyond it: so much overflows everywhere (0.2 does: 64 MiB read, 8 written, of 60)
+)
 
 
 def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:

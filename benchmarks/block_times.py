@@ -104,12 +104,15 @@ def dram_read_bytes(
     executed = variant.executed(problem)
     if len(times.begins) != variant.geometry(parameters, executed).blocks:
         return None
+    pieces = variant.pieces(parameters, executed)
+    lives = pieces.lives(len(times.begins))
+    durations = (times.ends - times.begins) / times.life
     touches = gemm_touches(
         variant.tiling(parameters),
         executed,
-        variant.pieces(parameters, executed),
+        pieces,
         (times.begins - times.begins.min()) / times.life,
-        (times.ends - times.begins) / times.life,
+        durations / np.where(lives > 0, lives, 1.0),
     )
     return traffic(touches, device, in_step=0.0).dram_read_bytes
 

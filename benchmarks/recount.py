@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,14 +19,14 @@ from pathlib import Path
 
 from resimulate import as_it_was, compiled, plan_of
 
-from analysis.errors import InputError, ToolkitError
+from analysis.errors import CountersError, InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import Counted, Profile, Record
 from analysis.scorecard import scored
 from kernels.registry import Selection
 from toolkit import ncu
 from toolkit.compile import Cubin
-from toolkit.counted import countable
+from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting
 from toolkit.gpu import Gpu
 from toolkit.launches import marker_source
@@ -45,7 +45,8 @@ def recounted(run: Profile) -> Profile:
     """The run with the traffic of its launches counted anew.
 
     Raises InputError where this is another GPU, or its sources are not those that are here,
-    CompileError without nvcc, UnavailableError without a GPU.
+    CountersError where not all of them can be counted, CompileError without nvcc, UnavailableError
+    without a GPU.
     """
     with Gpu() as gpu:
         if gpu.device.key != run.device.key:
@@ -55,10 +56,13 @@ def recounted(run: Profile) -> Profile:
     when = datetime.now(UTC).date().isoformat()
     with Counting(Told(), runs=[ncu.TRAFFIC]) as counting:
         for shape in dict.fromkeys(record.shape for record in run.records):
-            for label, found in _counted(counting, run, shape, cubins).items():
-                if isinstance(found, str):
-                    raise InputError(f"{label} at {shape}: {found}")
-                records[shape, label] = _with_traffic(records[shape, label], found, when)
+            launches = _launches(run, shape, cubins)
+            found = _counted(counting, run, launches, cubins) if launches else {}
+            for label in (launch.label for launch in launches):
+                counted = found.get(label, counting.problem)
+                if isinstance(counted, str) or counted.missing:
+                    raise CountersError(f"{label} at {shape} was not counted: {counted}")
+                records[shape, label] = _with_traffic(records[shape, label], counted, when)
             print(shape, file=sys.stderr, flush=True)
     return replace(run, records=tuple(records.values()))
 
@@ -92,31 +96,51 @@ def _code(selection: Selection) -> tuple[object, ...]:
     return (selection.variant.name, *selection.parameters.items())
 
 
-def _counted(
-    counting: Counting, run: Profile, shape: Gemm, cubins: Mapping[tuple[Gemm, str], Cubin]
-) -> Mapping[str, Counted | str]:
-    of_shape = [
-        r
-        for r in run.records
-        if r.shape == shape and r.counted and (r.rung is None or (shape, r.label) in cubins)
+def _launches(
+    run: Profile, shape: Gemm, cubins: Mapping[tuple[Gemm, str], Cubin]
+) -> list[CountableLaunch]:
+    """What was counted at a shape, of which there is machine code: cuBLAS brings its own."""
+    entries = {label: cubin.symbol for (at, label), cubin in cubins.items() if at == shape}
+    return [
+        countable(record, entries.get(record.label))
+        for record in run.records
+        if record.shape == shape
+        and record.counted
+        and (record.rung is None or record.label in entries)
     ]
-    own = {label: cubin for (at, label), cubin in cubins.items() if at == shape}
-    launches = [countable(r, own[r.label].symbol if r.label in own else None) for r in of_shape]
+
+
+def _counted(
+    counting: Counting,
+    run: Profile,
+    launches: Sequence[CountableLaunch],
+    cubins: Mapping[tuple[Gemm, str], Cubin],
+) -> Mapping[str, Counted | str]:
+    shape = launches[0].shape
     with Gpu() as gpu:
         source = marker_source(launches)
         markers = gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
     return counting.count(
         launches,
         seed=run.seed,
-        images={label: cubin.image for label, cubin in own.items()},
+        images={label: cubin.image for (at, label), cubin in cubins.items() if at == shape},
         markers=markers,
-        expected_s={r.label: r.measured.median_s for r in of_shape if r.measured},
+        expected_s={
+            r.label: r.measured.median_s for r in run.records if r.shape == shape and r.measured
+        },
     )
 
 
 def _with_traffic(record: Record, found: Counted, when: str) -> Record:
-    assert record.counted is not None
-    counted = replace(record.counted, counters=record.counted.counters | found.counters)
+    before = record.counted
+    assert before is not None
+    if [kernel.name for kernel in found.kernels] != [kernel.name for kernel in before.kernels]:
+        raise CountersError(f"{record.label} at {record.shape} launches another kernel by now")
+    counted = replace(
+        before,
+        counters=before.counters | found.counters,
+        missing=tuple(name for name in before.missing if name not in found.counters),
+    )
     note = f"L2 and DRAM traffic counted in one pass, on {when}"
     notes = tuple(n for n in record.notes if not n.startswith("L2 and DRAM traffic counted"))
     return scored(replace(record, counted=counted, notes=(*notes, note)))

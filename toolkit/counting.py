@@ -25,6 +25,7 @@ from toolkit.progress import Progress
 # tens of times, with caches flushed and memory restored, and instrumented code is slow.
 PATIENCE_S = 120.0
 PATIENCE_LAUNCHES = 300
+ALL = "hardware counters"
 HOPELESS = 2  # launches that fail before any was counted: then it is not the launch
 
 Results = dict[str, Counted | str]  # by label: counters, or why there are none
@@ -61,6 +62,8 @@ class Counting:
         self._progress = progress
         self._runs = runs
         self._unknown: set[str] = set()
+        self._lost: set[tuple[str, ...]] = set()  # what further runs were asked in vain
+        self._what = ALL
         self._asked = runs[0]  # in the run at hand
         self._version = ""
         self._counted_any = False
@@ -98,7 +101,7 @@ class Counting:
     def give_up(self, problem: str) -> None:
         """Count nothing more, for a reason that concerns every launch."""
         self.problem = problem
-        self._progress.notice(f"no hardware counters: {problem}")
+        self._progress.notice(f"no {self._what}: {problem}")
 
     def count(
         self,
@@ -129,13 +132,37 @@ class Counting:
         self._asked = self._runs[0]
         results = self._count(launches, expected_s)
         for asked in self._runs[1:]:
-            self._asked = asked
             again = [u for u in launches if isinstance(results.get(u.label), Counted)]
-            found = self._count(again, expected_s)
-            results |= {
-                u.label: _joined(results[u.label], found.get(u.label), asked) for u in again
-            }
+            found = self._count_also(again, expected_s, asked)
+            for label in (launch.label for launch in again):
+                then = found.get(label)
+                if isinstance(then, str):
+                    self._progress.notice(f"no {_range(asked)} of {label}: {then}")
+                results[label] = _joined(results[label], then, asked)
         return results
+
+    def _count_also(
+        self,
+        launches: Sequence[CountableLaunch],
+        expected_s: Mapping[str, float],
+        asked: tuple[str, ...],
+    ) -> Results:
+        """What a further run counts: whatever goes wrong there costs only what it is asked."""
+        if self.problem or asked in self._lost:
+            return {}
+        before = self._counted_any, self._hopeless
+        self._asked, self._counted_any, self._hopeless = asked, False, 0
+        self._what = _range(asked)
+        try:
+            return self._count(launches, expected_s)
+        except OSError as error:
+            self.give_up(f"{error}: run `python -m toolkit doctor`")
+            return {}
+        finally:
+            if self.problem:
+                self._lost.add(asked)
+            self.problem, self._not_permitted, self._what = "", False, ALL
+            self._counted_any, self._hopeless = before
 
     def _known(self, counters: Sequence[str]) -> tuple[str, ...]:
         return tuple(name for name in counters if name not in self._unknown)
@@ -260,6 +287,10 @@ def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
     with suppress(CountersError):
         return by_marker(ncu.kernels_in(outcome.log, "ncu"))
     return {}
+
+
+def _range(asked: Sequence[str]) -> str:
+    return f"counters from {asked[0]} to {asked[-1]}"
 
 
 def _joined(

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,10 @@ def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any
     return np.frombuffer(mmap.mmap(-1, max(1, size)), np.uint8, size).view(dtype).reshape(shape)
 
 
+_blas_lock = Lock()
+_blas_before: list[int] = []  # an entry for each that wants one thread: how many there were
+
+
 @contextmanager
 def blas_on_one_thread() -> Iterator[None]:
     """While others compute: threads of OpenBLAS that have nothing to do ask for work all the time.
@@ -129,12 +134,16 @@ def blas_on_one_thread() -> Iterator[None]:
     That is for NumPy's products, in all threads of the process; another BLAS goes on as it does.
     """
     get, set_to = _blas_threads() or (lambda: 1, lambda threads: None)
-    before = get()
-    set_to(1)
+    with _blas_lock:
+        _blas_before.append(_blas_before[0] if _blas_before else get())
+        set_to(1)
     try:
         yield
     finally:
-        set_to(before)
+        with _blas_lock:
+            before = _blas_before.pop()
+            if not _blas_before:  # who leaves last gives them back
+                set_to(before)
 
 
 @cache

@@ -127,13 +127,16 @@ def wrong_result(check: Check) -> str | None:
 
 
 def with_counted(record: Record, counted: Counted | str) -> Record:
-    """The record with the hardware's counters, or with a note on why it has none.
+    """The record with the hardware's counters, or with a note on why it has none, or not all.
 
     That of cuBLAS says which kernel was launched.
     """
     if isinstance(counted, str):
         return replace(record, notes=(*record.notes, f"not counted: {counted}"))
     record = replace(record, counted=counted)
+    if counted.missing:
+        note = f"not counted: {', '.join(counted.missing)}"
+        record = replace(record, notes=(*record.notes, note))
     if record.variant != CUBLAS.name:
         return record
     return replace(record, notes=(*record.notes, sentence_on(counted.kernels)))

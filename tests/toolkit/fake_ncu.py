@@ -38,7 +38,8 @@ RAW = ["--csv", "--page", "raw", "--print-units", "base", "--log-file"]
 class Faults:
     """Labels in lists are of launches; `lost` are those that spoil the whole table.
 
-    They crash only in runs that count the metric `crashes_with`, where that is given.
+    They crash only in runs that count the metric `crashes_with`, where that is given; runs that
+    count `fails_with` end before the first launch.
     """
 
     history: str = os.devnull
@@ -48,6 +49,7 @@ class Faults:
     not_counted: list[str] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     crashes_with: str = ""
+    fails_with: str = ""
     hangs: list[str] = field(default_factory=list)
     fails: dict[str, str] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
@@ -110,7 +112,7 @@ def count(arguments: list[str], faults: Faults) -> int:
         return code
 
     unknown = [metric for metric in metrics if metric in faults.unknown]
-    if unknown or faults.dies:
+    if unknown or faults.dies or faults.fails_with in metrics:
         say(f"error: {faults.dies}")
         died = "The application returned an error code (1)."
         return end(f"Failed to find metric {unknown[0]}" if unknown else died, code=1)

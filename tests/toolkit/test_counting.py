@@ -161,13 +161,36 @@ def test_two_runs_of_ncu_count_a_shape_one_of_them_its_traffic(cublas: Any, repl
 
 def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: Any) -> None:
     replay(crashes=["tiled"], crashes_with=DRAM_WRITES)
-    result = count()
+    told = Told()
+    result = count(progress=told)
+    traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
+    assert told.notices == [f"no {traffic} of tiled: UnknownError"]
+    assert f"not counted: {', '.join(ncu.TRAFFIC)}" in record_of(result, "tiled").notes
     tiled, other = (record_of(result, label).counted for label in ("tiled", "naive-coalesced"))
     assert tiled is not None
     assert other is not None
     assert tiled.missing == ncu.TRAFFIC
     assert tuple(tiled.counters) == ncu.INSTRUCTIONS
     assert (other.missing, tuple(other.counters)) == ((), ncu.COUNTERS)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [{"fails_with": DRAM_WRITES}, {"unknown": [*ncu.TRAFFIC]}, {"crashes_with": DRAM_WRITES}],
+)
+def test_a_run_for_traffic_that_fails_costs_no_other_counters(
+    faults: dict[str, Any], cublas: Any, replay: Any
+) -> None:
+    crashing = ["tiled", "naive-coalesced", "cublas"] if "crashes_with" in faults else []
+    replay(**faults, crashes=crashing)
+    told = Told()
+    result = count(shapes=("32", "48"), progress=told)
+    assert told.notices
+    for record in result.records:
+        assert record.counted is not None
+        assert tuple(record.counted.counters) == ncu.INSTRUCTIONS
+        assert record.counted.missing == ncu.TRAFFIC
+    assert "Hardware counters" not in result.environment.software
 
 
 def test_nothing_is_counted_unless_asked(cublas: Any, replay: Any) -> None:
