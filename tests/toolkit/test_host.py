@@ -182,6 +182,22 @@ def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
     assert get() == before
 
 
+def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = [4]
+
+    def set_to(count: int) -> None:
+        threads[0] = count
+
+    monkeypatch.setattr(host, "_blas_threads", lambda: (lambda: threads[0], set_to))
+    first, second = blas_on_one_thread(), blas_on_one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads == [1]
+    second.__exit__(None, None, None)
+    assert threads == [4]
+
+
 def test_another_blas_goes_on_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "_blas_threads", lambda: None)
     with blas_on_one_thread():
