@@ -241,7 +241,7 @@ STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
 # Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (fitted on 16
 # counts on an H100 and an H200, which differ by a fifth), and `wide-thread-tile`, whose blocks of a
 # warp per scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_ALIKE = 3.3, 2.0
+HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = 3.3, 2.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
@@ -273,9 +273,7 @@ def in_step(
         return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
     gets_not_ahead = copies == "asynchronous" and has_few_warps  # of the block beside it
     if gets_not_ahead:
-        share, within = loads
-    if gets_not_ahead:
-        within *= HELD_ALIKE
+        share, within = loads[0], loads[1] * HELD_WITH_FEW_WARPS
     elif conflicts:
         within *= HELD_BY_CONFLICTS
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
@@ -506,9 +504,9 @@ def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
     return gone
 
 
-MUCH = (
-    0.15  # of L2 beyond it: so much overflows everywhere (0.2 does: 64 MiB read, 8 written, of 60)
-)
+# Of L2: what a launch touches beyond it for lines to leave early everywhere. Between nothing and
+# 0.2 (64 MiB read and 8 written, of 60), of which they do.
+OVERFULL = 0.15
 
 
 def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
@@ -518,13 +516,13 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
     touched than fits into L2, some do so early.
     """
     sizes, is_written = visits.sizes, visits.is_written
-    is_small = (visits.blocks == 1) & ~is_written
-    rooms = np.where(is_small, caches.once_room, 1.0)
+    is_read_once = (visits.blocks == 1) & ~is_written
+    rooms = np.where(is_read_once, caches.once_room, 1.0)
     lasts = np.zeros(len(visits.piece) + 1)
     lasts[reuse.last] = (sizes * rooms)[visits.piece[reuse.last]]
     following = np.cumsum(lasts[::-1])[::-1]  # bytes of others whose last visit is not earlier
     too_much = sizes.sum() / caches.l2_bytes - 1
-    early = caches.early * float(np.clip(too_much / MUCH, 0, 1))
+    early = caches.early * float(np.clip(too_much / OVERFULL, 0, 1))
 
     of_written = np.flatnonzero(is_written[visits.piece])
     order = of_written[np.argsort(visits.piece[of_written], kind="stable")]

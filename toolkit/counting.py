@@ -132,13 +132,14 @@ class Counting:
         self._asked = self._runs[0]
         results = self._count(launches, expected_s)
         for asked in self._runs[1:]:
-            again = [u for u in launches if isinstance(results.get(u.label), Counted)]
+            so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
+            again = [launch for launch in launches if launch.label in so_far]
             found = self._count_also(again, expected_s, asked)
-            for label in (launch.label for launch in again):
+            for label, first in so_far.items():
                 then = found.get(label)
                 if isinstance(then, str):
                     self._progress.notice(f"no {_range(asked)} of {label}: {then}")
-                results[label] = _joined(results[label], then, asked)
+                results[label] = _joined(first, then, asked)
         return results
 
     def _count_also(
@@ -293,12 +294,8 @@ def _range(asked: Sequence[str]) -> str:
     return f"counters from {asked[0]} to {asked[-1]}"
 
 
-def _joined(
-    first: Counted | str, then: Counted | str | None, asked: Sequence[str]
-) -> Counted | str:
+def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) -> Counted:
     """What two runs counted of a launch; where the second failed, what it was asked is missing."""
-    if isinstance(first, str):
-        return first
     if not isinstance(then, Counted):
         return replace(first, missing=(*first.missing, *asked))
     return replace(
