@@ -225,3 +225,13 @@ def by_line(
         if instruction.file is not None and instruction.line is not None:
             lines.setdefault((instruction.file, instruction.line), []).append(instruction)
     return {place: totals(listed) for place, listed in sorted(lines.items())}
+
+
+INSTRUCTION_BYTES = 16  # since compute capability 7.0
+
+
+def loop_bytes(instructions: Iterable[InstructionCounts]) -> int:
+    """Bytes of code that a launch executes over and over, at least half as often as any of it."""
+    executed = [one.executed for one in instructions]
+    often = max(executed, default=0) / 2
+    return INSTRUCTION_BYTES * sum(times >= often for times in executed if times)

@@ -4,8 +4,8 @@ The input are touches: which block fetches or writes which piece of memory, and 
 L1 keeps what a block fetched before, so a touch is what reaches L2. From there on:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit (`starts`).
-2. **Merging.** Where SMs that share a port of the crossbar fetch the same sector at the same time,
-   it is fetched once. That takes blocks in step, and they fall out of step (`in_step`).
+2. **Merging.** Where SMs of one GPC fetch the same sector at the same time, one fetch serves up to
+   four. That takes blocks in step, and they fall out of step (`in_step`).
 3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
    piece, others claim room in L2. How much is read off the average footprint of a window of that
    length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order Theory of Locality, ASPLOS 2013); beyond the
@@ -46,12 +46,9 @@ class Caches:
 
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
     that distance; `read_width`: over so many the share falls from 73% to 27%. `write_reach` and
-    `write_width`: the same of written pieces, until the end of the launch. `early` is the share of
-    them that leave before their turn where a launch touches more than L2 holds. `both_sides`: the
+    `write_width`: the same of written pieces, until they are written to DRAM. `both_sides`: the
     room that a piece takes which SMs of both partitions read, over that of one which those of one
-    side read. `once_room`: the room that a piece takes which a single block reads, over that of a
-    written one or of one that several read, until the end of the launch. `merging_sms` share a port
-    of the crossbar, 1 where none do.
+    side read. Up to `merging_sms` of one GPC share a fetch.
     """
 
     partitions: int
@@ -60,10 +57,7 @@ class Caches:
     read_width: float
     write_reach: float
     write_width: float
-    early: float
     both_sides: float
-    once_room: float
-    l2_bytes: int
 
     @property
     def write_room(self) -> float:
@@ -71,17 +65,16 @@ class Caches:
         return self.read_reach / self.write_reach
 
 
-# Fractions of L2, from an H200 (60 MiB, two partitions): reading 8 to 100 MiB four times in turn
-# gave the reach of reads and its width; writing 8 to 128 MiB left 25.5 MiB unwritten, those that
-# leave early missing. What leaves early and the room of what is read once are fitted on DRAM
-# traffic of copies of 64 MiB, the width of writes on that of the ladder at 1024 and 2048, on an
-# H100 and an H200, counted in one pass. Merging: eight SMs that read the same 40 MiB in step
-# fetched 2.1 to 2.4 sectors for each.
-_EARLY = 0.14
-_READ_REACH, _WRITE_REACH = 46.5 / 60, 25.5 / 60 / (1 - _EARLY)
-_READ_WIDTH, _WRITE_WIDTH = 2.5 / 60, 3 / 60
-_BOTH_SIDES, _ONCE_ROOM = 1.25, 0.36
-_MERGING_SMS = 4
+MIB = 2**20
+# Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: what is read in turn,
+# each part by the same SM, and what is written. Of an L2 of another size as large a part.
+_READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
+_WRITE_REACH = {50 * MIB: 23.8 * MIB, 60 * MIB: 27.9 * MIB}
+_READ_PART, _WRITE_PART = 0.81, 0.47
+_READ_WIDTH, _WRITE_WIDTH = 0.045, 0.043  # of L2
+# Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part.
+_BOTH_SIDES = 1.55
+_MERGING_SMS = 4  # of an H100's GPC, 1 to 4 SMs fetch once, 5 to 8 twice, 9 to 12 three times
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
 # (whitepapers), "L2 cache"; others are not described so.
@@ -89,20 +82,18 @@ _TWO_PARTITIONS = ((8, 0), (9, 0), (10, 0))
 
 
 def caches_of(device: Device) -> Caches:
-    """The constants for a device; only those of compute capability 9.0 were fitted."""
+    """The constants for a device; only those of compute capability 9.0 were measured."""
+    l2 = device.l2_bytes
     two = device.compute_capability in _TWO_PARTITIONS
     return Caches(
         partitions=2 if two else 1,
         merging_sms=_MERGING_SMS if device.compute_capability == (9, 0) else 1,
         # a half keeps copies of the other's lines
-        read_reach=(_READ_REACH if two else 1.0) * device.l2_bytes,
-        read_width=_READ_WIDTH * device.l2_bytes,
-        write_reach=(_WRITE_REACH if two else 1.0) * device.l2_bytes,
-        write_width=_WRITE_WIDTH * device.l2_bytes,
-        early=_EARLY if two else 0.0,
+        read_reach=_READ_REACH.get(l2, _READ_PART * l2) if two else l2,
+        read_width=_READ_WIDTH * l2,
+        write_reach=_WRITE_REACH.get(l2, _WRITE_PART * l2) if two else l2,
+        write_width=_WRITE_WIDTH * l2,
         both_sides=_BOTH_SIDES if two else 1.0,
-        once_room=_ONCE_ROOM if two else 1.0,
-        l2_bytes=device.l2_bytes,
     )
 
 
@@ -231,21 +222,48 @@ def lengths(
     return found
 
 
+# Of two blocks of an SM that copy in bulk one gets ahead a little in each wave, the more the SM
+# idles: by 0.009 of a life where its busiest unit has 0.22 of the time left (`bulk-copy`), by
+# 0.001 to 0.002 at 0.12 to 0.14 (four rungs after it; recorded times of blocks of 8192 on an H100
+# and an H200, benchmarks/block_times.py).
+DRIFT_OF_SLACK, SLACK_WITHOUT_DRIFT = 0.093, 0.12
+
+
+def drift(copies: Copies, blocks_per_sm: int, slack: float) -> float:
+    """By how much of a life the blocks of an SM move apart in each wave.
+
+    `slack` is the share of time for which the busiest unit of an SM has nothing to do.
+    """
+    if copies != "bulk" or blocks_per_sm != 2:
+        return 0.0
+    return DRIFT_OF_SLACK * max(0.0, slack - SLACK_WITHOUT_DRIFT)
+
+
+def drifted(
+    begins: Floats, takes: Floats, lives: Floats, device: Device, drift: float
+) -> tuple[Floats, Floats]:
+    """When blocks begin, two to an SM, and how long they take, where they move apart so fast."""
+    wave, place = np.divmod(np.cumsum(lives > 0) - 1, 2 * device.sm_count)
+    ahead = np.where(place < device.sm_count, -0.5, 0.5) * drift
+    return begins + np.maximum(wave, 0) * ahead, takes + ahead
+
+
 # Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
 # more steps: fitted on the sectors that SMs of an H200 and an H100 read from L2 in the ladder at
 # 512 to 8192, K being the steps.
 STEPS_IN_STEP = 512
-STEPS_OF_SMALL_BLOCKS, STEPS_OF_LARGE_BLOCKS = 2800.0, 2200.0
+LOADS = 1.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (fitted on 16
-# counts on an H100 and an H200, which differ by a fifth), and `wide-thread-tile`, whose blocks of a
-# warp per scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = 3.3, 2.0
+# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (91 to 113
+# million sectors in eight launches at 4096), and `wide-thread-tile`, whose blocks of a warp per
+# scheduler copy asynchronously.
+HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.9, 25_000.0), (1.0, 5000.0)
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
-AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 2500.0)}
-ALONE_WITH_FEW_WARPS = 0.42  # of such blocks with a warp per scheduler
+AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
+AHEAD_WITHOUT_NEIGHBOUR = 0.8, 4500.0  # where an SM has room for one
+ALONE_WITH_FEW_WARPS: dict[Copies, float] = {"asynchronous": 0.3, "bulk": 0.5}  # one per scheduler
 
 
 def in_step(
@@ -254,6 +272,7 @@ def in_step(
     has_barriers: bool,
     is_alone: bool,
     threads_per_block: int,
+    blocks_per_sm: int,
     copies: Copies = "loads",
     conflicts: bool = False,
 ) -> float:
@@ -263,34 +282,46 @@ def in_step(
     does so with bank conflicts.
     """
     has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
-    is_large = threads_per_block >= BUSY_ALONE_THREADS
-    loads = 1.0, STEPS_OF_LARGE_BLOCKS if is_large else STEPS_OF_SMALL_BLOCKS
-    share, within = AHEAD.get(copies, loads)
+    share, within = AHEAD.get(copies, LOADS)
+    if copies != "loads" and blocks_per_sm == 1:
+        share, within = AHEAD_WITHOUT_NEIGHBOUR
+    elif copies == "asynchronous" and has_few_warps and not is_alone:
+        share, within = HELD_WITH_FEW_WARPS  # none gets ahead of the block beside it
+    elif copies == "loads" and conflicts and not is_alone:
+        share, within = HELD_BY_CONFLICTS
+    elif is_alone and has_few_warps:
+        share = ALONE_WITH_FEW_WARPS.get(copies, share)
     if is_alone:
-        share = ALONE_WITH_FEW_WARPS if has_few_warps and copies != "loads" else share
         return share * float(np.exp(-steps / STEPS_ALONE))
     if not has_barriers:
         return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
-    gets_not_ahead = copies == "asynchronous" and has_few_warps  # of the block beside it
-    if gets_not_ahead:
-        share, within = loads[0], loads[1] * HELD_WITH_FEW_WARPS
-    elif conflicts:
-        within *= HELD_BY_CONFLICTS
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
 
+
+GOLDEN = 0.618034  # its multiples, less whole numbers, are even, and far apart for neighbours
 
 # SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
 # them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in
 # `split-k` and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. The
 # median life of a block was seen to differ by 0.004 to 0.008 between the SMs of an H100 that run
-# rungs which copy ahead, by 0.07 where they run `wide-thread-tile`, whose loop is more code than an
-# SM keeps (docs/experiments.md).
-PACES_OF_COPIES = 0.0045
+# rungs which copy ahead.
+PACES_OF_COPIES = 0.0055
+# Where the blocks of an SM share a loop of more code than it keeps, SMs that fetch it faster are
+# ahead: a quarter of those of an H100 and an H200 need no more than the 16 clocks per 128 bytes
+# that two warps of a scheduler take to execute them (benchmarks/code_fetch.py). Lives were 0.02
+# to 0.06 shorter there in `wide-thread-tile`, the only such rung: fitted on what DRAM gave it at
+# 8192 (docs/experiments.md).
+CODE_KEPT = 32 * 2**10  # bytes
+FAST_SMS, FAST_BY = 0.25, 0.03
 
 
-def paces(copies: Copies) -> float:
-    """By how much of a life SMs differ in speed."""
-    return 0.0 if copies == "loads" else PACES_OF_COPIES
+def paces(sms: int, copies: Copies, *, loop_bytes: int, blocks_per_sm: int) -> Floats:
+    """How long each SM takes for what takes a usual one 1, of a loop of so many bytes of code."""
+    place = np.arange(sms) * GOLDEN % 1.0
+    usual: Floats = 1 + (PACES_OF_COPIES if copies != "loads" else 0.0) * place.astype(np.float64)
+    if loop_bytes <= CODE_KEPT or blocks_per_sm == 1:
+        return usual
+    return np.where(place < FAST_SMS, 1 - FAST_BY, usual)
 
 
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
@@ -319,25 +350,32 @@ def shared_in_l1(
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
-# there, and they wait the longer the fuller L2 is. The share was seen in the ladder's 2D-coarsened
-# rung (4 bytes per lane) on an H200; 16 bytes per lane, in its vectorized rung, were never merged.
-MERGED_STORES = 0.36
+# there, and they wait the longer the more the launch writes: 0.21 of them where it is 36 MiB, 0.33
+# of 64, 0.49 of 144 and 0.53 to 0.57 of 256, whatever K (the ladder's 2D-coarsened rung, 4 bytes
+# per lane, on an H100), about none where each SM has a block or less. 16 bytes per lane, in its
+# vectorized rung, were never merged.
+MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # by its cube root
 WIDE_BYTES = 16
-FULLNESS_POWER = 3  # of matrices that take 0.2, 0.8 and more than 1 of L2: 1%, 10 to 20%, 30 to 39%
 
 
 def merged_stores(
-    sectors: float, distinct: float, bytes_: float, device: Device, *, bytes_per_lane: int
+    sectors: float,
+    distinct: float,
+    written_bytes: float,
+    *,
+    bytes_per_lane: int,
+    is_alone: bool,
 ) -> float:
     """The sectors that stores send to L2.
 
     `sectors` is their count at L1, `distinct` how many it would be if each warp wrote each sector
-    once, `bytes_` what the launch touches in all.
+    once, `written_bytes` what the launch writes in all; `is_alone` says that no SM gets a second
+    block.
     """
-    if bytes_per_lane >= WIDE_BYTES:
+    if bytes_per_lane >= WIDE_BYTES or is_alone:
         return sectors
-    fullness = min(1.0, bytes_ / device.l2_bytes)
-    return sectors - MERGED_STORES * fullness**FULLNESS_POWER * max(0.0, sectors - distinct)
+    share = min(1.0, MERGED_STORES * float(np.cbrt(written_bytes / OF_BYTES)))
+    return sectors - share * max(0.0, sectors - distinct)
 
 
 # A sector that several warps write piece by piece may be written to DRAM in between: up to so much
@@ -354,20 +392,25 @@ def traffic(
     device: Device,
     *,
     in_step: float,
-    paces: float = 0.0,
+    blocks_per_sm: int = 1,
+    paces: Floats | None = None,
     written_sectors: float | None = None,
     writers_per_sector: float = 1.0,
 ) -> Traffic:
     """The traffic of a launch's touches on a device.
 
-    `in_step` is the share of simultaneous fetches that meet, `paces` by how much SMs differ in
-    speed; `written_sectors` come from L1 (as many as are touched, where not given), and as many
-    warps write each of them.
+    `in_step` is the share of simultaneous fetches that meet, `blocks_per_sm` run at a time, `paces`
+    says how long each SM takes for what takes a usual one 1. `written_sectors` come from L1 (as
+    many as are touched, where not given), and as many as `writers_per_sector` write each of them.
     """
     caches = caches_of(device)
     fetched = float(touches.sectors[~touches.is_write].sum())
-    merged = fetched - in_step * _mergeable(touches, device.sm_count, caches.merging_sms)
-    visits = _visits(_paced(touches, device.sm_count, paces))
+    merged = fetched - in_step * _mergeable(
+        touches, device.sm_count, blocks_per_sm, caches.merging_sms
+    )
+    if paces is not None:
+        touches = replace(touches, time=touches.time * paces[touches.block % device.sm_count])
+    visits = _visits(touches)
     reuse = _reuse(visits.piece)
     gone = _gone(visits, reuse, caches)
     missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
@@ -385,33 +428,42 @@ def traffic(
     )
 
 
-def bytes_touched(touches: Touches) -> float:
-    """What a launch touches in all, each piece once."""
-    _, first = np.unique(touches.piece, return_index=True)
-    return float(touches.size[first].sum())
+def bytes_written(touches: Touches) -> float:
+    """What a launch writes in all, each piece once."""
+    _, first = np.unique(touches.piece[touches.is_write], return_index=True)
+    return float(touches.size[touches.is_write][first].sum())
 
 
-def _mergeable(touches: Touches, sms: int, group: int) -> float:
-    """Sectors of reads that SMs of one group fetch at the moment at which another of it does."""
-    if group == 1:
+# An H100 deals its first blocks so: eight to one GPC, the others evenly to all, in runs of
+# neighbours; where SMs have room for several blocks, it goes round as often (recorded SMs of blocks
+# of launches of 8 to 800).
+GPCS, DEALT_FIRST = 8, 8
+
+
+def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
+    """Which run of neighbours each block belongs to, of those that run at a time in one GPC."""
+    runs = GPCS * max(1, round(at_once / sms))
+    place = blocks % at_once - DEALT_FIRST
+    found: Integers = np.maximum(place, 0) * runs // max(1, at_once - DEALT_FIRST)
+    return found
+
+
+def _mergeable(touches: Touches, sms: int, blocks_per_sm: int, most: int) -> float:
+    """Sectors of reads that SMs of one GPC fetch at the moment at which others of it do.
+
+    Up to `most` of them are served by one fetch.
+    """
+    if most == 1:
         return 0.0
     reads = np.flatnonzero(~touches.is_write)
     moment = np.rint(touches.time[reads] * MOMENTS).astype(np.int64)
-    groups = touches.block[reads] % sms // group
     pieces = int(touches.piece.max(initial=0)) + 1
-    key = (moment * pieces + touches.piece[reads]) * sms + groups
-    _, first = np.unique(key, return_index=True)
-    sectors = touches.sectors[reads]
-    return float(sectors.sum() - sectors[first].sum())
-
-
-GOLDEN = 0.618034  # its multiples, less whole numbers, are even, and far apart for neighbours
-
-
-def _paced(touches: Touches, sms: int, paces: float) -> Touches:
-    """The touches where some SMs take up to so much longer for everything than others."""
-    slowness = touches.block % sms * GOLDEN % 1.0
-    return replace(touches, time=touches.time * (1 + paces * slowness))
+    at_once = min(sms * blocks_per_sm, int(touches.block.max(initial=0)) + 1)
+    gpc = _gpc(touches.block[reads], at_once, sms)
+    key = (moment * pieces + touches.piece[reads]) * (int(gpc.max(initial=0)) + 1) + gpc
+    _, fetch, readers = np.unique(key, return_inverse=True, return_counts=True)
+    sectors = np.bincount(fetch, weights=touches.sectors[reads])
+    return float((sectors * (1 - np.ceil(readers / most) / readers)).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -497,33 +549,25 @@ def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
         gone = _beyond(footprint(sizes * room), caches.read_reach, caches.read_width)
         missed = np.where(is_again, gone, ~visits.is_write)
         stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
-        readers_per_stay = np.maximum(visits.blocks / np.maximum(stays, 1.0), 1.0)
-        on_both_sides = 1 - 2.0 ** (1 - readers_per_stay)
-        of_read = 1 + (caches.both_sides - 1) * on_both_sides
+        of_read = _room_of_read(visits.blocks / np.maximum(stays, 1.0), caches)
         room = np.where(is_written, caches.write_room, of_read)
     return gone
 
 
-# Of L2: what a launch touches beyond it for lines to leave early everywhere. Between nothing and
-# 0.2 (64 MiB read and 8 written, of 60), of which they do.
-OVERFULL = 0.15
+def _room_of_read(readers: Floats, caches: Caches) -> Floats:
+    """The room of a piece that so many read while it stays: are they on both sides of L2?"""
+    on_both_sides = 1 - 2.0 ** (1 - np.maximum(readers, 1.0))
+    found: Floats = 1 + (caches.both_sides - 1) * on_both_sides
+    return found
 
 
 def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
     """Bytes that reach DRAM before the launch ends: those that leave L2 after they were written.
 
-    They leave it between two visits, or when enough others follow the last one; where more is
-    touched than fits into L2, some do so early.
+    They leave it between two visits, or when enough others follow the last one: as any line does,
+    or because no more than `write_reach` may be dirty.
     """
     sizes, is_written = visits.sizes, visits.is_written
-    is_read_once = (visits.blocks == 1) & ~is_written
-    rooms = np.where(is_read_once, caches.once_room, 1.0)
-    lasts = np.zeros(len(visits.piece) + 1)
-    lasts[reuse.last] = (sizes * rooms)[visits.piece[reuse.last]]
-    following = np.cumsum(lasts[::-1])[::-1]  # bytes of others whose last visit is not earlier
-    too_much = sizes.sum() / caches.l2_bytes - 1
-    early = caches.early * float(np.clip(too_much / OVERFULL, 0, 1))
-
     of_written = np.flatnonzero(is_written[visits.piece])
     order = of_written[np.argsort(visits.piece[of_written], kind="stable")]
     begins, lengths = _runs(visits.piece[order])
@@ -534,9 +578,24 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
         left[here] += dirty[here] * gone[visit]
         dirty[here] = np.where(visits.is_write[visit], 1.0, dirty[here] * (1 - gone[visit]))
     last = order[begins + lengths - 1]
-    stays = 1 - _beyond(following[last + 1], caches.write_reach, caches.write_width)
-    left += dirty * (1 - stays * (1 - early))
-    return float((left * sizes[visits.piece[last]]).sum())
+    piece = visits.piece[last]
+
+    def following(room: Floats) -> Floats:
+        """Of each written piece, the bytes of others whose last visit comes after its own."""
+        lasts = np.zeros(len(visits.piece) + 1)
+        lasts[reuse.last] = (sizes * room)[visits.piece[reuse.last]]
+        found: Floats = np.cumsum(lasts[::-1])[::-1][last + 1]
+        return found
+
+    of_read = _room_of_read(visits.blocks.astype(np.float64), caches)
+    as_any = np.where(is_written, 1.0, of_read)
+    # what one block reads is not in the way of what is dirty, nor is what came back from DRAM
+    as_dirty = np.where(visits.blocks == 1, 0.0, of_read / caches.write_room)
+    as_dirty[piece] = dirty + (1 - dirty) / caches.write_room
+    pushed_out = _beyond(following(as_any), caches.read_reach, caches.read_width)
+    too_dirty = _beyond(following(as_dirty), caches.write_reach, caches.write_width)
+    left += dirty * np.maximum(pushed_out, too_dirty)
+    return float((left * sizes[piece]).sum())
 
 
 def _runs(piece: Integers) -> tuple[Integers, Integers]:
@@ -545,11 +604,17 @@ def _runs(piece: Integers) -> tuple[Integers, Integers]:
     return begins, np.diff(begins, append=len(piece))
 
 
+# Of reads of what another block wrote: neighbours run on neighbouring SMs. Fitted on the sums of
+# the rungs that share tiles, at 512 and 1024, of which 0.17 of the sectors crossed.
+FAR_FROM_WRITER = 0.34
+
+
 def _crossing(visits: _Visits, missed: Floats) -> float:
     """Sectors that reads bring over from the far partition.
 
     A sector crosses in a stay if any of its readers is on the far side: one reader is with
-    probability 1/2, n are with 1 - 2^-n. Who writes it leaves it on his side, too.
+    probability 1/2, n are with 1 - 2^-n. Who writes it leaves it on his side, too, and who reads
+    what another wrote is mostly there.
     """
     order = np.argsort(visits.piece, kind="stable")
     begins, lengths = _runs(visits.piece[order])
@@ -562,7 +627,7 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
         alone = 2.0 ** -visits.readers[visit].astype(np.float64)
         reads = ~visits.is_write[visit]
         crossing += float((unread * (1 - alone) * visits.size[visit])[reads].sum()) / SECTOR_BYTES
-        near[here] = np.where(reads, unread, near[here]) * alone  # a writer's side keeps a copy
+        near[here] = np.where(reads, unread * alone, near[here] * FAR_FROM_WRITER)
     return crossing
 
 

@@ -4,7 +4,8 @@
 
 What was measured and simulated stays, and so do all counters but those of traffic, and whatever
 has other parameters by now. The machine code is that of the run: needs its nvcc, which gives the
-same for the same source. Takes a minute or two for a whole ladder at seven shapes.
+same for the same source. Medians of several launches; takes some minutes for a whole ladder at
+seven shapes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kernels.registry import Selection
 from toolkit import ncu
 from toolkit.compile import Cubin
 from toolkit.counted import CountableLaunch, countable
-from toolkit.counting import Counting
+from toolkit.counting import Counting, middle
 from toolkit.gpu import Gpu
 from toolkit.launches import marker_source
 from toolkit.progress import Progress
@@ -41,8 +42,8 @@ class Told(Progress):
         print(text, file=sys.stderr, flush=True)
 
 
-def recounted(run: Profile) -> Profile:
-    """The run with the traffic of its launches counted anew.
+def recounted(run: Profile, times: int) -> Profile:
+    """The run with the traffic of its launches counted anew, so many times each.
 
     Raises InputError where this is another GPU, or its sources are not those that are here,
     CountersError where not all of them can be counted, CompileError without nvcc, UnavailableError
@@ -57,12 +58,14 @@ def recounted(run: Profile) -> Profile:
     with Counting(Told(), runs=[ncu.TRAFFIC]) as counting:
         for shape in dict.fromkeys(record.shape for record in run.records):
             launches = _launches(run, shape, cubins)
-            found = _counted(counting, run, launches, cubins) if launches else {}
+            found = [_counted(counting, run, launches, cubins) for _ in range(times) if launches]
             for label in (launch.label for launch in launches):
-                counted = found.get(label, counting.problem)
-                if isinstance(counted, str) or counted.missing:
+                counted = middle([one.get(label, counting.problem) for one in found])
+                if not isinstance(counted, Counted) or counted.missing:
                     raise CountersError(f"{label} at {shape} was not counted: {counted}")
-                records[shape, label] = _with_traffic(records[shape, label], counted, when)
+                records[shape, label] = _with_traffic(
+                    records[shape, label], counted, f"{when}, the median of {times} launches"
+                )
             print(shape, file=sys.stderr, flush=True)
     return replace(run, records=tuple(records.values()))
 
@@ -151,9 +154,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile", type=Path)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--times", type=int, default=5, help="launches of each rung")
     asked = parser.parse_args()
     try:
-        run = recounted(load(asked.profile))
+        run = recounted(load(asked.profile), asked.times)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     compress = asked.output.suffix == ".xz"

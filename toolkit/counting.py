@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median_low
 from tempfile import mkdtemp
 
 from analysis.errors import CountersError, first_line
@@ -134,9 +135,9 @@ class Counting:
         for asked in self._runs[1:]:
             so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
             again = [launch for launch in launches if launch.label in so_far]
-            found = self._count_also(again, expected_s, asked)
+            found = [self._count_also(again, expected_s, asked) for _ in range(ncu.TIMES)]
             for label, first in so_far.items():
-                then = found.get(label)
+                then = middle([one.get(label) for one in found])
                 if isinstance(then, str):
                     self._progress.notice(f"no {_range(asked)} of {label}: {then}")
                 results[label] = _joined(first, then, asked)
@@ -292,6 +293,26 @@ def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
 
 def _range(asked: Sequence[str]) -> str:
     return f"counters from {asked[0]} to {asked[-1]}"
+
+
+def middle(found: Sequence[Counted | str | None]) -> Counted | str | None:
+    """One launch counted several times: the median of each counter that was there each time.
+
+    Where it was not counted at any time, the first reason that is known.
+    """
+    counts = [one for one in found if isinstance(one, Counted)]
+    if not counts:
+        return next((one for one in found if one), None)
+    everywhere = set.intersection(*(set(one.counters) for one in counts))
+    return replace(
+        counts[0],
+        counters={
+            name: median_low(one.counters[name] for one in counts)
+            for name in counts[0].counters
+            if name in everywhere
+        },
+        missing=tuple(dict.fromkeys(name for one in counts for name in one.missing)),
+    )
 
 
 def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) -> Counted:

@@ -40,6 +40,7 @@ COUNTERS = tuple(
 TRAFFIC = tuple(name for name in COUNTERS if name in MODELLED)
 INSTRUCTIONS = tuple(name for name in COUNTERS if name not in TRAFFIC)
 RUNS = (INSTRUCTIONS, TRAFFIC)
+TIMES = 3  # that traffic is counted, for it differs from launch to launch
 REGISTERS = "launch__registers_per_thread"
 STATIC_SHARED = "launch__shared_mem_per_block_static"
 DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts, by_line, totals
+from analysis.counters import InstructionCounts, by_line, loop_bytes, totals
 from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
@@ -42,7 +42,9 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import (
-    bytes_touched,
+    bytes_written,
+    drift,
+    drifted,
     end_apart,
     in_step,
     lengths,
@@ -101,6 +103,7 @@ EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 # make up to four such steps, or short phases, one iteration.
 STEPS_AND_SECTORS = 32
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
+LEAST_APART = 0.05  # of a life, after the last wave
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 TRAFFIC_BASIS = (
@@ -591,22 +594,32 @@ class _Rung:
         steps = (self.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
         return low + (high + low.times(-1)).times(steps)
 
-    def _traffic(self, counters: Mapping[str, int], asked: Below | None) -> dict[str, int]:
-        """The modelled counters, none where the device or what blocks ask of L2 is not known."""
+    def _traffic(
+        self,
+        instructions: Sequence[InstructionCounts],
+        asked: Below | None,
+        apart: float = 0.0,
+    ) -> dict[str, int]:
+        """The modelled counters, none where the device or what blocks ask of L2 is not known.
+
+        The blocks of an SM move apart by so much of a life in each wave.
+        """
         if asked is None or self.residence is None:
             return {}
         device, tiling = self.residence.device, self.variant.tiling(self.parameters)
         blocks, threads = self.geometry.blocks, self.geometry.threads_per_block
         per_sm = self.residence.blocks_per_sm
-        # a block that has its SM for itself is as often in step as one that loads
-        copies = "loads" if per_sm == 1 else tiling.copies
+        copies, is_alone = tiling.copies, blocks <= device.sm_count
         width_bytes = FLOAT_BYTES * tiling.global_width
         pieces = self.variant.pieces(self.parameters, self.executed)
         lives = pieces.lives(blocks)
         ahead = tiling.fetches_ahead
         begins = starts(lives, device, per_sm, threads, fetches_ahead=ahead)
         takes = lengths(lives, device, per_sm, threads, tiling.copies, fetches_ahead=ahead)
+        if apart:
+            begins, takes = drifted(begins, takes, lives, device, apart)
         touches = gemm_touches(tiling, self.executed, pieces, begins, takes)
+        counters = totals(instructions)
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)
@@ -617,19 +630,26 @@ class _Rung:
             in_step=in_step(
                 self.executed.k,
                 has_barriers=tiling.block_k is not None,
-                is_alone=blocks <= device.sm_count,
+                is_alone=is_alone,
                 threads_per_block=threads,
+                blocks_per_sm=per_sm,
                 copies=copies,
                 conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
             ),
-            paces=paces(tiling.copies),
+            blocks_per_sm=per_sm,
+            paces=paces(
+                device.sm_count,
+                copies,
+                loop_bytes=loop_bytes(instructions),
+                blocks_per_sm=per_sm,
+            ),
             writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
                 counters[STORED_SECTORS],
                 asked.written_by_warps,
-                bytes_touched(touches),
-                device,
+                bytes_written(touches),
                 bytes_per_lane=width_bytes,
+                is_alone=is_alone,
             ),
         ).counters
 
@@ -677,7 +697,10 @@ class _Rung:
         instructions = instruction_counts(self.translated, counts)
         cubin = self.translated.cubin
         counters = totals(instructions)
-        modelled = self._traffic(counters, asked)
+        modelled = self._traffic(instructions, asked)
+        time = self._predicted(modelled, counts)
+        if apart := self._moves_apart(time):  # which the time hardly depends on
+            modelled = self._traffic(instructions, asked, apart)
         pitches = {"A": run.k, "B": self.executed.n, "C": self.executed.n}
         return Simulation(
             listing=listing(instructions, self.variant, self.parameters),
@@ -695,8 +718,19 @@ class _Rung:
                 listing=self.variant.label(self.parameters),
             ),
             check=check,
-            predicted=self._predicted(modelled, counts),
+            predicted=time,
         )
+
+    def _moves_apart(self, time: Predicted | str) -> float:
+        """By how much of a life the blocks of an SM move apart in each wave, 0 where so little
+        that L2 keeps what they share.
+        """
+        if isinstance(time, str) or self.residence is None:
+            return 0.0
+        per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
+        copies = self.variant.tiling(self.parameters).copies
+        found = drift(copies, per_sm, 1 - time.limiter_share)
+        return found if found * self.geometry.blocks > LEAST_APART * sms * per_sm else 0.0
 
     # How long it takes.
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.result import Profile, Record
+from analysis.result import Counted, Profile, Record
 from toolkit import counting, load, ncu, profile, save
+from toolkit.counting import middle
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
 
@@ -95,6 +96,9 @@ class CommandLines(list[list[str]]):
         return [line for line in map(json.loads, lines) if "--metrics" in line]
 
 
+A_SHAPE = 1 + ncu.TIMES  # runs of ncu: instructions, and traffic several times
+
+
 def count(*variants: str, shapes: tuple[str, ...] = ("32",), **settings: Any) -> Profile:
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1, "counters": True} | settings
     return profile(shapes, variants or ("tiled", "naive-coalesced", "cublas"), **settings)
@@ -154,9 +158,27 @@ def test_two_runs_of_ncu_count_a_shape_one_of_them_its_traffic(cublas: Any, repl
     lines = replay()
     count(shapes=("32", "48"))
     asked = [line[line.index("--metrics") + 1].split(",") for line in lines.read()]
-    assert asked == 2 * [[*ncu.INSTRUCTIONS, *ncu.OF_LAUNCH], [*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
+    traffic = ncu.TIMES * [[*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
+    assert asked == 2 * [[*ncu.INSTRUCTIONS, *ncu.OF_LAUNCH], *traffic]
     assert DRAM_WRITES in ncu.TRAFFIC
     assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTERS)
+
+
+def test_traffic_is_the_median_of_what_several_launches_had() -> None:
+    def counts(reads: int, missing: tuple[str, ...] = (), **others: int) -> Counted:
+        counters = {DRAM_WRITES: 5, "reads": reads} | others
+        return Counted(
+            counters=counters, kernels=(), caches="flushed", source="ncu", missing=missing
+        )
+
+    three = [counts(7, once=1), counts(90, missing=("once",)), counts(8, missing=("once",))]
+    found = middle(three)
+    assert isinstance(found, Counted)
+    assert found.counters == {DRAM_WRITES: 5, "reads": 8}
+    assert found.missing == ("once",)
+    assert middle(["it crashed", counts(3), None]) == counts(3)
+    assert middle([None, "it crashed", "again"]) == "it crashed"
+    assert middle([None, None]) is None
 
 
 def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: Any) -> None:
@@ -282,7 +304,9 @@ def test_metrics_that_this_gpu_lacks_are_left_out(cublas: Any, replay: Any) -> N
     lines = replay(unknown=[first, second])
     told = Told()
     result = count(shapes=("32", "48"), progress=told)
-    assert len(lines.read()) == 4 + 2  # two that fail for one metric each; then they are known
+    assert (
+        len(lines.read()) == 2 * A_SHAPE + 2
+    )  # two that fail for one metric each; then they are known
     assert told.notices == [
         f"hardware counters that this GPU lacks: {first}",
         f"hardware counters that this GPU lacks: {second}",
@@ -350,7 +374,7 @@ def test_a_launch_that_fails_by_itself_says_why(cublas: Any, replay: Any) -> Non
     result = count()
     assert record_of(result, "tiled").notes == ("not counted: launch: out of memory",)
     assert record_of(result, "cublas").counted is not None
-    assert len(lines.read()) == 2
+    assert len(lines.read()) == A_SHAPE
 
 
 def test_what_concerns_every_launch_is_said_once(cublas: Any, replay: Any) -> None:
@@ -395,7 +419,7 @@ def test_what_faults_is_not_counted_and_the_others_are(
     result = count(progress=told)
     assert record_of(result, "tiled").status == "failed"
     assert record_of(result, "naive-coalesced").counted is not None
-    assert len(lines.read()) == 2
+    assert len(lines.read()) == A_SHAPE
     assert told.notices == []
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts
+from analysis.counters import InstructionCounts, loop_bytes
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.traffic import (
     Floats,
     Touches,
     Traffic,
-    bytes_touched,
+    bytes_written,
     in_step,
     merged_stores,
     paces,
@@ -122,7 +122,7 @@ def traffic_of(
 ) -> Traffic:
     """The traffic of a launch all of whose blocks were executed and noted."""
     threads = geometry.threads_per_block
-    copies = _copies(instructions)
+    copies, is_alone = _copies(instructions), geometry.blocks <= device.sm_count
     begins = starts(
         np.ones(geometry.blocks), device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
     )
@@ -135,22 +135,29 @@ def traffic_of(
     together = has_barriers and in_step(
         sum(map(_requests, loads)) / warps / REQUESTS_PER_STEP,
         has_barriers=True,
-        is_alone=geometry.blocks <= device.sm_count,
+        is_alone=is_alone,
         threads_per_block=threads,
-        copies="loads" if blocks_per_sm == 1 else copies,
+        blocks_per_sm=blocks_per_sm,
+        copies=copies,
     )
     return traffic(
         in_time,
         device,
         in_step=float(together),
-        paces=paces(copies),
+        blocks_per_sm=blocks_per_sm,
+        paces=paces(
+            device.sm_count,
+            copies,
+            loop_bytes=loop_bytes(instructions),
+            blocks_per_sm=blocks_per_sm,
+        ),
         writers_per_sector=found.writers_per_sector,
         written_sectors=merged_stores(
             sum(i.sectors for i in stores),
             found.written_by_warps,
-            bytes_touched(in_time),
-            device,
+            bytes_written(in_time),
             bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
+            is_alone=is_alone,
         ),
     )
 
