@@ -71,7 +71,7 @@ MIB = 2**20
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
 _WRITE_REACH = {50 * MIB: 23.8 * MIB, 60 * MIB: 27.9 * MIB}
 _READ_PART, _WRITE_PART = 0.81, 0.47
-_READ_WIDTH, _WRITE_WIDTH = 0.045, 0.043  # of L2
+_READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
 # Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part.
 _BOTH_SIDES = 1.55
 _MERGING_SMS = 4  # of an H100's GPC, 1 to 4 SMs fetch once, 5 to 8 twice, 9 to 12 three times
@@ -258,7 +258,7 @@ STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
 # Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (91 to 113
 # million sectors in eight launches at 4096), and `wide-thread-tile`, whose blocks of a warp per
 # scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.9, 25_000.0), (1.0, 5000.0)
+HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.85, 40_000.0), (1.0, 5000.0)
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}

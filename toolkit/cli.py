@@ -195,7 +195,11 @@ def profile(
     ] = None,
     counters: Annotated[
         bool,
-        typer.Option("--counters", help="Collect hardware counters through Nsight Compute."),
+        typer.Option(
+            "--counters",
+            help="Collect hardware counters through Nsight Compute (of traffic, which differs from "
+            "launch to launch, the medians of three).",
+        ),
     ] = False,
     counters_from: Annotated[
         Path | None,

@@ -38,10 +38,7 @@ RAGGED = parse_shape("4097x4095x4093")
 # Simulated anew. What the model misses by more, and why: docs/validation.md, "Traffic below L1".
 ANEW = [variant.name for variant in LADDER[:7]]
 MISSED = {
-    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.73
-    ("coarsened-1d", "1024x1024x1024", "L2 reads"),  # 1.13, and 1.04 to 1.09 in eight other counts
-    ("vectorized", "4096x4096x4096", "L2 reads"),  # 1.16, and 0.93 to 1.13 in seven others
-    ("coarsened-2d", "8192x8192x8192", "L2 writes"),  # 1.29
+    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.74
 }
 
 
@@ -91,7 +88,7 @@ def test_the_table_in_the_docs_is_that_of_the_shipped_runs(what: str) -> None:
 @pytest.mark.parametrize("device", SHIPPED)
 @pytest.mark.parametrize(
     ("what", "most_apart"),
-    [("L2 reads", 5), ("L2 writes", 2), ("DRAM reads", 3), ("DRAM writes", 2)],
+    [("L2 reads", 2), ("L2 writes", 0), ("DRAM reads", 1), ("DRAM writes", 2)],
 )
 def test_most_cells_of_the_shipped_runs_are_as_promised(
     device: str, what: str, most_apart: int
