@@ -12,12 +12,13 @@ L1 keeps what a block fetched before, so a touch is what reaches L2. From there 
    reach of L2 the piece has to come from DRAM again.
 4. **Partitions.** Where L2 has two halves, an SM reads through the near one. A sector whose home
    is the far one crosses over once in its stay, and half of all writes do.
-5. **Writes** go to DRAM when others push them out of L2: before the next touch, as reuse has it,
-   or before the launch ends. What is left then goes there later.
+5. **Writes** go to DRAM when others push them out of L2, or when too much there is dirty: before
+   the next touch, as reuse has it, or before the launch ends. What is left then goes there later.
 
-`Caches` has the constants of L2, each with what it was fitted on: an H200. Devices of other
-architectures get an L2 in which nothing was fitted, and the same rules on blocks in step. What the
-model leaves out, and how far it is from hardware, stands in docs/validation.md.
+`Caches` has the constants of L2, measured on an H100 and an H200; rules on when blocks run were
+fitted on the ladder there. Of other devices, those whose L2 has two halves get as large a part of
+it, others all of it, and no merging; the rules are the same. What the model leaves out, and how
+far it is from hardware, stands in docs/validation.md.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ class Caches:
     """How the caches of a device behave. Sizes in bytes.
 
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
-    that distance; `read_width`: over so many the share falls from 73% to 27%. `write_reach` and
-    `write_width`: the same of written pieces, until they are written to DRAM. `both_sides`: the
-    room that a piece takes which SMs of both partitions read, over that of one which those of one
-    side read. Up to `merging_sms` of one GPC share a fetch.
+    that distance; `read_width`: over twice so many the share falls from 73% to 27%.
+    `write_reach` and `write_width`: the same of written pieces, until they are written to DRAM.
+    `both_sides`: the room that a piece takes which SMs of both partitions read, over that of one
+    which those of one side read. Up to `merging_sms` of one GPC share a fetch.
     """
 
     partitions: int
@@ -72,7 +73,8 @@ _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
 _WRITE_REACH = {50 * MIB: 23.8 * MIB, 60 * MIB: 27.9 * MIB}
 _READ_PART, _WRITE_PART = 0.81, 0.47
 _READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
-# Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part.
+# Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part
+# (docs/experiments.md).
 _BOTH_SIDES = 1.55
 _MERGING_SMS = 4  # of an H100's GPC, 1 to 4 SMs fetch once, 5 to 8 twice, 9 to 12 three times
 
@@ -242,10 +244,19 @@ def drift(copies: Copies, blocks_per_sm: int, slack: float) -> float:
 def drifted(
     begins: Floats, takes: Floats, lives: Floats, device: Device, drift: float
 ) -> tuple[Floats, Floats]:
-    """When blocks begin, two to an SM, and how long they take, where they move apart so fast."""
-    wave, place = np.divmod(np.cumsum(lives > 0) - 1, 2 * device.sm_count)
-    ahead = np.where(place < device.sm_count, -0.5, 0.5) * drift
-    return begins + np.maximum(wave, 0) * ahead, takes + ahead
+    """When blocks begin, two to an SM, and how long they take, where they move apart so fast.
+
+    Those with nothing to do do not move, nor do those of a last wave that have an SM to themselves.
+    """
+    busy = np.flatnonzero(lives > 0)
+    wave, place = np.divmod(np.arange(len(busy)), 2 * device.sm_count)
+    slot, sm = np.divmod(place, device.sm_count)
+    has_other = wave * 2 * device.sm_count + sm + device.sm_count < len(busy)
+    ahead = has_other * (slot - 0.5) * drift
+    begins, takes = begins.copy(), takes.copy()
+    begins[busy] += wave * (slot - 0.5) * drift  # as far as the waves before have come
+    takes[busy] += ahead
+    return begins, takes
 
 
 # Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
@@ -350,10 +361,11 @@ def shared_in_l1(
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
-# there, and they wait the longer the more the launch writes: 0.21 of them where it is 36 MiB, 0.33
-# of 64, 0.49 of 144 and 0.53 to 0.57 of 256, whatever K (the ladder's 2D-coarsened rung, 4 bytes
-# per lane, on an H100), about none where each SM has a block or less. 16 bytes per lane, in its
-# vectorized rung, were never merged.
+# there, and they wait the longer the more the launch writes: 0.19 to 0.24 of them where it is 16
+# MiB, 0.21 of 36, 0.33 of 64, 0.49 of 144 and 0.53 to 0.57 of 256, whatever K (the ladder's
+# 2D-coarsened rung, 4 bytes per lane, on an H100; the rule has 0.29 for the second of these), about
+# none where each SM has a block or less. 16 bytes per lane, in its vectorized rung, were never
+# merged.
 MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # by its cube root
 WIDE_BYTES = 16
 
@@ -434,9 +446,9 @@ def bytes_written(touches: Touches) -> float:
     return float(touches.size[touches.is_write][first].sum())
 
 
-# An H100 deals its first blocks so: eight to one GPC, the others evenly to all, in runs of
+# An H100 deals its first blocks about so: eight to one GPC, the others evenly to all, in runs of
 # neighbours; where SMs have room for several blocks, it goes round as often (recorded SMs of blocks
-# of launches of 8 to 800).
+# of launches of 8 to 800; a GPC has 14 to 18 SMs, here the first one has up to 24).
 GPCS, DEALT_FIRST = 8, 8
 
 

@@ -61,7 +61,11 @@ def recounted(run: Profile, times: int) -> Profile:
             found = [_counted(counting, run, launches, cubins) for _ in range(times) if launches]
             for label in (launch.label for launch in launches):
                 counted = middle([one.get(label, counting.problem) for one in found])
-                if not isinstance(counted, Counted) or counted.missing:
+                if (
+                    not isinstance(counted, Counted)
+                    or counted.missing
+                    or not all(isinstance(one.get(label), Counted) for one in found)
+                ):
                     raise CountersError(f"{label} at {shape} was not counted: {counted}")
                 records[shape, label] = _with_traffic(
                     records[shape, label], counted, f"{when}, the median of {times} launches"
@@ -156,6 +160,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--times", type=int, default=5, help="launches of each rung")
     asked = parser.parse_args()
+    if asked.times < 1:
+        parser.error(f"--times {asked.times}: at least 1")
     try:
         run = recounted(load(asked.profile), asked.times)
     except ToolkitError as error:

@@ -198,7 +198,7 @@ def profile(
         typer.Option(
             "--counters",
             help="Collect hardware counters through Nsight Compute (of traffic, which differs from "
-            "launch to launch, the medians of three).",
+            "launch to launch, the median of several).",
         ),
     ] = False,
     counters_from: Annotated[

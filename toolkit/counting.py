@@ -135,7 +135,7 @@ class Counting:
         for asked in self._runs[1:]:
             so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
             again = [launch for launch in launches if launch.label in so_far]
-            found = [self._count_also(again, expected_s, asked) for _ in range(ncu.TIMES)]
+            found = self._count_several_times(again, expected_s, asked)
             for label, first in so_far.items():
                 then = middle([one.get(label) for one in found])
                 if isinstance(then, str):
@@ -143,25 +143,44 @@ class Counting:
                 results[label] = _joined(first, then, asked)
         return results
 
+    def _count_several_times(
+        self,
+        launches: Sequence[CountableLaunch],
+        expected_s: Mapping[str, float],
+        asked: tuple[str, ...],
+    ) -> list[Results]:
+        """What a further run counts each time, as long as it does: again only what it counted."""
+        found: list[Results] = []
+        while launches and len(found) < ncu.TRAFFIC_TIMES:
+            is_first = not found
+            found.append(self._count_also(launches, expected_s, asked, is_needed=is_first))
+            launches = [one for one in launches if isinstance(found[-1].get(one.label), Counted)]
+        return found
+
     def _count_also(
         self,
         launches: Sequence[CountableLaunch],
         expected_s: Mapping[str, float],
         asked: tuple[str, ...],
+        *,
+        is_needed: bool,
     ) -> Results:
-        """What a further run counts: whatever goes wrong there costs only what it is asked."""
+        """What a further run counts: whatever goes wrong there costs only what it is asked.
+
+        Where it is not needed, for it has counted this before, not even that.
+        """
         if self.problem or asked in self._lost:
             return {}
         before = self._counted_any, self._hopeless
         self._asked, self._counted_any, self._hopeless = asked, False, 0
-        self._what = _range(asked)
+        self._what = _range(asked) if is_needed else f"further {_range(asked)}"
         try:
             return self._count(launches, expected_s)
         except OSError as error:
             self.give_up(f"{error}: run `python -m toolkit doctor`")
             return {}
         finally:
-            if self.problem:
+            if self.problem and is_needed:
                 self._lost.add(asked)
             self.problem, self._not_permitted, self._what = "", False, ALL
             self._counted_any, self._hopeless = before
@@ -316,7 +335,7 @@ def middle(found: Sequence[Counted | str | None]) -> Counted | str | None:
 
 
 def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) -> Counted:
-    """What two runs counted of a launch; where the second failed, what it was asked is missing."""
+    """What all runs counted of a launch; where one of them failed, what it was asked is missing."""
     if not isinstance(then, Counted):
         return replace(first, missing=(*first.missing, *asked))
     return replace(

@@ -104,6 +104,7 @@ EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 STEPS_AND_SECTORS = 32
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
 LEAST_APART = 0.05  # of a life, after the last wave
+NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 TRAFFIC_BASIS = (
@@ -699,8 +700,9 @@ class _Rung:
         counters = totals(instructions)
         modelled = self._traffic(instructions, asked)
         time = self._predicted(modelled, counts)
-        if apart := self._moves_apart(time):  # which the time hardly depends on
+        if apart := self._moves_apart(time):
             modelled = self._traffic(instructions, asked, apart)
+            time = self._predicted(modelled, counts)
         pitches = {"A": run.k, "B": self.executed.n, "C": self.executed.n}
         return Simulation(
             listing=listing(instructions, self.variant, self.parameters),
@@ -729,7 +731,8 @@ class _Rung:
             return 0.0
         per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
         copies = self.variant.tiling(self.parameters).copies
-        found = drift(copies, per_sm, 1 - time.limiter_share)
+        busiest_s = max(bound.time_s for bound in time.bounds if bound.name not in NOT_OF_THE_SM)
+        found = drift(copies, per_sm, 1 - busiest_s * time.clock_hz / time.cycles)
         return found if found * self.geometry.blocks > LEAST_APART * sms * per_sm else 0.0
 
     # How long it takes.

@@ -96,7 +96,7 @@ class CommandLines(list[list[str]]):
         return [line for line in map(json.loads, lines) if "--metrics" in line]
 
 
-A_SHAPE = 1 + ncu.TIMES  # runs of ncu: instructions, and traffic several times
+A_SHAPE = 1 + ncu.TRAFFIC_TIMES  # runs of ncu: instructions, and traffic several times
 
 
 def count(*variants: str, shapes: tuple[str, ...] = ("32",), **settings: Any) -> Profile:
@@ -158,7 +158,7 @@ def test_two_runs_of_ncu_count_a_shape_one_of_them_its_traffic(cublas: Any, repl
     lines = replay()
     count(shapes=("32", "48"))
     asked = [line[line.index("--metrics") + 1].split(",") for line in lines.read()]
-    traffic = ncu.TIMES * [[*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
+    traffic = ncu.TRAFFIC_TIMES * [[*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
     assert asked == 2 * [[*ncu.INSTRUCTIONS, *ncu.OF_LAUNCH], *traffic]
     assert DRAM_WRITES in ncu.TRAFFIC
     assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTERS)
