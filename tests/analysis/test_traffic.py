@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
+from analysis.counters import InstructionCounts, loop_bytes
 from analysis.devices import find_device
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
@@ -316,6 +317,36 @@ def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
     for wave in range(3):
         assert (ends[wave, 1] - ends[wave, 0]) == pytest.approx(0.01 * (wave + 1))
     assert begins.reshape(3, 2, sms)[1:] == pytest.approx(ends[:-1])
+
+
+def test_blocks_without_a_neighbour_do_not_move() -> None:
+    sms = H200.sm_count
+    lives = np.append(np.ones(2 * sms + 5), np.zeros(3))  # five in the last wave, three idle
+    begins, takes = drifted(starts(lives, H200, 2, 128), np.ones(len(lives)), lives, H200, 0.01)
+    assert (takes[-8:] == 1).all()
+    assert (begins[-3:] >= 1).all()
+    assert set(np.round(takes[: 2 * sms], 4)) == {0.995, 1.005}
+
+
+def test_the_bytes_of_a_loop_are_those_of_what_is_executed_over_and_over() -> None:
+    def code(*executed: int) -> list[InstructionCounts]:
+        return [
+            InstructionCounts(
+                address=16 * n,
+                opcode="NOP",
+                text="NOP",
+                file=None,
+                line=None,
+                executed=times,
+                threads=0,
+                predicated=0,
+            )
+            for n, times in enumerate(executed)
+        ]
+
+    assert loop_bytes(code(8, 8, 800, 800, 790, 8, 0)) == 3 * 16
+    assert loop_bytes(code(8, 8, 8)) == loop_bytes(code(0)) == loop_bytes([]) == 0
+    assert loop_bytes(code(8, 16, 16, 8)) == 2 * 16
 
 
 def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from analysis.errors import UnavailableError
 from analysis.result import Counted, Profile, Record
 from toolkit import counting, load, ncu, profile, save
-from toolkit.counting import middle
+from toolkit.counting import Counting, middle
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
 
@@ -179,6 +180,45 @@ def test_traffic_is_the_median_of_what_several_launches_had() -> None:
     assert middle(["it crashed", counts(3), None]) == counts(3)
     assert middle([None, "it crashed", "again"]) == "it crashed"
     assert middle([None, None]) is None
+
+
+def test_what_was_counted_once_stays_where_a_later_count_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told()
+    counting = Counting(told)
+    launches: Any = [SimpleNamespace(label=label) for label in ("tiled", "naive-coalesced")]
+    ones = {
+        name: Counted(counters={name: 3}, kernels=(), caches="flushed", source="ncu")
+        for name in (*ncu.INSTRUCTIONS[:1], DRAM_WRITES)
+    }
+    asked: list[tuple[str, list[str]]] = []
+
+    def count_them(some: Any, *_: object) -> dict[str, Counted | str]:
+        is_traffic = counting._asked == ncu.TRAFFIC
+        asked.append(("traffic" if is_traffic else "all", [one.label for one in some]))
+        if not is_traffic:
+            return {one.label: ones[ncu.INSTRUCTIONS[0]] for one in some}
+        if asked[-2][0] == "traffic":  # the second time
+            counting.give_up("it hangs")
+            return {}
+        return {"tiled": ones[DRAM_WRITES], "naive-coalesced": "it crashed"}
+
+    monkeypatch.setattr(counting, "_count", count_them)
+    for _ in range(2):  # shapes
+        found = counting._count_in_runs(launches, {})
+        tiled, other = found["tiled"], found["naive-coalesced"]
+        assert isinstance(tiled, Counted)
+        assert isinstance(other, Counted)
+        assert set(tiled.counters) == {ncu.INSTRUCTIONS[0], DRAM_WRITES}
+        assert (tiled.missing, other.missing) == ((), ncu.TRAFFIC)
+    both = ["tiled", "naive-coalesced"]
+    assert asked == 2 * [("all", both), ("traffic", both), ("traffic", ["tiled"])]
+    traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
+    assert told.notices == 2 * [
+        f"no further {traffic}: it hangs",
+        f"no {traffic} of naive-coalesced: it crashed",
+    ]
 
 
 def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: Any) -> None:
