@@ -225,16 +225,3 @@ def by_line(
         if instruction.file is not None and instruction.line is not None:
             lines.setdefault((instruction.file, instruction.line), []).append(instruction)
     return {place: totals(listed) for place, listed in sorted(lines.items())}
-
-
-INSTRUCTION_BYTES = 16  # since compute capability 7.0
-
-
-def loop_bytes(instructions: Iterable[InstructionCounts]) -> int:
-    """Bytes of code that a launch executes over and over.
-
-    At least half as often as any of it, and more often than some: nothing of straight code is.
-    """
-    executed = [one.executed for one in instructions if one.executed]
-    often, fewest = max(executed, default=0) / 2, min(executed, default=0)
-    return INSTRUCTION_BYTES * sum(fewest < times >= often for times in executed)

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.devices import Device
+from analysis.devices import MIB, Device
+from analysis.sm_constants import constants_for
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,7 +67,6 @@ class Caches:
         return self.read_reach / self.write_reach
 
 
-MIB = 2**20
 # Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: what is read in turn,
 # each part by the same SM, and what is written. Of an L2 of another size as large a part.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
@@ -252,10 +252,10 @@ def drifted(
     wave, place = np.divmod(np.arange(len(busy)), 2 * device.sm_count)
     slot, sm = np.divmod(place, device.sm_count)
     has_other = wave * 2 * device.sm_count + sm + device.sm_count < len(busy)
-    ahead = has_other * (slot - 0.5) * drift
+    behind = (slot - 0.5) * drift
     begins, takes = begins.copy(), takes.copy()
-    begins[busy] += wave * (slot - 0.5) * drift  # as far as the waves before have come
-    takes[busy] += ahead
+    begins[busy] += wave * behind
+    takes[busy] += has_other * behind
     return begins, takes
 
 
@@ -289,8 +289,8 @@ def in_step(
 ) -> float:
     """The share of simultaneous fetches that still meet, over blocks of so many steps.
 
-    `is_alone` says that no SM gets a second block, `conflicts` that what comes to shared memory
-    does so with bank conflicts.
+    `is_alone` says that no SM gets a second block, though it may have room for `blocks_per_sm`;
+    `conflicts` that what comes to shared memory does so with bank conflicts.
     """
     has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
     share, within = AHEAD.get(copies, LOADS)
@@ -322,15 +322,14 @@ PACES_OF_COPIES = 0.0055
 # that two warps of a scheduler take to execute them (benchmarks/code_fetch.py). Lives were 0.02
 # to 0.06 shorter there in `wide-thread-tile`, the only such rung: fitted on what DRAM gave it at
 # 8192 (docs/experiments.md).
-CODE_KEPT = 32 * 2**10  # bytes
 FAST_SMS, FAST_BY = 0.25, 0.03
 
 
-def paces(sms: int, copies: Copies, *, loop_bytes: int, blocks_per_sm: int) -> Floats:
+def paces(device: Device, blocks_per_sm: int, copies: Copies, *, loop_bytes: int) -> Floats:
     """How long each SM takes for what takes a usual one 1, of a loop of so many bytes of code."""
-    place = np.arange(sms) * GOLDEN % 1.0
+    place = np.arange(device.sm_count) * GOLDEN % 1.0
     usual: Floats = 1 + (PACES_OF_COPIES if copies != "loads" else 0.0) * place.astype(np.float64)
-    if loop_bytes <= CODE_KEPT or blocks_per_sm == 1:
+    if loop_bytes <= constants_for(device.sm_arch).code_bytes or blocks_per_sm == 1:
         return usual
     return np.where(place < FAST_SMS, 1 - FAST_BY, usual)
 
@@ -601,7 +600,7 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
 
     of_read = _room_of_read(visits.blocks.astype(np.float64), caches)
     as_any = np.where(is_written, 1.0, of_read)
-    # what one block reads is not in the way of what is dirty, nor is what came back from DRAM
+    # what one block reads is not in the way of what is dirty; what came back from DRAM is clean
     as_dirty = np.where(visits.blocks == 1, 0.0, of_read / caches.write_room)
     as_dirty[piece] = dirty + (1 - dirty) / caches.write_room
     pushed_out = _beyond(following(as_any), caches.read_reach, caches.read_width)

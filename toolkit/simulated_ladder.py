@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts, by_line, loop_bytes, totals
+from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import LaunchError, ShapeError
@@ -67,7 +67,7 @@ from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.space import place
-from toolkit.sass.statistics import instruction_counts
+from toolkit.sass.statistics import instruction_counts, loop_bytes
 from toolkit.sass.tensor_maps import description
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
@@ -638,12 +638,7 @@ class _Rung:
                 conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
             ),
             blocks_per_sm=per_sm,
-            paces=paces(
-                device.sm_count,
-                copies,
-                loop_bytes=loop_bytes(instructions),
-                blocks_per_sm=per_sm,
-            ),
+            paces=paces(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
             writers_per_sector=asked.writers_per_sector,
             written_sectors=merged_stores(
                 counters[STORED_SECTORS],

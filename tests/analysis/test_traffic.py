@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts, loop_bytes
 from analysis.devices import find_device
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
@@ -292,14 +291,14 @@ def test_sms_that_copy_ahead_drift_apart() -> None:
 
 def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops() -> None:
     def spread(copies: Copies, loop_bytes: int = 4096, per_sm: int = 2) -> float:
-        found = paces(132, copies, loop_bytes=loop_bytes, blocks_per_sm=per_sm)
+        found = paces(H200, per_sm, copies, loop_bytes=loop_bytes)
         return float(found.max() / found.min() - 1)
 
     assert spread("loads") == 0 < spread("bulk") == spread("asynchronous") < 0.01
     assert spread("asynchronous", 32 * 1024) == spread("asynchronous")
     assert 0.02 < spread("asynchronous", 36 * 1024) < 0.07  # on an H100: 0.07
     assert spread("bulk", 36 * 1024, per_sm=1) == spread("bulk")
-    slow = paces(132, "asynchronous", loop_bytes=36 * 1024, blocks_per_sm=2)
+    slow = paces(H200, 2, "asynchronous", loop_bytes=36 * 1024)
     assert 0.2 < (slow < 1).mean() < 0.3
 
 
@@ -326,27 +325,6 @@ def test_blocks_without_a_neighbour_do_not_move() -> None:
     assert (takes[-8:] == 1).all()
     assert (begins[-3:] >= 1).all()
     assert set(np.round(takes[: 2 * sms], 4)) == {0.995, 1.005}
-
-
-def test_the_bytes_of_a_loop_are_those_of_what_is_executed_over_and_over() -> None:
-    def code(*executed: int) -> list[InstructionCounts]:
-        return [
-            InstructionCounts(
-                address=16 * n,
-                opcode="NOP",
-                text="NOP",
-                file=None,
-                line=None,
-                executed=times,
-                threads=0,
-                predicated=0,
-            )
-            for n, times in enumerate(executed)
-        ]
-
-    assert loop_bytes(code(8, 8, 800, 800, 790, 8, 0)) == 3 * 16
-    assert loop_bytes(code(8, 8, 8)) == loop_bytes(code(0)) == loop_bytes([]) == 0
-    assert loop_bytes(code(8, 16, 16, 8)) == 2 * 16
 
 
 def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:

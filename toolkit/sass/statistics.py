@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, MemoryAction, MemorySpace
 from toolkit.sass.core import COUNT
-from toolkit.sass.instruction import Instruction
+from toolkit.sass.instruction import INSTRUCTION_BYTES, Instruction
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import width
 from toolkit.sass.translate import Translated
@@ -74,3 +75,14 @@ def _bulk_access(instruction: Instruction, action: MemoryAction) -> dict[str, An
         if where == "BULK_STORE" and action == "bulk load":
             action = "bulk store"
     return {"space": "global", "action": action}
+
+
+def loop_bytes(instructions: Iterable[InstructionCounts]) -> int:
+    """Bytes of code that a launch executes over and over, as far as their counts tell.
+
+    Instructions executed at least half as often as any, and more often than some: of straight code,
+    none is.
+    """
+    executed = [one.executed for one in instructions if one.executed]
+    often, fewest = max(executed, default=0) / 2, min(executed, default=0)
+    return INSTRUCTION_BYTES * sum(times >= often and times > fewest for times in executed)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts, loop_bytes
+from analysis.counters import InstructionCounts
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.traffic import (
@@ -27,6 +27,7 @@ from analysis.traffic import (
 )
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
+from toolkit.sass.statistics import loop_bytes
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
@@ -145,12 +146,7 @@ def traffic_of(
         device,
         in_step=float(together),
         blocks_per_sm=blocks_per_sm,
-        paces=paces(
-            device.sm_count,
-            copies,
-            loop_bytes=loop_bytes(instructions),
-            blocks_per_sm=blocks_per_sm,
-        ),
+        paces=paces(device, blocks_per_sm, copies, loop_bytes=loop_bytes(instructions)),
         writers_per_sector=found.writers_per_sector,
         written_sectors=merged_stores(
             sum(i.sectors for i in stores),
