@@ -16,7 +16,8 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
 from analysis.grid import Indices, Pieces
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.traffic import Floats, Touches
+from analysis.schedule import Courses, Floats
+from analysis.traffic import Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 600_000
@@ -31,19 +32,19 @@ def sums_bytes(tiling: Tiling) -> int:
 
 
 def gemm_touches(
-    tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats, lengths: Floats | None = None
+    tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats, courses: Courses | None = None
 ) -> Touches:
     """The touches of all blocks: `pieces` is what they compute, `starts` when each begins.
 
-    Times are in lifetimes of a block that has a tile of C for itself, `lengths` how long each takes
-    for such a tile if not 1. Who stores a tile reads the sums that others left of it.
+    Times are in lifetimes of a block that has a tile of C for itself; `courses` say how blocks get
+    on, evenly where not given. Who stores a tile reads the sums that others left of it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     spans = _spans(pieces, _parts(len(pieces.block), problem.k))
     of, parts, of_block = spans.piece, spans.parts, pieces.block
-    length = np.ones(len(of_block)) if lengths is None else lengths[of_block]
-    begun = starts[of_block] + length * _time_before(pieces)
-    done = begun + length * (pieces.ends - pieces.begins)
+    courses = Courses.even(np.ones(len(starts))) if courses is None else courses
+    before = _work_before(pieces)
+    done = starts[of_block] + courses.time(of_block, before + pieces.ends - pieces.begins)
     rows = np.minimum(tiling.block_m, problem.m - pieces.row * tiling.block_m)
     columns = np.minimum(tiling.block_n, problem.n - pieces.column * tiling.block_n)
     sectors_of_a = rows * _sectors(np.float64(problem.k), problem.k) / parts
@@ -69,7 +70,7 @@ def gemm_touches(
         """Parts of a row of blocks in A, or of a column of blocks in B."""
         size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
         name = first + line[of] * parts + spans.part
-        time = begun[of] + length[of] * spans.time
+        time = starts[of_block[of]] + courses.time(of_block[of], before[of] + spans.work)
         return touch(of, time, name, sectors[of] * spans.share, size[of], False)
 
     stores, leaves = (np.flatnonzero(some) for some in (pieces.ends == 1, pieces.ends < 1))
@@ -99,13 +100,13 @@ def gemm_touches(
 
 @dataclass(frozen=True, kw_only=True)
 class _Spans:
-    """The parts of K that pieces read: the `share` of each, and when, since the piece began."""
+    """The parts of K that pieces read: the `share` of each, and the `work` on the piece before."""
 
     parts: int
     piece: Indices
     part: Indices
     share: Floats
-    time: Floats
+    work: Floats
 
 
 def _spans(pieces: Pieces, parts: int) -> _Spans:
@@ -120,12 +121,12 @@ def _spans(pieces: Pieces, parts: int) -> _Spans:
         piece=piece,
         part=part,
         share=ends - begins,
-        time=(begins + ends) / 2 / parts - pieces.begins[piece],
+        work=(begins + ends) / 2 / parts - pieces.begins[piece],
     )
 
 
-def _time_before(pieces: Pieces) -> Floats:
-    """How long a block works on other pieces before each."""
+def _work_before(pieces: Pieces) -> Floats:
+    """What a block does of other pieces before each."""
     lengths = pieces.ends - pieces.begins
     before = np.cumsum(lengths) - lengths
     of_block = np.flatnonzero(np.diff(pieces.block, prepend=-1))

@@ -92,9 +92,9 @@ class Work:
     are all alike: the samples then begin with these; `share_of_l2` is how much more of L2's sectors
     that SM asks for than the average one, which finds the others idle meanwhile. Of the bytes read
     `read_back_bytes` are sums that other blocks wrote, `left_bytes` each of those that did.
-    `are_apart` says that blocks end apart that an SM runs at a time (`analysis.traffic.end_apart`).
-    `free_clocks` of an instruction of the code are what its shared access would take without bank
-    conflicts.
+    `are_apart` says that blocks end apart that an SM runs at a time
+    (`analysis.schedule.end_apart`). `free_clocks` of an instruction of the code are what its shared
+    access would take without bank conflicts.
     """
 
     code: NDArray[Any]

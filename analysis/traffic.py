@@ -3,7 +3,8 @@
 The input are touches: which block fetches or writes which piece of memory, and when in its life.
 L1 keeps what a block fetched before, so a touch is what reaches L2. From there on:
 
-1. **Schedule.** Blocks start in the order of their index, as many at once as fit (`starts`).
+1. **Schedule.** Blocks start in the order of their index, as many at once as fit
+   (`analysis.schedule`).
 2. **Merging.** Where SMs of one GPC fetch the same sector at the same time, one fetch serves up to
    four. That takes blocks in step, and they fall out of step (`in_step`).
 3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
@@ -32,11 +33,8 @@ from numpy.typing import NDArray
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import MIB, Device
+from analysis.schedule import BUSY_AHEAD_THREADS, BUSY_ALONE_THREADS, Floats, Integers
 from analysis.sm_constants import constants_for
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
 FAR = 0.5  # of all sectors have their home in the far half of L2
@@ -48,7 +46,8 @@ class Caches:
 
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
     that distance; `read_width`: over twice so many the share falls from 73% to 27%.
-    `write_reach` and `write_width`: the same of written pieces, until they are written to DRAM.
+    `dirty_reach`: the same of written pieces, which go to DRAM then; `write_reach` and
+    `write_width`: how much may be dirty.
     `both_sides`: the room that a piece takes which SMs of both partitions read, over that of one
     which those of one side read. Up to `merging_sms` of one GPC share a fetch.
     """
@@ -57,6 +56,7 @@ class Caches:
     merging_sms: int
     read_reach: float
     read_width: float
+    dirty_reach: float
     write_reach: float
     write_width: float
     both_sides: float
@@ -68,10 +68,12 @@ class Caches:
 
 
 # Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: what is read in turn,
-# each part by the same SM, and what is written. Of an L2 of another size as large a part.
+# each part by the same SM, what is written in all (of 24 MiB 0.8 go to DRAM, of more all but 23.8),
+# and what is written and then followed by reads: half of it goes after 35 and 41 MiB of both.
+# Of an L2 of another size as large a part.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
-_WRITE_REACH = {50 * MIB: 23.8 * MIB, 60 * MIB: 27.9 * MIB}
-_READ_PART, _WRITE_PART = 0.81, 0.47
+_WRITE_REACH = {50 * MIB: 24.0 * MIB, 60 * MIB: 27.9 * MIB}
+_READ_PART, _DIRTY_PART, _WRITE_PART = 0.81, 0.70, 0.47
 _READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
 # Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part
 # (docs/experiments.md).
@@ -93,6 +95,7 @@ def caches_of(device: Device) -> Caches:
         # a half keeps copies of the other's lines
         read_reach=_READ_REACH.get(l2, _READ_PART * l2) if two else l2,
         read_width=_READ_WIDTH * l2,
+        dirty_reach=_DIRTY_PART * l2 if two else l2,
         write_reach=_WRITE_REACH.get(l2, _WRITE_PART * l2) if two else l2,
         write_width=_WRITE_WIDTH * l2,
         both_sides=_BOTH_SIDES if two else 1.0,
@@ -144,196 +147,6 @@ class Traffic:
         }
 
 
-# When blocks run.
-
-# A block that can keep an SM's schedulers busy alone gets ahead of the one beside it, which then
-# fills its gaps: they end half a life apart, and so do all that follow. Seen at 1,024 threads (8
-# warps per scheduler), not at 256, in recorded start times of the ladder's blocks on an H200; and
-# at 256 where the next tile comes while this one is multiplied, so that two warps per scheduler
-# never wait, in start and end times on an H100 (benchmarks/block_times.py).
-BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
-LARGEST_BLOCK = 1024
-
-
-def end_apart(threads_per_block: int, *, fetches_ahead: bool = False) -> bool:
-    """Whether blocks end apart that an SM runs at a time.
-
-    `fetches_ahead` says that the next tile comes while one is computed. Times of launches of 1 to 8
-    blocks per SM, on an H200: those of rungs 2 to 4 and 11 rise by steps of one block per SM, those
-    of rungs 5 and 8 as if each slot became free at the same time.
-    """
-    return threads_per_block >= (BUSY_AHEAD_THREADS if fetches_ahead else LARGEST_BLOCK)
-
-
-def starts(
-    lives: Floats,
-    device: Device,
-    blocks_per_sm: int,
-    threads_per_block: int,
-    *,
-    fetches_ahead: bool = False,
-) -> Floats:
-    """When each block begins, in lifetimes of a block; `lives` says how long each takes, likewise.
-
-    In waves of all SMs' blocks, or, where a block keeps an SM busy alone and others follow, in as
-    many smaller waves, evenly apart. Those that take no time leave their place to the next.
-    `fetches_ahead` says that the next tile comes while one is computed.
-    """
-    busy = lives > 0
-    alone = BUSY_AHEAD_THREADS if fetches_ahead else BUSY_ALONE_THREADS
-    at_once = device.sm_count * blocks_per_sm
-    is_apart = threads_per_block >= alone and int(busy.sum()) > at_once
-    waves_of_a_life = blocks_per_sm if is_apart else 1
-    wave = np.maximum(np.cumsum(busy) - 1, 0) * waves_of_a_life // at_once
-    longest = np.zeros(int(wave.max(initial=0)) + 1)
-    np.maximum.at(longest, wave, lives / waves_of_a_life)
-    begins: Floats = (np.cumsum(longest) - longest)[wave]
-    return begins
-
-
-# Two blocks that begin on an SM together end apart too, where they fetch ahead: by so much of a
-# life, in recorded start and end times of 2048 on an H100 (benchmarks/block_times.py; nvcc's code
-# 0.26 and 0.18, on an H200 as well); 0.35 and 0.27 at 4096 and 8192, from the third wave on 0.5.
-# Those of five other rungs end within 0.01.
-ENDS_APART_AT_FIRST: dict[Copies, float] = {"loads": 0.32, "asynchronous": 0.19}
-
-
-def lengths(
-    lives: Floats,
-    device: Device,
-    blocks_per_sm: int,
-    threads_per_block: int,
-    copies: Copies,
-    *,
-    fetches_ahead: bool = False,
-) -> Floats:
-    """How long each block takes for what takes others 1, where none is followed by another.
-
-    Those that are, `starts` has apart from the first on.
-    """
-    busy = np.flatnonzero(lives > 0)
-    fits = len(busy) <= device.sm_count * blocks_per_sm
-    is_alone = not fetches_ahead or threads_per_block < BUSY_AHEAD_THREADS or blocks_per_sm != 2
-    found = np.ones(len(lives))
-    if is_alone or not fits:
-        return found
-    slot, sm = np.divmod(np.arange(len(busy)), device.sm_count)
-    has_other = sm + device.sm_count < len(busy)
-    apart = ENDS_APART_AT_FIRST.get(copies, 0.0)
-    found[busy[has_other]] += apart * (slot[has_other] - 0.5)
-    return found
-
-
-# Of two blocks of an SM that copy in bulk one gets ahead a little in each wave, the more the SM
-# idles: by 0.009 of a life where its busiest unit has 0.22 of the time left (`bulk-copy`), by
-# 0.001 to 0.002 at 0.12 to 0.14 (four rungs after it; recorded times of blocks of 8192 on an H100
-# and an H200, benchmarks/block_times.py).
-DRIFT_OF_SLACK, SLACK_WITHOUT_DRIFT = 0.093, 0.12
-
-
-def drift(copies: Copies, blocks_per_sm: int, slack: float) -> float:
-    """By how much of a life the blocks of an SM move apart in each wave.
-
-    `slack` is the share of time for which the busiest unit of an SM has nothing to do.
-    """
-    if copies != "bulk" or blocks_per_sm != 2:
-        return 0.0
-    return DRIFT_OF_SLACK * max(0.0, slack - SLACK_WITHOUT_DRIFT)
-
-
-def drifted(
-    begins: Floats, takes: Floats, lives: Floats, device: Device, drift: float
-) -> tuple[Floats, Floats]:
-    """When blocks begin, two to an SM, and how long they take, where they move apart so fast.
-
-    Those with nothing to do do not move, nor do those of a last wave that have an SM to themselves.
-    """
-    busy = np.flatnonzero(lives > 0)
-    wave, place = np.divmod(np.arange(len(busy)), 2 * device.sm_count)
-    slot, sm = np.divmod(place, device.sm_count)
-    has_other = wave * 2 * device.sm_count + sm + device.sm_count < len(busy)
-    behind = (slot - 0.5) * drift
-    begins, takes = begins.copy(), takes.copy()
-    begins[busy] += wave * behind
-    takes[busy] += has_other * behind
-    return begins, takes
-
-
-# Blocks stay in step for a while, then fall out of it, the share of meetings to 1/e in so many
-# more steps: fitted on the sectors that SMs of an H200 and an H100 read from L2 in the ladder at
-# 512 to 8192, K being the steps.
-STEPS_IN_STEP = 512
-LOADS = 1.0, 2200.0
-STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
-STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (91 to 113
-# million sectors in eight launches at 4096), and `wide-thread-tile`, whose blocks of a warp per
-# scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.85, 40_000.0), (1.0, 5000.0)
-# Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
-# thread asks for whole tiles, some phases ahead, beside another block that does the same.
-AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
-AHEAD_WITHOUT_NEIGHBOUR = 0.8, 4500.0  # where an SM has room for one
-ALONE_WITH_FEW_WARPS: dict[Copies, float] = {"asynchronous": 0.3, "bulk": 0.5}  # one per scheduler
-
-
-def in_step(
-    steps: float,
-    *,
-    has_barriers: bool,
-    is_alone: bool,
-    threads_per_block: int,
-    blocks_per_sm: int,
-    copies: Copies = "loads",
-    conflicts: bool = False,
-) -> float:
-    """The share of simultaneous fetches that still meet, over blocks of so many steps.
-
-    `is_alone` says that no SM gets a second block, though it may have room for `blocks_per_sm`;
-    `conflicts` that what comes to shared memory does so with bank conflicts.
-    """
-    has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
-    share, within = AHEAD.get(copies, LOADS)
-    if copies != "loads" and blocks_per_sm == 1:
-        share, within = AHEAD_WITHOUT_NEIGHBOUR
-    elif copies == "asynchronous" and has_few_warps and not is_alone:
-        share, within = HELD_WITH_FEW_WARPS  # none gets ahead of the block beside it
-    elif copies == "loads" and conflicts and not is_alone:
-        share, within = HELD_BY_CONFLICTS
-    elif is_alone and has_few_warps:
-        share = ALONE_WITH_FEW_WARPS.get(copies, share)
-    if is_alone:
-        return share * float(np.exp(-steps / STEPS_ALONE))
-    if not has_barriers:
-        return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
-    return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))
-
-
-GOLDEN = 0.618034  # its multiples, less whole numbers, are even, and far apart for neighbours
-
-# SMs whose blocks copy ahead never wait for what others have fetched already, so that nothing keeps
-# them together: each goes at its own pace. Fitted on what DRAM gave an H100 and an H200 in
-# `split-k` and `async-copy` at 8192, where blocks 0.07 of a life apart share nothing. The
-# median life of a block was seen to differ by 0.004 to 0.008 between the SMs of an H100 that run
-# rungs which copy ahead.
-PACES_OF_COPIES = 0.0055
-# Where the blocks of an SM share a loop of more code than it keeps, SMs that fetch it faster are
-# ahead: a quarter of those of an H100 and an H200 need no more than the 16 clocks per 128 bytes
-# that two warps of a scheduler take to execute them (benchmarks/code_fetch.py). Lives were 0.02
-# to 0.06 shorter there in `wide-thread-tile`, the only such rung: fitted on what DRAM gave it at
-# 8192 (docs/experiments.md).
-FAST_SMS, FAST_BY = 0.25, 0.03
-
-
-def paces(device: Device, blocks_per_sm: int, copies: Copies, *, loop_bytes: int) -> Floats:
-    """How long each SM takes for what takes a usual one 1, of a loop of so many bytes of code."""
-    place = np.arange(device.sm_count) * GOLDEN % 1.0
-    usual: Floats = 1 + (PACES_OF_COPIES if copies != "loads" else 0.0) * place.astype(np.float64)
-    if loop_bytes <= constants_for(device.sm_arch).code_bytes or blocks_per_sm == 1:
-        return usual
-    return np.where(place < FAST_SMS, 1 - FAST_BY, usual)
-
-
 # Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
 # step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
 # of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads and all that copy
@@ -357,6 +170,25 @@ def shared_in_l1(
         return 0.0
     shared = SHARED_IN_L1 if is_loaded else SHARED_BY_COPIES
     return shared * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
+
+
+# Where the lanes of a load read a column whose words lie in one bank of L1, it takes 32 clocks, and
+# warps that no barrier holds get their turns unevenly: the older quarters of a block fall behind
+# the younger ones, the last by so much of its steps. Each quarter then finds what the one before
+# it fetched as long as that is in L1, of whose lines such columns use 1,100 to 1,600 of 1,984, by
+# their pitch (uncoalesced loads on an H100, docs/experiments.md).
+QUARTERS, FALL_BEHIND = 4, 0.08
+COLUMNS_REACH, COLUMNS_WIDTH = 0.65, 0.05  # of L1
+SHARED_BY_QUARTERS = 0.5  # of what a block fetches: one operand; the other one each has for itself
+
+
+def fetched_again(steps: int, fetched_bytes: float, device: Device) -> float:
+    """How many times L1 fetches what a block of such warps touches, `fetched_bytes` in all."""
+    l1 = constants_for(device.sm_arch).l1_bytes
+    behind = FALL_BEHIND * (np.arange(steps) + 0.5) / steps * fetched_bytes
+    # while one quarter comes to where the one before it was, all go as far
+    lost = _beyond(behind * QUARTERS / (QUARTERS - 1), COLUMNS_REACH * l1, COLUMNS_WIDTH * l1)
+    return 1 + SHARED_BY_QUARTERS * (QUARTERS - 1) * float(lost.mean())
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
@@ -603,7 +435,7 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
     # what one block reads is not in the way of what is dirty; what came back from DRAM is clean
     as_dirty = np.where(visits.blocks == 1, 0.0, of_read / caches.write_room)
     as_dirty[piece] = dirty + (1 - dirty) / caches.write_room
-    pushed_out = _beyond(following(as_any), caches.read_reach, caches.read_width)
+    pushed_out = _beyond(following(as_any), caches.dirty_reach, caches.read_width)
     too_dirty = _beyond(following(as_dirty), caches.write_reach, caches.write_width)
     left += dirty * np.maximum(pushed_out, too_dirty)
     return float((left * sizes[piece]).sum())

@@ -20,6 +20,7 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm, parse_shape
+from analysis.schedule import Courses
 from analysis.traffic import traffic
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
@@ -112,7 +113,7 @@ def dram_read_bytes(
         executed,
         pieces,
         (times.begins - times.begins.min()) / times.life,
-        durations / np.where(lives > 0, lives, 1.0),
+        Courses.even(durations / np.where(lives > 0, lives, 1.0)),
     )
     return traffic(touches, device, in_step=0.0).dram_read_bytes
 

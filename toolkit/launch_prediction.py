@@ -22,8 +22,8 @@ from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.metrics import flop
 from analysis.result import Predicted
+from analysis.schedule import end_apart
 from analysis.timing import Work
-from analysis.traffic import end_apart
 from toolkit.prediction import digest_of, predicted, spread_blocks_of_an_sm, streams_of
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
-from analysis.coalescing import SECTOR_BYTES
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
@@ -40,20 +40,9 @@ from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
+from analysis.schedule import courses, drift, drifted, end_apart, in_step, paces, starts
 from analysis.timing import Work, blocks_to_run, most_blocks
-from analysis.traffic import (
-    bytes_written,
-    drift,
-    drifted,
-    end_apart,
-    in_step,
-    lengths,
-    merged_stores,
-    paces,
-    shared_in_l1,
-    starts,
-    traffic,
-)
+from analysis.traffic import bytes_written, fetched_again, merged_stores, shared_in_l1, traffic
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.compile import Cubin
@@ -107,6 +96,8 @@ LEAST_APART = 0.05  # of a life, after the last wave
 NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+LOADED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+LOAD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
     "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
@@ -616,14 +607,17 @@ class _Rung:
         lives = pieces.lives(blocks)
         ahead = tiling.fetches_ahead
         begins = starts(lives, device, per_sm, threads, fetches_ahead=ahead)
-        takes = lengths(lives, device, per_sm, threads, tiling.copies, fetches_ahead=ahead)
+        course = courses(lives, device, per_sm, threads, copies, fetches_ahead=ahead)
         if apart:
-            begins, takes = drifted(begins, takes, lives, device, apart)
-        touches = gemm_touches(tiling, self.executed, pieces, begins, takes)
+            begins, course = drifted(begins, course, lives, device, apart)
+        touches = gemm_touches(tiling, self.executed, pieces, begins, course)
         counters = totals(instructions)
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)
+        if tiling.block_k is None and self._reads_columns(counters):
+            bytes_of_a_block = SECTOR_BYTES * asked.read / blocks
+            fetched *= fetched_again(self.executed.k, bytes_of_a_block, device)
         scale = np.where(reads, fetched / touches.sectors[reads].sum(), 1.0)
         return traffic(
             replace(touches, sectors=scale * touches.sectors),
@@ -648,6 +642,12 @@ class _Rung:
                 is_alone=is_alone,
             ),
         ).counters
+
+    def _reads_columns(self, counters: Mapping[str, int]) -> bool:
+        """Whether half of all loads have each lane in another row, and in one bank of L1."""
+        sectors, requests = counters[LOADED_SECTORS], counters[LOAD_REQUESTS]
+        is_in_a_bank = self.executed.k * FLOAT_BYTES % LINE_BYTES == 0
+        return is_in_a_bank and sectors >= WARP_SIZE / 2 * requests
 
     # What is said of it.
 

@@ -14,17 +14,8 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
-from analysis.traffic import (
-    Floats,
-    Touches,
-    Traffic,
-    bytes_written,
-    in_step,
-    merged_stores,
-    paces,
-    starts,
-    traffic,
-)
+from analysis.schedule import Floats, in_step, paces, starts
+from analysis.traffic import Touches, Traffic, bytes_written, merged_stores, traffic
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
 from toolkit.sass.statistics import loop_bytes
