@@ -96,6 +96,22 @@ def spread(waves: list[NDArray[np.float64]]) -> list[float]:
     return [float(np.ptp(wave.mean(axis=1))) for wave in waves]
 
 
+def pace_beside_the_first(times: BlockTimes) -> tuple[float, float] | None:
+    """Where one block of two on an SM goes first, and none follows: what becomes of the other.
+
+    Its share of the first one's pace, and the life of a block that has its SM to itself over that
+    of the first: the pace at which the other ends. None where SMs have other numbers of blocks.
+    """
+    lives = times.ends - times.begins
+    of_sm = [np.sort(lives[times.sms == sm]) for sm in np.unique(times.sms)]
+    alone = [own[0] for own in of_sm if len(own) == 1]
+    pairs = np.array([own for own in of_sm if len(own) == 2])
+    if not alone or len(alone) + len(pairs) < len(of_sm) or not len(pairs):
+        return None
+    first, other, single = (*np.median(pairs, axis=0), np.median(alone))
+    return float(1 - (other - first) / single), float(single / first)
+
+
 def dram_read_bytes(
     times: BlockTimes, selection: Selection, problem: Gemm, device: Device
 ) -> float | None:
@@ -181,6 +197,10 @@ def main() -> None:
             print(f"{name}, {times.life / 1e3:.1f} µs, {per_sm} at a time")
             print("    apart  " + " ".join(f"{value:.2f}" for value in apart(waves)))
             print("    spread " + " ".join(f"{value:.3f}" for value in spread(waves)))
+            beside = pace_beside_the_first(times)
+            if beside is not None:
+                share, alone = beside
+                print(f"    beside the first at {share:.2f} of its pace, alone in {alone:.2f}")
             read = dram_read_bytes(times, parse_selection(name), problem, gpu.device)
             if read is not None:
                 print(f"    DRAM reads at these times {read / 1e9:.2f} GB")

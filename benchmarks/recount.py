@@ -1,11 +1,12 @@
 """The traffic of a run on a GPU, counted anew on a GPU of its kind: L2 and DRAM, in one pass.
 
     python benchmarks/recount.py toolkit/recorded/h100-sxm.json.xz --output FILE   # needs ncu
+    python benchmarks/recount.py FILE --with FILE FILE --output FILE               # needs no GPU
 
 What was measured and simulated stays, and so do all counters but those of traffic, and whatever
 has other parameters by now. The machine code is that of the run: needs its nvcc, which gives the
 same for the same source. Medians of several launches; takes some minutes for a whole ladder at
-seven shapes.
+seven shapes. GPUs of one kind differ: `--with` takes medians over several that counted the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from toolkit.gpu import Gpu
 from toolkit.launches import marker_source
 from toolkit.progress import Progress
 from toolkit.store import compressed, dumps, load, write_atomically
+
+COUNTED_ANEW = "L2 and DRAM traffic counted"  # how a record's note on it begins
 
 
 class Told(Progress):
@@ -68,10 +71,42 @@ def recounted(run: Profile, times: int) -> Profile:
                 ):
                     raise CountersError(f"{label} at {shape} was not counted: {counted}")
                 records[shape, label] = _with_traffic(
-                    records[shape, label], counted, f"{when}, the median of {times} launches"
+                    records[shape, label], counted, f"on {when}, the median of {times} launches"
                 )
             print(shape, file=sys.stderr, flush=True)
     return replace(run, records=tuple(records.values()))
+
+
+def merged(run: Profile, others: Sequence[Profile]) -> Profile:
+    """The run with medians of its traffic and that of others, counted on GPUs of its kind.
+
+    Raises InputError where one is of another device, or did not count a launch of the run.
+    """
+    for other in others:
+        if other.device.key != run.device.key:
+            raise InputError(f"one run is of {run.device.name}, another of {other.device.name}")
+    theirs = [{(record.shape, record.label): record for record in one.records} for one in others]
+    records = []
+    for record in run.records:
+        if record.counted is None or not _is_counted_anew(record):
+            records.append(record)
+            continue
+        same = [one.get((record.shape, record.label)) for one in theirs]
+        counts = [record.counted]
+        for one in same:
+            if one is None or one.counted is None or one.parameters != record.parameters:
+                raise InputError(f"not every run counted {record.label} at {record.shape}")
+            counts.append(one.counted)
+        found = middle(counts)
+        assert isinstance(found, Counted)
+        traffic = {name: value for name, value in found.counters.items() if name in ncu.TRAFFIC}
+        when = f"the median of {len(counts)} counts on GPUs of this kind"
+        records.append(_with_traffic(record, replace(found, counters=traffic), when))
+    return replace(run, records=tuple(records))
+
+
+def _is_counted_anew(record: Record) -> bool:
+    return any(note.startswith(COUNTED_ANEW) for note in record.notes)
 
 
 def _compiled(run: Profile) -> dict[tuple[Gemm, str], Cubin]:
@@ -148,8 +183,8 @@ def _with_traffic(record: Record, found: Counted, when: str) -> Record:
         counters=before.counters | found.counters,
         missing=tuple(name for name in before.missing if name not in found.counters),
     )
-    note = f"L2 and DRAM traffic counted in one pass, on {when}"
-    notes = tuple(n for n in record.notes if not n.startswith("L2 and DRAM traffic counted"))
+    notes = tuple(n for n in record.notes if not n.startswith(COUNTED_ANEW))
+    note = f"{COUNTED_ANEW} in one pass, {when}"
     return scored(replace(record, counted=counted, notes=(*notes, note)))
 
 
@@ -159,11 +194,18 @@ def main() -> None:
     parser.add_argument("profile", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--times", type=int, default=5, help="launches of each rung")
+    parser.add_argument(
+        "--with", dest="others", nargs="+", type=Path, default=[], help="runs counted elsewhere"
+    )
     asked = parser.parse_args()
     if asked.times < 1:
         parser.error(f"--times {asked.times}: at least 1")
     try:
-        run = recounted(load(asked.profile), asked.times)
+        run = load(asked.profile)
+        if asked.others:
+            run = merged(run, [load(other) for other in asked.others])
+        else:
+            run = recounted(run, asked.times)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     compress = asked.output.suffix == ".xz"

@@ -55,6 +55,18 @@ def test_blocks_of_an_sm_that_end_together_or_apart() -> None:
     assert benchmark.spread(waves) == pytest.approx([0.2, 0.25])
 
 
+def test_the_other_of_two_blocks_ends_at_the_pace_of_one_alone() -> None:
+    """The first takes a life, one alone 0.8; the other has done 0.6 when the first one ends."""
+    ends = [[1, 1 + 0.4 * 0.8], [1, 1 + 0.4 * 0.8], [0.8]]
+    sms = np.array([0, 0, 1, 1, 2])
+    in_ns = np.rint(np.concatenate(ends) * LIFE_NS).astype(np.int64)
+    times = BlockTimes(begins=np.zeros(5, dtype=np.int64), ends=in_ns, sms=sms)
+    assert benchmark.pace_beside_the_first(times) == pytest.approx((0.6, 0.8))
+    for others in ([0, 0, 1, 1, 1], [0, 0, 1, 1, 0], [0, 1, 2, 3, 4]):  # none alone, or no two
+        found = BlockTimes(begins=times.begins, ends=in_ns, sms=np.array(others))
+        assert benchmark.pace_beside_the_first(found) is None
+
+
 def test_a_wave_that_few_sms_have_is_left_out() -> None:
     assert len(_times([[1, 2, 3], [1, 2], [1, 2]]).waves(1)) == 2
 

@@ -1,0 +1,168 @@
+"""When blocks run: waves, blocks that go first, SMs' paces, and who stays in step."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.access import Copies
+from analysis.devices import find_device
+from analysis.schedule import Courses, courses, drift, drifted, in_step, paces, starts
+
+H200 = find_device("h200")
+
+
+def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
+    def share(k: int, threads: int = 256, **changed: Any) -> float:
+        facts = {"has_barriers": True, "is_alone": False, "blocks_per_sm": 2} | changed
+        return in_step(k, threads_per_block=threads, **facts)
+
+    shares = [share(k) for k in (0, 1024, 4096, 8192)]
+    assert shares[0] == 1
+    assert all(earlier > later for earlier, later in pairwise(shares))
+    assert share(1024, has_barriers=False) < shares[1] < share(1024, is_alone=True)
+    assert share(4096, conflicts=True) > shares[2]
+
+
+def test_blocks_that_copy_ahead_are_less_in_step() -> None:
+    def share(
+        k: int, copies: Copies, threads: int, *, is_alone: bool = False, per_sm: int = 2
+    ) -> float:
+        return in_step(
+            k,
+            has_barriers=True,
+            is_alone=is_alone,
+            threads_per_block=threads,
+            blocks_per_sm=per_sm,
+            copies=copies,
+        )
+
+    for k in (512, 2048, 8192):
+        assert share(k, "asynchronous", 256) < share(k, "loads", 256)
+        assert share(k, "bulk", 128) < share(k, "loads", 256)
+        # with a warp per scheduler, no block of two gets ahead of the other
+        assert share(k, "asynchronous", 128) > share(k, "asynchronous", 256)
+    few: tuple[Copies, ...] = ("asynchronous", "bulk")
+    for copies in few:
+        assert share(512, copies, 128, is_alone=True) < share(512, "loads", 256, is_alone=True)
+        # nor where an SM has room for one
+        assert share(4096, copies, 256, per_sm=1) > share(4096, copies, 256)
+
+
+def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
+    lives = np.ones(528)
+    together, apart = (starts(lives, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True))
+    assert np.unique(together).tolist() == [0.0, 1.0]
+    assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert starts(lives, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
+    assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
+
+
+def test_of_two_blocks_that_fetch_ahead_the_older_goes_first() -> None:
+    lives = np.ones(256)  # of 264 that fit: eight SMs have one block
+    every = np.arange(256)
+
+    def done(work: float, copies: Copies = "loads") -> np.ndarray:
+        found = courses(lives, H200, 2, 256, copies, fetches_ahead=True)
+        return found.time(every, np.full(256, work))
+
+    older, alone, younger = np.split(done(1.0), [124, 132])
+    assert (older == 1).all()
+    assert len(np.unique(alone)) == len(np.unique(younger)) == 1
+    assert alone[0] < 1 < younger[0] < 2 * alone[0]  # two end sooner than one after the other
+    # at the pace of a block alone, once the older one is done
+    assert younger - done(0.75)[132:] == pytest.approx(0.25 * alone[0])
+    assert (done(0.25)[132:] > 0.3).all()
+    assert (done(1.0, "asynchronous")[132:] < younger).all()  # they end nearer to each other
+
+
+def test_who_has_nothing_to_do_has_no_place() -> None:
+    lives = np.ones(256)
+    usual = courses(lives, H200, 2, 256, "loads", fetches_ahead=True)
+    idle_first = courses(np.append(np.zeros(10), lives), H200, 2, 256, "loads", fetches_ahead=True)
+    work = np.full(256, 0.9)
+    assert idle_first.time(np.arange(10, 266), work) == pytest.approx(
+        usual.time(np.arange(256), work)
+    )
+
+
+@pytest.mark.parametrize(
+    ("blocks", "per_sm", "threads", "copies", "ahead"),
+    [
+        (256, 2, 256, "loads", False),
+        (256, 2, 128, "asynchronous", True),
+        (256, 2, 256, "bulk", True),
+        (132, 1, 256, "loads", True),
+        (265, 2, 256, "loads", True),  # `starts` has these
+    ],
+)
+def test_other_blocks_keep_one_pace(
+    blocks: int, per_sm: int, threads: int, copies: Copies, ahead: bool
+) -> None:
+    found = courses(np.ones(blocks), H200, per_sm, threads, copies, fetches_ahead=ahead)
+    work = np.linspace(0, 1, blocks)
+    assert found.time(np.arange(blocks), work) == pytest.approx(work)
+
+
+def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops() -> None:
+    def spread(copies: Copies, loop_bytes: int = 4096, per_sm: int = 2) -> float:
+        found = paces(H200, per_sm, copies, loop_bytes=loop_bytes)
+        return float(found.max() / found.min() - 1)
+
+    assert spread("loads") == 0 < spread("bulk") == spread("asynchronous") < 0.01
+    assert spread("asynchronous", 32 * 1024) == spread("asynchronous")
+    assert 0.02 < spread("asynchronous", 36 * 1024) < 0.07  # on an H100: 0.07
+    assert spread("bulk", 36 * 1024, per_sm=1) == spread("bulk")
+    slow = paces(H200, 2, "asynchronous", loop_bytes=36 * 1024)
+    assert 0.2 < (slow < 1).mean() < 0.3
+
+
+def test_blocks_that_copy_in_bulk_move_apart_the_more_their_sm_idles() -> None:
+    assert drift("bulk", 2, 0.22) == pytest.approx(0.009, abs=0.001)  # as on an H100
+    assert 0.001 < drift("bulk", 2, 0.14) < 0.002
+    assert drift("bulk", 2, 0.1) == drift("bulk", 1, 0.22) == drift("loads", 2, 0.22) == 0
+
+
+def drifted_lives(lives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """When blocks begin, and how long they take."""
+    even = Courses.even(np.ones(len(lives)))
+    begins, found = drifted(starts(lives, H200, 2, 128), even, lives, H200, 0.01)
+    return begins, found.time(np.arange(len(lives)), np.ones(len(lives)))
+
+
+def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
+    sms = H200.sm_count
+    lives = np.ones(3 * 2 * sms)
+    begins, takes = drifted_lives(lives)
+    ends = (begins + takes).reshape(3, 2, sms)
+    for wave in range(3):
+        assert (ends[wave, 1] - ends[wave, 0]) == pytest.approx(0.01 * (wave + 1))
+    assert begins.reshape(3, 2, sms)[1:] == pytest.approx(ends[:-1])
+
+
+def test_blocks_without_a_neighbour_do_not_move() -> None:
+    sms = H200.sm_count
+    lives = np.append(np.ones(2 * sms + 5), np.zeros(3))  # five in the last wave, three idle
+    begins, takes = drifted_lives(lives)
+    assert (takes[-8:] == 1).all()
+    assert (begins[-3:] >= 1).all()
+    assert set(np.round(takes[: 2 * sms], 4)) == {0.995, 1.005}
+
+
+def test_blocks_start_in_waves() -> None:
+    begins = starts(np.ones(600), H200, 2, 256)  # 264 at a time
+    assert begins[[0, 263, 264, 527, 528]].tolist() == [0, 0, 1, 1, 2]
+
+
+def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
+    begins = starts(np.ones(600), H200, 2, 1024)
+    assert begins[[0, 131, 132, 263, 264]].tolist() == [0, 0, 0.5, 0.5, 1]
+
+
+def test_blocks_with_nothing_to_do_leave_their_place_to_the_next() -> None:
+    lives = np.repeat([0.0, 0.5, 1.0], [100, 264, 300])
+    begins = starts(lives, H200, 2, 128)
+    assert begins[[100, 363, 364, 627, 628]].tolist() == [0, 0, 0.5, 0.5, 1.5]
