@@ -35,11 +35,9 @@ from traffic_tables import (
 SQUARES = tuple(Gemm(m=n, n=n, k=n) for n in (512, 1024, 2048, 4096, 8192))
 RAGGED = parse_shape("4097x4095x4093")
 
-# Simulated anew. What the model misses by more, and why: docs/validation.md, "Traffic below L1".
-ANEW = [variant.name for variant in LADDER[:7]]
-MISSED = {
-    ("naive-uncoalesced", "8192x8192x8192", "L2 reads"),  # 0.74
-}
+ANEW = [variant.name for variant in LADDER[:7]]  # simulated anew
+# What the model misses by more, as it ships, and why: docs/validation.md, "Traffic below L1".
+MISSED = {("h200", "DRAM writes"): {("double-buffered", SQUARES[2])}}  # 0.66
 
 
 @cache
@@ -72,8 +70,7 @@ def test_traffic_is_that_of_the_recorded_run(key: Key, what: str) -> None:
     found = ratio(modelled(key[1])[key], counted[key], COUNTERS[what])
     if found is None:
         return  # too little traffic to compare
-    is_close = abs(found - 1) <= PROMISED[what]
-    assert is_close != ((key[0], str(key[1]), what) in MISSED), f"{found:.3f}"
+    assert abs(found - 1) <= PROMISED[what]
 
 
 # All rungs, on both devices, as they ship: what a model promises and misses stands in the docs.
@@ -86,19 +83,14 @@ def test_the_table_in_the_docs_is_that_of_the_shipped_runs(what: str) -> None:
 
 
 @pytest.mark.parametrize("device", SHIPPED)
-@pytest.mark.parametrize(
-    ("what", "most_apart"),
-    [("L2 reads", 2), ("L2 writes", 0), ("DRAM reads", 1), ("DRAM writes", 2)],
-)
-def test_most_cells_of_the_shipped_runs_are_as_promised(
-    device: str, what: str, most_apart: int
-) -> None:
+@pytest.mark.parametrize("what", COUNTERS)
+def test_the_cells_of_the_shipped_runs_are_as_promised(device: str, what: str) -> None:
     run = recorded_run(device)
     assert run is not None
     found = shipped_ratios(run, what)
     assert len(found) >= 45  # others have less than a MiB of it
     apart = {key: value for key, value in found.items() if abs(value - 1) > PROMISED[what]}
-    assert len(apart) <= most_apart, apart
+    assert set(apart) == MISSED.get((device, what), set()), apart
 
 
 def test_the_model_gives_what_ships() -> None:
