@@ -90,9 +90,10 @@ class Courses:
 
 # Of two blocks that begin on an SM together, where they fetch ahead, the older one goes first: the
 # other has this share of its pace, and when the first one is done the pace of a block that has an
-# SM to itself, which takes so much of the first one's time. Recorded times of blocks of 2048 on an
-# H100 (benchmarks/block_times.py) have 0.69 and 0.72 for the shares; here they are what DRAM has
-# it where nothing is recorded (docs/experiments.md). Blocks of five other rungs end within 0.01.
+# SM to itself, which takes so much of the first one's time. The lives are recorded ones of 2048 on
+# an H100 (benchmarks/block_times.py). Stores that record times bring blocks together, to shares of
+# 0.69 and 0.72: these here are fitted on DRAM reads at K = 4096, counted without such stores
+# (docs/experiments.md). Blocks of five other rungs end within 0.01 of each other.
 BESIDE_THE_FIRST: dict[Copies, float] = {"loads": 0.50, "asynchronous": 0.75}
 LIFE_ALONE: dict[Copies, float] = {"loads": 0.79, "asynchronous": 0.64}
 
@@ -118,10 +119,11 @@ def courses(
         return even
     share, alone = BESIDE_THE_FIRST[copies], LIFE_ALONE[copies]
     slot, sm = np.divmod(np.arange(len(busy)), device.sm_count)
+    of_the_first = lives[busy[sm]]
     has_other = sm + device.sm_count < len(busy)
     at_first, knee, then = even.at_first.copy(), even.knee.copy(), even.then.copy()
     at_first[busy] = np.where(has_other, np.where(slot == 0, 1.0, 1 / share), alone)
-    knee[busy] = np.where(has_other & (slot == 1), share, np.inf)
+    knee[busy] = np.where(has_other & (slot == 1), share * of_the_first, np.inf)
     then[busy] = alone
     return Courses(at_first=at_first, knee=knee, then=then)
 
@@ -171,7 +173,7 @@ STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
 # Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (91 to 113
 # million sectors in eight launches at 4096), and `wide-thread-tile`, whose blocks of a warp per
 # scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.85, 40_000.0), (1.0, 5000.0)
+HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.8, 60_000.0), (1.0, 5000.0)
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}

@@ -1,7 +1,8 @@
 """Traffic below L1, modelled: what SMs fetch from L2, what crosses L2, what DRAM gives and takes.
 
 The input are touches: which block fetches or writes which piece of memory, and when in its life.
-L1 keeps what a block fetched before, so a touch is what reaches L2. From there on:
+L1 keeps what a block fetched before, so a touch is what reaches L2 (but for warps that fall behind,
+`fetched_again`). From there on, with `in_step` and `paces` of `analysis.schedule`:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit
    (`analysis.schedule`).
@@ -33,6 +34,7 @@ from numpy.typing import NDArray
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import MIB, Device
+from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.schedule import BUSY_AHEAD_THREADS, BUSY_ALONE_THREADS, Floats, Integers
 from analysis.sm_constants import constants_for
 
@@ -46,8 +48,8 @@ class Caches:
 
     `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
     that distance; `read_width`: over twice so many the share falls from 73% to 27%.
-    `dirty_reach`: the same of written pieces, which go to DRAM then; `write_reach` and
-    `write_width`: how much may be dirty.
+    `dirty_reach`: the same of written pieces, which go to DRAM then, within `read_width` as well;
+    `write_reach`: how much may be dirty, within `write_width`.
     `both_sides`: the room that a piece takes which SMs of both partitions read, over that of one
     which those of one side read. Up to `merging_sms` of one GPC share a fetch.
     """
@@ -68,9 +70,10 @@ class Caches:
 
 
 # Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: what is read in turn,
-# each part by the same SM, what is written in all (of 24 MiB 0.8 go to DRAM, of more all but 23.8),
-# and what is written and then followed by reads: half of it goes after 35 and 41 MiB of both.
-# Of an L2 of another size as large a part.
+# each part by the same SM, and what is written. (Of an H100 all but 23.8 MiB go to DRAM, but of 24
+# only 0.8: at 24.0 the model has 1.0, at 23.8 1.1.) What is written and then followed by others
+# goes after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2: here 0.70, for `split-k`
+# at 2048 writes too much on an H200 with less. Of an L2 of another size as large a part.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
 _WRITE_REACH = {50 * MIB: 24.0 * MIB, 60 * MIB: 27.9 * MIB}
 _READ_PART, _DIRTY_PART, _WRITE_PART = 0.81, 0.70, 0.47
@@ -173,22 +176,27 @@ def shared_in_l1(
 
 
 # Where the lanes of a load read a column whose words lie in one bank of L1, it takes 32 clocks, and
-# warps that no barrier holds get their turns unevenly: the older quarters of a block fall behind
-# the younger ones, the last by so much of its steps. Each quarter then finds what the one before
-# it fetched as long as that is in L1, of whose lines such columns use 1,100 to 1,600 of 1,984, by
-# their pitch (uncoalesced loads on an H100, docs/experiments.md).
-QUARTERS, FALL_BEHIND = 4, 0.08
+# warps that no barrier holds get their turns unevenly: of each eight warps, which share the sectors
+# of a row, the older ones fall behind the next, by so much of their steps. They find the column
+# that those fetched as long as it is in L1, of whose lines such columns use 1,050 to 1,600 of
+# 1,984, by their pitch (the ladder's uncoalesced rung on an H100, docs/experiments.md).
+WARPS_TOGETHER, FALL_BEHIND = 8, 0.027
 COLUMNS_REACH, COLUMNS_WIDTH = 0.65, 0.05  # of L1
-SHARED_BY_QUARTERS = 0.5  # of what a block fetches: one operand; the other one each has for itself
 
 
-def fetched_again(steps: int, fetched_bytes: float, device: Device) -> float:
-    """How many times L1 fetches what a block of such warps touches, `fetched_bytes` in all."""
+def fetched_again(steps: int, warps: int, fetched_bytes: float, device: Device) -> float:
+    """How many times L1 fetches what a block touches whose warps read columns, one for all of them.
+
+    Each of the `warps` has a row of its own, of so many steps; the block touches `fetched_bytes`.
+    At most each eight warps fetch the column for themselves.
+    """
+    groups = ceil_div(warps, WARPS_TOGETHER)
+    column = WARP_SIZE / (WARP_SIZE + WARPS_TOGETHER * groups)  # of all that a block touches
     l1 = constants_for(device.sm_arch).l1_bytes
-    behind = FALL_BEHIND * (np.arange(steps) + 0.5) / steps * fetched_bytes
-    # while one quarter comes to where the one before it was, all go as far
-    lost = _beyond(behind * QUARTERS / (QUARTERS - 1), COLUMNS_REACH * l1, COLUMNS_WIDTH * l1)
-    return 1 + SHARED_BY_QUARTERS * (QUARTERS - 1) * float(lost.mean())
+    # while one group comes to where the one before it was, all go as far
+    between = groups * FALL_BEHIND * (np.arange(steps) + 0.5) / steps * fetched_bytes
+    lost = _beyond(between, COLUMNS_REACH * l1, COLUMNS_WIDTH * l1)
+    return 1 + column * (groups - 1) * float(lost.mean())
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
@@ -407,8 +415,8 @@ def _room_of_read(readers: Floats, caches: Caches) -> Floats:
 def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
     """Bytes that reach DRAM before the launch ends: those that leave L2 after they were written.
 
-    They leave it between two visits, or when enough others follow the last one: as any line does,
-    or because no more than `write_reach` may be dirty.
+    They leave it between two visits as any line does; after the last one when as many others follow
+    as `dirty_reach` says, or because no more than `write_reach` may be dirty.
     """
     sizes, is_written = visits.sizes, visits.is_written
     of_written = np.flatnonzero(is_written[visits.piece])

@@ -35,7 +35,9 @@ from toolkit.launches import marker_source
 from toolkit.progress import Progress
 from toolkit.store import compressed, dumps, load, write_atomically
 
-COUNTED_ANEW = "L2 and DRAM traffic counted"  # how a record's note on it begins
+COUNTED_ANEW = "L2 and DRAM traffic counted in one pass, "  # how a record's note on it begins
+TIMES = 5  # that each launch is counted
+SEVERAL = "counts on GPUs of this kind"
 
 
 class Told(Progress):
@@ -80,33 +82,57 @@ def recounted(run: Profile, times: int) -> Profile:
 def merged(run: Profile, others: Sequence[Profile]) -> Profile:
     """The run with medians of its traffic and that of others, counted on GPUs of its kind.
 
-    Raises InputError where one is of another device, or did not count a launch of the run.
+    Raises InputError where they are an even number, which may have no median that was counted, or
+    where one is of another device or other matrices, or did not count a launch as the run did.
     """
+    if len(others) % 2:
+        raise InputError(f"{len(others) + 1} runs: take an odd number, so that one is the median")
     for other in others:
         if other.device.key != run.device.key:
             raise InputError(f"one run is of {run.device.name}, another of {other.device.name}")
+        if other.seed != run.seed:
+            raise InputError(f"one run has matrices of seed {run.seed}, another {other.seed}")
     theirs = [{(record.shape, record.label): record for record in one.records} for one in others]
     records = []
     for record in run.records:
-        if record.counted is None or not _is_counted_anew(record):
+        if _how_counted(record) is None:
             records.append(record)
             continue
-        same = [one.get((record.shape, record.label)) for one in theirs]
-        counts = [record.counted]
-        for one in same:
-            if one is None or one.counted is None or one.parameters != record.parameters:
-                raise InputError(f"not every run counted {record.label} at {record.shape}")
-            counts.append(one.counted)
-        found = middle(counts)
+        alike = [record, *(_counted_alike(record, one) for one in theirs)]
+        found = middle([one.counted for one in alike])
         assert isinstance(found, Counted)
         traffic = {name: value for name, value in found.counters.items() if name in ncu.TRAFFIC}
-        when = f"the median of {len(counts)} counts on GPUs of this kind"
+        each = "; ".join(str(_how_counted(one)) for one in alike)
+        when = f"the median of {len(alike)} {SEVERAL} ({each})"
         records.append(_with_traffic(record, replace(found, counters=traffic), when))
     return replace(run, records=tuple(records))
 
 
-def _is_counted_anew(record: Record) -> bool:
-    return any(note.startswith(COUNTED_ANEW) for note in record.notes)
+def _counted_alike(record: Record, run: Mapping[tuple[Gemm, str], Record]) -> Record:
+    """The same launch in a run by shape and label."""
+    what = f"{record.label} at {record.shape}"
+    other = run.get((record.shape, record.label))
+    if other is None or other.counted is None or _how_counted(other) is None:
+        raise InputError(f"{what}: its traffic was not counted anew in every run")
+    assert record.counted is not None
+    kernels = [[kernel.name for kernel in one.kernels] for one in (record.counted, other.counted)]
+    if other.parameters != record.parameters or kernels[0] != kernels[1]:
+        raise InputError(f"{what} has other parameters or launches another kernel in one run")
+    lacks = [
+        n for n in ncu.TRAFFIC if (n in record.counted.counters) > (n in other.counted.counters)
+    ]
+    if lacks:
+        raise InputError(f"{what}: one run did not count {lacks[0]}")
+    if any(SEVERAL in str(_how_counted(one)) for one in (record, other)):
+        raise InputError(f"{what}: one run has a median of several already: give those it is of")
+    return other
+
+
+def _how_counted(record: Record) -> str | None:
+    """When, and how often, a record's traffic was counted anew, if it was."""
+    notes = (note for note in record.notes if note.startswith(COUNTED_ANEW))
+    note = next(notes, None)
+    return None if note is None or record.counted is None else note.removeprefix(COUNTED_ANEW)
 
 
 def _compiled(run: Profile) -> dict[tuple[Gemm, str], Cubin]:
@@ -184,7 +210,7 @@ def _with_traffic(record: Record, found: Counted, when: str) -> Record:
         missing=tuple(name for name in before.missing if name not in found.counters),
     )
     notes = tuple(n for n in record.notes if not n.startswith(COUNTED_ANEW))
-    note = f"{COUNTED_ANEW} in one pass, {when}"
+    note = f"{COUNTED_ANEW}{when}"
     return scored(replace(record, counted=counted, notes=(*notes, note)))
 
 
@@ -193,19 +219,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile", type=Path)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--times", type=int, default=5, help="launches of each rung")
+    parser.add_argument("--times", type=int, help=f"launches of each rung, default: {TIMES}")
     parser.add_argument(
         "--with", dest="others", nargs="+", type=Path, default=[], help="runs counted elsewhere"
     )
     asked = parser.parse_args()
-    if asked.times < 1:
+    if asked.times is not None and asked.times < 1:
         parser.error(f"--times {asked.times}: at least 1")
+    if asked.times is not None and asked.others:
+        parser.error("--times says how often to count: with --with nothing is counted")
     try:
         run = load(asked.profile)
         if asked.others:
             run = merged(run, [load(other) for other in asked.others])
         else:
-            run = recounted(run, asked.times)
+            run = recounted(run, asked.times or TIMES)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     compress = asked.output.suffix == ".xz"

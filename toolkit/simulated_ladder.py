@@ -96,8 +96,6 @@ LEAST_APART = 0.05  # of a life, after the last wave
 NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-LOADED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-LOAD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
     "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
@@ -615,9 +613,10 @@ class _Rung:
         reads = ~touches.is_write
         shared = shared_in_l1(blocks, device, per_sm, threads, copies)
         fetched = asked.read * (1 - shared)
-        if tiling.block_k is None and self._reads_columns(counters):
+        if tiling.block_k is None and self._reads_columns(instructions):
+            warps = min(threads // WARP_SIZE, self.executed.n)
             bytes_of_a_block = SECTOR_BYTES * asked.read / blocks
-            fetched *= fetched_again(self.executed.k, bytes_of_a_block, device)
+            fetched *= fetched_again(self.executed.k, warps, bytes_of_a_block, device)
         scale = np.where(reads, fetched / touches.sectors[reads].sum(), 1.0)
         return traffic(
             replace(touches, sectors=scale * touches.sectors),
@@ -643,11 +642,14 @@ class _Rung:
             ),
         ).counters
 
-    def _reads_columns(self, counters: Mapping[str, int]) -> bool:
-        """Whether half of all loads have each lane in another row, and in one bank of L1."""
-        sectors, requests = counters[LOADED_SECTORS], counters[LOAD_REQUESTS]
+    def _reads_columns(self, instructions: Sequence[InstructionCounts]) -> bool:
+        """Whether a load has each lane in another row, and all of them in one bank of L1."""
         is_in_a_bank = self.executed.k * FLOAT_BYTES % LINE_BYTES == 0
-        return is_in_a_bank and sectors >= WARP_SIZE / 2 * requests
+        return is_in_a_bank and any(
+            (one.space, one.action) == ("global", "load")
+            and one.sectors > WARP_SIZE / 2 * one.requests
+            for one in instructions
+        )
 
     # What is said of it.
 

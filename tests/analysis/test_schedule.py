@@ -89,6 +89,15 @@ def test_who_has_nothing_to_do_has_no_place() -> None:
     )
 
 
+@pytest.mark.parametrize("life", [0.5, 2.0])
+def test_the_other_block_speeds_up_when_the_first_one_ends(life: float) -> None:
+    usual = courses(np.ones(264), H200, 2, 256, "loads", fetches_ahead=True)
+    longer = courses(np.full(264, life), H200, 2, 256, "loads", fetches_ahead=True)
+    every = np.arange(264)
+    whole = longer.time(every, np.full(264, life))
+    assert whole == pytest.approx(life * usual.time(every, np.ones(264)))
+
+
 @pytest.mark.parametrize(
     ("blocks", "per_sm", "threads", "copies", "ahead"),
     [

@@ -65,6 +65,10 @@ def test_the_other_of_two_blocks_ends_at_the_pace_of_one_alone() -> None:
     for others in ([0, 0, 1, 1, 1], [0, 0, 1, 1, 0], [0, 1, 2, 3, 4]):  # none alone, or no two
         found = BlockTimes(begins=times.begins, ends=in_ns, sms=np.array(others))
         assert benchmark.pace_beside_the_first(found) is None
+    in_turn = BlockTimes(
+        begins=np.array([0, 1000, 0]), ends=np.array([1000, 2300, 1000]), sms=np.array([0, 0, 1])
+    )
+    assert benchmark.pace_beside_the_first(in_turn) is None
 
 
 def test_a_wave_that_few_sms_have_is_left_out() -> None:

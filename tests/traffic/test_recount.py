@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from toolkit.ncu import INSTRUCTIONS, TRAFFIC
 from toolkit.recorded import recorded_run
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from recount import COUNTED_ANEW, merged
+from recount import COUNTED_ANEW, SEVERAL, merged
 
 READS = "dram__bytes_read.sum"
 
@@ -41,12 +42,19 @@ def times(factor: int) -> Profile:
     return replace(run(), records=tuple(map(scaled, run().records)))
 
 
+def with_notes(given: Profile, *notes: str) -> Profile:
+    return replace(given, records=tuple(replace(r, notes=notes) for r in given.records))
+
+
+def of_one_gpu(factor: int) -> Profile:
+    return with_notes(times(factor), f"{COUNTED_ANEW}on day {factor}")
+
+
 def test_traffic_is_the_median_and_all_else_stays() -> None:
-    found = merged(run(), [times(2), times(5)])
+    found = merged(of_one_gpu(1), [of_one_gpu(2), of_one_gpu(5)])
     checked = 0
     for before, after in zip(run().records, found.records, strict=True):
         if before.counted is None:
-            assert after == before
             continue
         assert after.counted is not None
         for name in TRAFFIC:
@@ -54,9 +62,8 @@ def test_traffic_is_the_median_and_all_else_stays() -> None:
         for name in INSTRUCTIONS:
             if name in before.counted.counters:
                 assert after.counted.counters[name] == before.counted.counters[name]
-        notes = [note for note in after.notes if note.startswith(COUNTED_ANEW)]
-        assert len(notes) == 1
-        assert "median of 3 counts" in notes[0]
+        each = "on day 1; on day 2; on day 5"
+        assert after.notes == (f"{COUNTED_ANEW}the median of 3 {SEVERAL} ({each})",)
         scores = {score.counter: score for score in after.scores}
         assert scores[READS].measured == after.counted.counters[READS]  # it is scored anew
         checked += 1
@@ -64,19 +71,61 @@ def test_traffic_is_the_median_and_all_else_stays() -> None:
 
 
 def test_what_was_not_counted_anew_stays() -> None:
-    of_old = tuple(replace(r, notes=()) if r.label == "tiled" else r for r in run().records)
-    found = merged(replace(run(), records=of_old), [times(3), times(3)]).records
+    whole = of_one_gpu(1)
+    of_old = tuple(replace(r, notes=()) if r.label == "tiled" else r for r in whole.records)
+    found = merged(replace(whole, records=of_old), [of_one_gpu(3), of_one_gpu(3)]).records
     before = {record.label: record for record in of_old}
     after = {record.label: record for record in found}
     assert after["tiled"] == before["tiled"]
     assert after["vectorized"] != before["vectorized"]
 
 
-def test_runs_that_do_not_belong_together_are_refused() -> None:
-    other_device = recorded_run("h100-sxm")
-    assert other_device is not None
-    with pytest.raises(InputError, match=r"H200 .*, another of NVIDIA H100"):
-        merged(run(), [other_device])
-    fewer = replace(run(), records=tuple(r for r in run().records if r.label != "tiled"))
-    with pytest.raises(InputError, match="not every run counted tiled at "):
-        merged(run(), [fewer])
+def without(counter: str) -> Profile:
+    def bare(record: Record) -> Record:
+        if record.counted is None:
+            return record
+        counters = {n: v for n, v in record.counted.counters.items() if n != counter}
+        return replace(record, counted=replace(record.counted, counters=counters))
+
+    whole = of_one_gpu(1)
+    return replace(whole, records=tuple(map(bare, whole.records)))
+
+
+def without_label(label: str) -> Profile:
+    whole = of_one_gpu(1)
+    return replace(whole, records=tuple(r for r in whole.records if r.label != label))
+
+
+def of_another_kernel() -> Profile:
+    def renamed(record: Record) -> Record:
+        if record.counted is None:
+            return record
+        kernels = tuple(replace(kernel, name="other") for kernel in record.counted.kernels)
+        return replace(record, counted=replace(record.counted, kernels=kernels))
+
+    whole = of_one_gpu(1)
+    return replace(whole, records=tuple(map(renamed, whole.records)))
+
+
+@pytest.mark.parametrize(
+    ("other", "complaint"),
+    [
+        (lambda: recorded_run("h100-sxm"), r"H200 .*, another of NVIDIA H100"),
+        (lambda: replace(of_one_gpu(1), seed=run().seed + 1), "matrices of seed"),
+        (lambda: without_label("tiled"), "tiled at .* not counted anew in every run"),
+        (lambda: with_notes(times(2)), "not counted anew in every run"),
+        (of_another_kernel, "launches another kernel in one run"),
+        (lambda: without(READS), f"one run did not count {READS}"),
+        (lambda: merged(of_one_gpu(1), [of_one_gpu(2)] * 2), "a median of several already"),
+    ],
+)
+def test_runs_that_do_not_belong_together_are_refused(
+    other: Callable[[], Profile], complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        merged(of_one_gpu(1), [of_one_gpu(2), other()])
+
+
+def test_an_even_number_of_runs_is_refused() -> None:
+    with pytest.raises(InputError, match="2 runs: take an odd number"):
+        merged(of_one_gpu(1), [of_one_gpu(2)])
