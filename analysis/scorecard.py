@@ -20,6 +20,9 @@ from analysis.counters import ALL_COUNTERS, Counter, CounterClass
 from analysis.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.result import Record, Score, Verdict
 
+# How a note on a record begins whose L2 and DRAM traffic was counted later than all else.
+TRAFFIC_COUNTED = "L2 and DRAM traffic counted in one pass, "
+
 # What arbitration with other traffic adds to wavefronts on the hardware; it never takes any away.
 # Stores: in 110 recorded launches up to 15% of what was counted (the tiled rung at 4097×4095×4093,
 # docs/validation.md); wider would hide a conflict in one of five requests.

@@ -24,7 +24,7 @@ from resimulate import as_it_was, compiled, plan_of
 from analysis.errors import CountersError, InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import Counted, Profile, Record
-from analysis.scorecard import scored
+from analysis.scorecard import TRAFFIC_COUNTED, scored
 from kernels.registry import Selection
 from toolkit import ncu
 from toolkit.compile import Cubin
@@ -35,7 +35,6 @@ from toolkit.launches import marker_source
 from toolkit.progress import Progress
 from toolkit.store import compressed, dumps, load, write_atomically
 
-COUNTED_ANEW = "L2 and DRAM traffic counted in one pass, "  # how a record's note on it begins
 TIMES = 5  # that each launch is counted
 SEVERAL = "counts on GPUs of this kind"
 
@@ -59,7 +58,8 @@ def recounted(run: Profile, times: int) -> Profile:
             raise InputError(f"the run is of {run.device.name}, here is {gpu.device.name}")
     cubins = _compiled(run)
     records = {(record.shape, record.label): record for record in run.records}
-    when = datetime.now(UTC).date().isoformat()
+    when = f"on {datetime.now(UTC).date().isoformat()}"
+    when += f", the median of {times} launches" if times > 1 else ""
     with Counting(Told(), runs=[ncu.TRAFFIC]) as counting:
         for shape in dict.fromkeys(record.shape for record in run.records):
             launches = _launches(run, shape, cubins)
@@ -72,9 +72,7 @@ def recounted(run: Profile, times: int) -> Profile:
                     or not all(isinstance(one.get(label), Counted) for one in found)
                 ):
                     raise CountersError(f"{label} at {shape} was not counted: {counted}")
-                records[shape, label] = _with_traffic(
-                    records[shape, label], counted, f"on {when}, the median of {times} launches"
-                )
+                records[shape, label] = _with_traffic(records[shape, label], counted, when)
             print(shape, file=sys.stderr, flush=True)
     return replace(run, records=tuple(records.values()))
 
@@ -102,8 +100,9 @@ def merged(run: Profile, others: Sequence[Profile]) -> Profile:
         found = middle([one.counted for one in alike])
         assert isinstance(found, Counted)
         traffic = {name: value for name, value in found.counters.items() if name in ncu.TRAFFIC}
-        each = "; ".join(str(_how_counted(one)) for one in alike)
-        when = f"the median of {len(alike)} {SEVERAL} ({each})"
+        each = [str(_how_counted(one)) for one in alike]
+        days = ", ".join(dict.fromkeys(how.partition(",")[0] for how in each))
+        when = f"{days}, the median of {len(alike)} {SEVERAL} ({'; '.join(each)})"
         records.append(_with_traffic(record, replace(found, counters=traffic), when))
     return replace(run, records=tuple(records))
 
@@ -130,9 +129,9 @@ def _counted_alike(record: Record, run: Mapping[tuple[Gemm, str], Record]) -> Re
 
 def _how_counted(record: Record) -> str | None:
     """When, and how often, a record's traffic was counted anew, if it was."""
-    notes = (note for note in record.notes if note.startswith(COUNTED_ANEW))
+    notes = (note for note in record.notes if note.startswith(TRAFFIC_COUNTED))
     note = next(notes, None)
-    return None if note is None or record.counted is None else note.removeprefix(COUNTED_ANEW)
+    return None if note is None or record.counted is None else note.removeprefix(TRAFFIC_COUNTED)
 
 
 def _compiled(run: Profile) -> dict[tuple[Gemm, str], Cubin]:
@@ -209,8 +208,8 @@ def _with_traffic(record: Record, found: Counted, when: str) -> Record:
         counters=before.counters | found.counters,
         missing=tuple(name for name in before.missing if name not in found.counters),
     )
-    notes = tuple(n for n in record.notes if not n.startswith(COUNTED_ANEW))
-    note = f"{COUNTED_ANEW}{when}"
+    notes = tuple(n for n in record.notes if not n.startswith(TRAFFIC_COUNTED))
+    note = f"{TRAFFIC_COUNTED}{when}"
     return scored(replace(record, counted=counted, notes=(*notes, note)))
 
 

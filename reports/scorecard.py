@@ -5,7 +5,7 @@ A sign stands before each verdict, so that no reader depends on a colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -13,7 +13,13 @@ from analysis.counters import ALL_COUNTERS, CounterClass
 from analysis.metrics import BANK_CONFLICTS
 from analysis.problem import Gemm
 from analysis.result import Profile, Score
-from analysis.scorecard import Tally, disagreements, predicted_and_reference, tally
+from analysis.scorecard import (
+    TRAFFIC_COUNTED,
+    Tally,
+    disagreements,
+    predicted_and_reference,
+    tally,
+)
 from reports import ladder, text
 from reports.table import Cell, Table, plain_table
 
@@ -23,6 +29,7 @@ CLASSES: tuple[CounterClass, ...] = ("exact", "noisy", "modelled")
 WANTED = {"exact": "equal", "noisy": "within", "modelled": "within"}
 SIGNS = {"equal": "=", "within": "≈", "apart": "≠", "alone": "·"}
 GOOD, EXPLAINED, BAD = "✓", "≈", "✗"
+MEASURED = "measured"  # what the profile's own counts are called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +57,9 @@ def scorecard(
         return None
     everyone = [one for own in compared.values() for one in own]
     grade = _measured_grade(profile, recorded, everyone)
+    counted_later = _counted_later(recorded, shape, compared) if grade != MEASURED else ()
     return Scorecard(
-        verdict=_verdict(everyone, grade),
+        verdict=" ".join((_verdict(everyone, grade), *counted_later)),
         overview=overview(compared),
         everything=tuple((label, _everything(own, grade)) for label, own in found.items()),
         is_measured=any(one.measured is not None for one in everyone),
@@ -67,8 +75,24 @@ def _measured_grade(profile: Profile, recorded: Profile | None, found: Iterable[
     """What the hardware's counts are called: the profile's own, or an earlier run's."""
     is_own = any(record.counted for record in profile.records)
     if recorded is None or is_own or not any(one.measured is not None for one in found):
-        return "measured"
+        return MEASURED
     return ladder.recorded_label(recorded)
+
+
+def _counted_later(recorded: Profile | None, shape: Gemm, labels: Collection[str]) -> Iterator[str]:
+    """How an earlier run's traffic was counted, where that was not when all else was."""
+    records = recorded.records if recorded else ()
+    notes = {
+        record.label: note.partition(" (")[0]
+        for record in records
+        if record.shape == shape and record.label in labels
+        for note in record.notes
+        if note.startswith(TRAFFIC_COUNTED)
+    }
+    for note in dict.fromkeys(notes.values()):
+        of_these = [label for label in labels if notes.get(label) == note]
+        whose = f" (of {text.listing(of_these)})" if len(of_these) < len(labels) else ""
+        yield f"{note}{whose}."
 
 
 # In words.

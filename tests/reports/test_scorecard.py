@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.result import Profile
+from analysis.scorecard import TRAFFIC_COUNTED
 from reports.scorecard import Scorecard, scorecard
 from reports.table import Cell, Table
 
@@ -120,3 +121,25 @@ def test_a_recorded_run_lends_its_counters(
     own = scorecard(in_counters, build.SHAPE, recorded=in_counters)
     assert own is not None
     assert "recorded" not in own.verdict
+
+
+def test_a_recorded_run_says_when_its_traffic_was_counted(
+    build: SimpleNamespace, in_simulation: Profile, in_counters: Profile
+) -> None:
+    def verdict(recorded: Profile) -> str:
+        found = scorecard(in_simulation, build.SHAPE, recorded=recorded)
+        assert found is not None
+        return found.verdict
+
+    plain = verdict(in_counters)
+    note = f"{TRAFFIC_COUNTED}on a Monday"
+    later = build.change(in_counters, "tiled", notes=("else", f"{note} (twice)"))
+    others = [r.label for r in in_counters.records if r.counted and r.label != "tiled"]
+    assert others
+    assert verdict(later) == f"{plain} {note} (of tiled)."
+    for label in others:
+        later = build.change(later, label, notes=(note,))
+    assert verdict(later) == f"{plain} {note}."
+    own = scorecard(later, build.SHAPE, recorded=later)
+    assert own is not None
+    assert note not in own.verdict

@@ -12,11 +12,12 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.result import Profile, Record
+from analysis.scorecard import TRAFFIC_COUNTED
 from toolkit.ncu import INSTRUCTIONS, TRAFFIC
 from toolkit.recorded import recorded_run
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from recount import COUNTED_ANEW, SEVERAL, merged
+from recount import SEVERAL, merged
 
 READS = "dram__bytes_read.sum"
 
@@ -47,7 +48,8 @@ def with_notes(given: Profile, *notes: str) -> Profile:
 
 
 def of_one_gpu(factor: int) -> Profile:
-    return with_notes(times(factor), f"{COUNTED_ANEW}on day {factor}")
+    day = "Monday" if factor < 3 else "Friday"
+    return with_notes(times(factor), f"{TRAFFIC_COUNTED}on {day}, {factor} times")
 
 
 def test_traffic_is_the_median_and_all_else_stays() -> None:
@@ -62,8 +64,9 @@ def test_traffic_is_the_median_and_all_else_stays() -> None:
         for name in INSTRUCTIONS:
             if name in before.counted.counters:
                 assert after.counted.counters[name] == before.counted.counters[name]
-        each = "on day 1; on day 2; on day 5"
-        assert after.notes == (f"{COUNTED_ANEW}the median of 3 {SEVERAL} ({each})",)
+        when = "on Monday, on Friday, the median of 3"
+        each = "on Monday, 1 times; on Monday, 2 times; on Friday, 5 times"
+        assert after.notes == (f"{TRAFFIC_COUNTED}{when} {SEVERAL} ({each})",)
         scores = {score.counter: score for score in after.scores}
         assert scores[READS].measured == after.counted.counters[READS]  # it is scored anew
         checked += 1
