@@ -111,6 +111,17 @@ def test_hazards_are_those_of_the_definition(arch: str) -> None:
     hold()
 
 
+@pytest.mark.parametrize("kind", [READ, WRITE])
+def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind: int) -> None:
+    """Thread 32 is ordered with its own, not with that of thread 0."""
+    accesses = [(0, 0, ATOMIC, 3), (0, 32, ATOMIC, 3), (1, 32, kind, 3)]
+    nowhere, everywhere = [0] * STEPS, [SYNC_BLOCK] * STEPS
+    for after in (nowhere, everywhere):
+        assert found(accesses, after, "sm_80") == hazard(accesses, after) == (after is nowhere)
+    alone = [(0, 32, ATOMIC, 3), (0, 32, ATOMIC, 3), (1, 32, kind, 3)]
+    assert not found(alone, nowhere, "sm_80")
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"), [(0, False), (SYNC_WARP, False), (SYNC_PART, False), (SYNC_BLOCK, True)]
 )

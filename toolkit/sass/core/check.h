@@ -53,14 +53,16 @@ typedef struct {
 /* `epoch` is UNSETTLED of a copy that is under way; `read_epoch` is that of the last read. Of a bulk
  * copy that was made, `epoch` is BY_COPY, and who knows that more than `stamp` phases of `mbarrier` are
  * over comes after it. Of an atomic operation `plain_stamp`, `plain_thread` and `plain_pc` tell the last
- * plain write before it in this epoch, which it hides; 0: there was none. `step` is of plain ones. */
+ * plain write before it in this epoch, which it hides, and `other_stamp`, `other_thread` and `other_pc`
+ * an atomic operation of another thread; 0: there was none. `step` is of plain ones. */
 typedef struct {
     u32 epoch, stamp, pc;
     union { u32 step, plain_pc; };
     u32 read_epoch;
     u16 thread;
     u8 kind, mbarrier;
-    u32 plain_stamp, plain_thread;
+    u32 plain_stamp, other_stamp, other_pc;
+    u16 plain_thread, other_thread;
 } Written;
 typedef struct { u32 stamp, mask, pc; } ReadBy;
 
@@ -466,13 +468,21 @@ static u32 asynchrony(const Written *last) {
     return last->kind == WRITE_BULK || last->epoch == BY_COPY ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
 }
 
+static int is_unordered(const Checker *k, u32 thread, u32 earlier, u32 stamp) {
+    return stamp && earlier != thread && !is_after(k, thread, earlier, stamp);
+}
+
 /* An access comes after a write that it is not ordered with; where both are atomic, after the plain write
- * that the earlier one hides. */
+ * that the earlier one hides, and where it is ordered with the last of several atomic ones, after another. */
 static void report_write(Worker *c, const Warp *w, u32 finding, int lane, u32 cell, u32 width,
                          const Written *last, u32 kind) {
-    const int is_hidden = kind == WRITE_ATOMIC && last->kind == WRITE_ATOMIC;
-    report_pair(c, w, finding, lane, cell, width, is_hidden ? last->plain_thread : last->thread,
-                is_hidden ? last->plain_pc : last->pc, asynchrony(last));
+    u32 before = last->thread, pc = last->pc;
+    if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC)
+        before = last->plain_thread, pc = last->plain_pc;
+    else if (last->kind == WRITE_ATOMIC &&
+             !is_unordered(c->checker, thread_of(w, lane), last->thread, last->stamp))
+        before = last->other_thread, pc = last->other_pc;
+    report_pair(c, w, finding, lane, cell, width, before, pc, asynchrony(last));
 }
 
 /* Whether the last write of a cell is not ordered before an access of `thread` now. */
@@ -483,10 +493,22 @@ static int races_with_write(const Checker *k, const Written *last, u32 thread, u
         return clock_of(k, thread)[k->threads + last->mbarrier] <= last->stamp;
     if (last->epoch != k->epoch) return 0;
     if (last->kind == WRITE_ATOMIC && kind == WRITE_ATOMIC)
-        return last->plain_stamp && last->plain_thread != thread &&
-               !is_after(k, thread, last->plain_thread, last->plain_stamp);
-    if (last->thread == thread) return 0;
-    return !is_after(k, thread, last->thread, last->stamp);
+        return is_unordered(k, thread, last->plain_thread, last->plain_stamp);
+    if (last->kind == WRITE_ATOMIC && is_unordered(k, thread, last->other_thread, last->other_stamp))
+        return 1;
+    return is_unordered(k, thread, last->thread, last->stamp);
+}
+
+/* Of the atomic operations before one of `thread`, what is kept of another thread: rather one that it is
+ * not ordered after, the last one of these two. */
+static void keep_other(const Checker *k, const Written *last, u32 thread, Written *now) {
+    const int is_other = last->thread != thread;
+    const int had_other = last->other_stamp && last->other_thread != thread;
+    if (is_other && (!had_other || is_unordered(k, thread, last->thread, last->stamp)))
+        now->other_stamp = last->stamp, now->other_thread = last->thread, now->other_pc = last->pc;
+    else if (had_other)
+        now->other_stamp = last->other_stamp, now->other_thread = last->other_thread,
+        now->other_pc = last->other_pc;
 }
 
 /* The cell's readers in this warp begin anew with the phase, but for those that `lane` is not ordered
@@ -652,13 +674,15 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
         const int hides = kind == WRITE_ATOMIC && written->epoch == k->epoch;
         const int is_plain = written->kind == WRITE_PLAIN;
         const u32 plain_pc = is_plain ? written->pc : written->plain_pc;
-        *written = (Written){.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
+        Written now = {.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
                              .stamp = k->phase[w->index], .pc = c->pc,
                              .step = kind == WRITE_ATOMIC ? plain_pc : w->steps,
                              .read_epoch = written->read_epoch, .thread = (u16)thread,
                              .kind = (u8)kind,
                              .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,
                              .plain_thread = is_plain ? written->thread : written->plain_thread};
+        if (hides && written->kind == WRITE_ATOMIC) keep_other(k, written, thread, &now);
+        *written = now;
     }
 }
 
