@@ -120,7 +120,8 @@ def disagreements(found: Iterable[Score]) -> tuple[Score, ...]:
 class Tally:
     """The scores of one class that compare two grades, without counters that are 0 by both.
 
-    `worst` is the one whose ratio is farthest from 1.
+    `worst` is the one whose ratio is farthest from 1, but for those that are within the tolerance
+    only because there is so little of them.
     """
 
     equal: int
@@ -143,8 +144,17 @@ def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
         within=sum(one.verdict == "within" for one in own),
         explained=sum(one.is_explained for one in apart),
         apart=sum(not one.is_explained for one in apart),
-        worst=max((one for one in own if one.ratio is not None), key=error, default=None),
+        worst=max(
+            (one for one in own if one.ratio is not None and not _is_negligible(one)),
+            key=error,
+            default=None,
+        ),
     )
+
+
+def _is_negligible(score: Score) -> bool:
+    of_model = score.grade == "modelled" and score.verdict == "within"
+    return of_model and error(score) > score.tolerance
 
 
 def error(score: Score) -> float:

@@ -343,3 +343,17 @@ def test_no_counts_break_the_scorecard(ours: dict[str, int], theirs: dict[str, i
         if one.verdict == "within" and one.grade == "modelled" and max(pair or ()) >= 2**20:
             assert one.ratio is not None
             assert abs(one.ratio - 1) <= one.tolerance + 1e-9
+
+
+def test_traffic_that_is_too_little_to_compare_is_never_the_worst() -> None:
+    few, much = {DRAM_READS: 10_000, L2_READS: 10**6}, {DRAM_READS: 500_000, L2_READS: 1_040_000}
+    found = [one for one in scores(record(few, much)) if one.grade == "modelled"]
+    verdicts = {one.counter: one.verdict for one in found}
+    assert verdicts[DRAM_READS] == verdicts[L2_READS] == "within"
+    worst = tally(found, "modelled").worst
+    assert worst is not None
+    assert worst.counter == L2_READS
+    far = [one for one in scores(record(few, {DRAM_READS: 10**9})) if one.grade == "modelled"]
+    worst = tally(far, "modelled").worst
+    assert worst is not None
+    assert worst.counter == DRAM_READS
