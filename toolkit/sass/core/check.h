@@ -675,12 +675,12 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
         const int is_plain = written->kind == WRITE_PLAIN;
         const u32 plain_pc = is_plain ? written->pc : written->plain_pc;
         Written now = {.epoch = kind == WRITE_ASYNC ? UNSETTLED : k->epoch,
-                             .stamp = k->phase[w->index], .pc = c->pc,
-                             .step = kind == WRITE_ATOMIC ? plain_pc : w->steps,
-                             .read_epoch = written->read_epoch, .thread = (u16)thread,
-                             .kind = (u8)kind,
-                             .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,
-                             .plain_thread = is_plain ? written->thread : written->plain_thread};
+                       .stamp = k->phase[w->index], .pc = c->pc,
+                       .step = kind == WRITE_ATOMIC ? plain_pc : w->steps,
+                       .read_epoch = written->read_epoch, .thread = (u16)thread,
+                       .kind = (u8)kind,
+                       .plain_stamp = !hides ? 0 : is_plain ? written->stamp : written->plain_stamp,
+                       .plain_thread = is_plain ? written->thread : written->plain_thread};
         if (hides && written->kind == WRITE_ATOMIC) keep_other(k, written, thread, &now);
         *written = now;
     }
