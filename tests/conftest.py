@@ -3,6 +3,9 @@
 The suite runs in as many processes as there are cores. Hardware runs one test at a time, so those
 of it are always in a single process, and with them what else was asked for: on a machine with a
 GPU that is the whole suite. `-n 0` says so for any run, `-n 4` leaves them out.
+
+Tests marked `exhaustive` run only where `-m` names them: `-m exhaustive` runs them alone, in
+parallel and without those of hardware, `-m "gpu and exhaustive"` those of the GPU.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import sampling
 from toolkit.sass.machine import available_cores
 
 # What an example takes depends on what else the machine does.
@@ -49,16 +53,26 @@ def is_asked_for(name: str, config: pytest.Config) -> bool:
     return name in config.getoption("-m").replace(f"not {name}", "")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many processes: one per core for whole folders, none beside this one for less."""
     is_part_of_a_file = not all(Path(argument).is_dir() for argument in config.args)
-    if is_part_of_a_file or any(is_asked_for(name, config) for name in NEEDS) or not why_no_gpu():
+    if is_part_of_a_file or any(is_asked_for(name, config) for name in NEEDS):
+        return 0
+    if not is_asked_for("exhaustive", config) and not why_no_gpu():
         return 0
     return min(available_cores(), MOST_PROCESSES)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip hardware tests that cannot run here."""
+    """Leave out exhaustive tests unless asked for. Skip hardware tests that cannot run here."""
+    if not is_asked_for("exhaustive", config):
+        left_out = [item for item in items if "exhaustive" in item.keywords]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if "exhaustive" not in item.keywords]
     for item in items:
         for name in NEEDS:
             if name in item.keywords and (reason := why_not(name, config)):
