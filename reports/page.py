@@ -208,7 +208,7 @@ def page(*runs: Run) -> str:
         together=side_by_side([(part.name, part.profile) for part in parts]),
         grades=GRADES,
         ink=style.INK,
-        plotly_js=_plotly(),
+        plotly_js=plotly(),
     )
 
 
@@ -220,7 +220,8 @@ def _first_shape(parts: Sequence[Part]) -> str:
 
 
 @cache
-def _plotly() -> str:
+def plotly() -> str:
+    """Plotly's JavaScript, as a page holds it."""
     return packed(get_plotlyjs())
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from plotly.offline import get_plotlyjs
 
 from analysis.tuning import Candidate, TunedShape, Tuning, cost
 from reports import style, text
 from reports.figures import foresight, space
-from reports.page import Drawing
+from reports.page import Drawing, plotly
 from reports.table import Cell, Table, plain_table
 
 
@@ -42,7 +41,7 @@ def page(tuning: Tuning) -> str:
         created=text.moment(tuning.created),
         chapters=[_chapter(tuning, shape) for shape in tuning.shapes],
         ink=style.INK,
-        plotly_js=get_plotlyjs(),
+        plotly_js=plotly(),
     )
 
 

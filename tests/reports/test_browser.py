@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,11 @@ from analysis.comparison import compare
 from analysis.result import Profile
 from reports import render
 from reports.comparison import page
+from reports.tuning import page as tuning_page
 
 sys.path.append(str(Path(__file__).parent))
 from browsing import VISIBLE, Visit, window
+from tuned_by_hand import SHAPE, TUNING, UNMEASURED
 
 __all__ = ["window"]
 
@@ -254,6 +257,20 @@ def test_a_comparison_fits_its_window(
     assert visit.overflow() == 0
     assert visit.complaints == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
+
+
+def test_a_tuning_run_draws_its_figures_at_every_shape(window: Any, tmp_path: Path) -> None:
+    predicted = replace(UNMEASURED, shape=replace(SHAPE.shape, m=65))
+    file = tmp_path / "tuning.html"
+    file.write_text(tuning_page(replace(TUNING, shapes=(predicted, SHAPE))), encoding="utf-8")
+    visit = Visit(window, file, width=1000, scheme="light")
+    assert visit.count(".plot .main-svg .scatterlayer .point") == 3  # one per configuration
+    visit.page.select_option("#shape", label="64 × 64 × 64")
+    visit.wait()
+    assert visit.count(".chapter") == 1
+    assert visit.count(".plot") == 2  # the space, and predicted over measured times
+    assert visit.overflow() == 0
+    assert visit.complaints == []
 
 
 def test_markup_runs_nothing(window: Any, build: SimpleNamespace, tmp_path: Path) -> None:
