@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analysis.problem import Gemm
 from analysis.result import Record
 from toolkit.recorded import recorded_run
+from toolkit.simulator import simulate
 from toolkit.store import load
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +47,33 @@ def test_there_is_one_test_command() -> None:
     found = re.findall(r"<!-- test-command -->\n```bash\n(.+)\n```", README)
     assert len(found) == 1
     assert found[0].endswith("-m pytest")
+
+
+def bank_conflicts(source: Path) -> int:
+    """Wavefronts of shared memory beyond the ideal, of README's kernel and launch."""
+    data = np.zeros(16384, dtype=np.float32)
+    execution = simulate(source, "turn", grid=64, block=256, arguments=[data])
+    shared = [one for one in execution.instructions if one.space == "shared"]
+    assert {one.action for one in shared} == {"load", "store"}
+    return sum(one.wavefronts - one.conflict_free for one in shared)
+
+
+def test_the_fix_of_the_kernel_leaves_no_bank_conflict(tmp_path: Path) -> None:
+    source = tmp_path / "my.cu"
+    (kernel,) = (text for text in blocks("cuda") if "turn" in text)
+    (fix,) = (
+        words[: words.index("my.cu")]
+        for block in blocks("bash")
+        for line in block.splitlines()
+        if (words := shlex.split(line, comments=True))[:1] == ["sed"]
+    )
+    source.write_text(kernel, encoding="utf-8")
+    assert bank_conflicts(source) > 0
+    subprocess.run([*fix, source], check=True)
+    assert bank_conflicts(source) == 0
+    data = np.arange(16384, dtype=np.float32)
+    turned = simulate(source, "turn", grid=64, block=256, arguments=[data]).outputs[0]
+    assert np.array_equal(turned.reshape(64, 16, 16), data.reshape(64, 16, 16).transpose(0, 2, 1))
 
 
 def recorded_rows() -> dict[str, Record]:
