@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.executor import Argument
+from toolkit.files import check_regular
 from toolkit.host import available_bytes
 
 TYPES: dict[str, np.dtype[Any]] = {
@@ -269,6 +270,7 @@ def _loaded(path: Path, buffer: Buffer) -> NDArray[np.generic]:
 def _opened(path: Path) -> NDArray[np.generic]:
     """The array in a file, not read yet."""
     try:
+        check_regular(path)
         return np.lib.format.open_memmap(path, mode="r")
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or first_line(error)

@@ -16,6 +16,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
 from toolkit.arguments import UNWRITTEN, Buffer, make_arguments, parse_arguments
 from toolkit.executor import Execution, read_source
+from toolkit.files import same_file
 from toolkit.launch_checks import device_of
 from toolkit.plan import chosen_seed
 from toolkit.sanitizer import Checked, check
@@ -230,7 +231,9 @@ def _saves(
             )
         path = Path(name)
         check_writable(path)
-        if path.resolve() in (source.resolve(), *(other.resolve() for other in saves.values())):
+        read = [item.fill for item in parsed if isinstance(item, Buffer)]
+        used = [source, *saves.values(), *(fill for fill in read if isinstance(fill, Path))]
+        if any(same_file(path, other) for other in used):
             raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
         saves[int(position)] = path
     return saves

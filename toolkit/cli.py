@@ -230,6 +230,7 @@ def profile(
         from reports import render
         from toolkit.console import TerminalProgress
         from toolkit.experiment import profile as run_profile
+        from toolkit.files import same_file
         from toolkit.recorded import recorded_run
         from toolkit.resume import is_result
         from toolkit.sampling import Sampling
@@ -237,9 +238,8 @@ def profile(
 
         _check_output(html, others=[record])
         _check_output(record)
-        for path in filter(None, [counters_from]):
-            if path.resolve() in (html.resolve(), record.resolve()):
-                raise InputError(f"cannot write {path}: the counters are read from it")
+        if counters_from and any(same_file(counters_from, x) for x in (html, record)):
+            raise InputError(f"cannot write {counters_from}: the counters are read from it")
         before = load(record) if resume else None
         with _interrupt_says("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
@@ -517,13 +517,14 @@ def reorder(
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
         from toolkit.call import DEFAULT_ARCHITECTURE, parse_define
         from toolkit.console_reorder import document, print_reordered
+        from toolkit.files import same_file
         from toolkit.reorder import reorder as reorder_kernel
         from toolkit.reorder.source import machine_code_of
         from toolkit.store import check_writable
 
         if output:
             check_writable(output)
-            if output.resolve() == source.resolve():
+            if same_file(output, source):
                 raise InputError(f"cannot write {output}: the kernel is read from it")
         cubin = machine_code_of(
             source,
@@ -619,7 +620,9 @@ def compare(
     """
     kinds = _kinds(fail_on)
     with _one_line_errors():
-        if before.resolve() == after.resolve():
+        from toolkit.files import same_file
+
+        if same_file(before, after):
             raise InputError(f"{before} and {after} are one file: give two profiles")
         if html:
             _check_output(html, others=[before, after])
@@ -753,13 +756,15 @@ def main() -> None:
 
 
 def _run_app() -> None:
-    """Run the command, and end in one line where standard output cannot be written."""
+    """Run the command; a file or standard output that cannot be used ends it in one line."""
     try:
         try:
             app(prog_name="python -m toolkit" if sys.argv[0].endswith("__main__.py") else None)
         finally:
             sys.stdout.flush()
     except OSError as error:
+        if error.filename is not None:
+            sys.exit(f"error: {error.filename} cannot be used: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
             sys.exit(FAILED)
@@ -798,10 +803,11 @@ def _fail(message: str, code: int = FAILED) -> NoReturn:
 
 def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
     """Raise InputError where `path` cannot be written, or is one of the other files in use."""
+    from toolkit.files import same_file
     from toolkit.store import check_writable
 
     check_writable(path)
-    if path.resolve() in (other.resolve() for other in others):
+    if any(same_file(path, other) for other in others):
         raise InputError(f"cannot write the report to {path}: the record has that name")
 
 

@@ -16,6 +16,7 @@ from analysis.result import Counted, Record
 from kernels.registry import CPU, CUBLAS, Variant
 from toolkit import ncu
 from toolkit.counted import MARKER, CountableLaunch, by_marker, countable, counted
+from toolkit.files import read_file
 from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.records import planned, with_counted
@@ -65,11 +66,13 @@ def read_counters(path: str | Path) -> CountersFile:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except FileNotFoundError as error:
         raise CountersError(f"{path}: there is no such file") from error
     except (OSError, ValueError) as error:
-        raise CountersError(f"{path}: it cannot be read: {error}") from error
+        raise CountersError(
+            f"{path}: it cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def _decoded(path: Path, content: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO, TextIOWrapper
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,7 @@ from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.result import Predicted, Resources
+from toolkit.files import read_file
 from toolkit.tensor_map import TensorMap
 
 if TYPE_CHECKING:
@@ -138,7 +140,8 @@ def read_source(source: str | Path) -> tuple[str, str]:
         return source, "kernel.cu"
     path = Path(source)
     try:
-        return path.read_text(encoding="utf-8"), path.name
+        text = TextIOWrapper(BytesIO(read_file(path)), encoding="utf-8").read()
+        return text, path.name
     except UnicodeDecodeError:
         reason = "not UTF-8 text"
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path

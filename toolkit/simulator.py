@@ -31,6 +31,7 @@ from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import parameters
 from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
+from toolkit.files import read_file
 from toolkit.launch_checks import (
     check_arguments,
     check_fits,
@@ -455,9 +456,10 @@ def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -
         return Cubin.from_image(bytes(source), kernel)
     if str(source).endswith(".cubin"):
         try:
-            return Cubin.from_image(Path(source).read_bytes(), kernel)
-        except OSError as error:
-            raise InputError(f"{source} cannot be read: {error.strerror}") from error
+            return Cubin.from_image(read_file(str(source)), kernel)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{source} cannot be read: {reason}") from error
     return None
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.errors import InputError, RecordError, ToolkitError, shortened
 from analysis.result import SCHEMA_VERSION, Profile
+from toolkit.files import MOST_BYTES, read_file
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -32,7 +33,6 @@ T = TypeVar("T")
 # Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
 _LARGEST_INTEGER = 2**128
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
-_LARGEST_TEXT_BYTES = 2**30  # a thousand times a whole ladder's; a few KB can unpack to more
 
 
 def save(profile: Profile, path: str | Path) -> None:
@@ -113,6 +113,8 @@ def _target(path: str | Path) -> Path:
     """The file that a path leads to, links followed: replacing a link would detach it."""
     try:
         target = Path(os.path.realpath(path))
+        if target.is_symlink():  # what `realpath` leaves of a loop
+            raise InputError(f"cannot write {path}: the link leads to itself: give another place")
         if target.is_dir():
             raise InputError(f"cannot write {path}: it is a folder: give a file in it")
         if target.exists() and not target.is_file():
@@ -135,12 +137,13 @@ def _temporary_beside(target: Path) -> Iterator[Path]:
             f"cannot write {target}: {error.strerror or error}: give a place that can be written"
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a file system that is read only refuses also this
+            temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:
     try:
-        return _unpacked(path.read_bytes(), str(path)).decode("utf-8-sig")
+        return _unpacked(read_file(path), str(path)).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise RecordError(f"{path}: there is no such file") from error
     except IsADirectoryError as error:
@@ -148,7 +151,8 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is no JSON") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise RecordError(f"{path}: it cannot be read: {_one_line(error)}") from error
+        reason = getattr(error, "strerror", None) or _one_line(error)
+        raise RecordError(f"{path}: it cannot be read: {reason}") from error
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
@@ -156,7 +160,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
         return data
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ)
     try:
-        text = unpacker.decompress(data, max_length=_LARGEST_TEXT_BYTES)
+        text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:
         raise RecordError(f"{where}: it cannot be unpacked: {_one_line(error)}") from error
     if not unpacker.eof and not unpacker.needs_input:

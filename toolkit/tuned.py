@@ -29,6 +29,7 @@ from analysis.errors import InputError, RecordError, ToolkitError
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
 from kernels.registry import Selection, Variant, find
+from toolkit.files import read_file
 from toolkit.store import first_problem, write_atomically
 
 if TYPE_CHECKING:
@@ -139,11 +140,13 @@ def read(path: Path) -> tuple[Tuned, ...]:
     from pydantic import ValidationError
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: it cannot be read: {error}") from error
+        raise RecordError(
+            f"{path}: it cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
     try:
         entries = _adapter().validate_json(text, strict=True).entries
         for entry in entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -164,10 +165,14 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--counters --counters-from c.csv", "counters are either collected or read from a file"),
         ("--counters-from c.csv", "c.csv: there is no such file"),
         ("--counters-from profile.json", "cannot write profile.json: the counters are read"),
+        ("--counters-from /dev/zero", "/dev/zero: it cannot be read: it is a device or a pipe"),
+        ("--html loop", "cannot write loop: the link leads to itself: give another place"),
+        ("--record loop", "cannot write loop: the link leads to itself: give another place"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(options: str, message: str) -> None:
     words = options.split()
+    Path("loop").symlink_to("loop")
     executor = [] if "--executor" in words else ["--executor", "theory"]
     assert refused("profile", *words, *executor).startswith(message)
 
@@ -590,6 +595,18 @@ def test_a_process_refuses_in_one_line() -> None:
     done = run("report", "absent.json")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: absent.json: there is no such file\n"
+
+
+def test_a_file_that_fails_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "some.file")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli._run_app()
+    assert ended.value.code == "error: some.file cannot be used: Read-only file system"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -184,6 +184,7 @@ def test_bad_files_are_one_line(folder: Path) -> None:
     assert refused("a.json", "cut.json").startswith("cut.json: it is no JSON: line ")
     assert "it is no profile of this toolkit" in refused("foreign.json", "a.json")
     assert refused("a.json", "absent.json") == "absent.json: there is no such file"
+    assert refused("a.json", "/dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
     assert "are one file: give two profiles" in refused("a.json", "./a.json")
 
 

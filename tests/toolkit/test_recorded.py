@@ -107,7 +107,7 @@ def test_a_text_without_end_is_refused(path_of_bomb: Path) -> None:
 def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     from toolkit import store
 
-    monkeypatch.setattr(store, "_LARGEST_TEXT_BYTES", 1000)
+    monkeypatch.setattr(store, "MOST_BYTES", 1000)
     path = tmp_path / "bomb.json.xz"
     path.write_bytes(lzma.compress(b" " * 100_000))
     return path

@@ -259,10 +259,23 @@ def test_buffers_are_kept_where_it_is_asked() -> None:
 
 def test_a_saved_buffer_can_be_an_argument() -> None:
     np.save("x.npy", np.arange(32, dtype=np.float32))
-    launch = ("add.cu", "-g", "1", "-b", "32", "-a", "x.npy", "--save", "0=x.npy")
-    shown(*launch)
-    shown(*launch)
-    assert np.load("x.npy").tolist() == [i + 2.0 for i in range(32)]
+    launch = ("add.cu", "-g", "1", "-b", "32")
+    shown(*launch, "-a", "x.npy", "--save", "0=y.npy")
+    shown(*launch, "-a", "y.npy", "--save", "0=z.npy")
+    assert np.load("z.npy").tolist() == [i + 2.0 for i in range(32)]
+
+
+@pytest.mark.parametrize("argument", ["x.npy", "f32[32]=x.npy"])
+@pytest.mark.parametrize("output", ["x.npy", "./x.npy", "sub/../x.npy", "soft.npy", "hard.npy"])
+def test_an_input_is_never_overwritten(argument: str, output: str) -> None:
+    np.save("x.npy", np.arange(32, dtype=np.float32))
+    Path("sub").mkdir()
+    Path("soft.npy").symlink_to("x.npy")
+    os.link("x.npy", "hard.npy")
+    before = Path("x.npy").read_bytes()
+    said = refused("add.cu", "-g", "1", "-b", "32", "-a", argument, "--save", f"0={output}")
+    assert said.startswith(f"--save '0={output}': {Path(output)} is used already: give another")
+    assert Path("x.npy").read_bytes() == before
 
 
 def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,6 +407,7 @@ def test_the_basis_of_some_blocks_is_told() -> None:
     [
         ("absent.cu -g 1 -b 1", "kernel source 'absent.cu' cannot be read: No such file or dir"),
         ("absent.cubin -g 1 -b 1", "absent.cubin cannot be read: No such file or directory"),
+        ("/dev/zero -g 1 -b 1", "kernel source '/dev/zero' cannot be read: it is a device or a"),
         (". -g 1 -b 1", "kernel source '.' cannot be read: Is a directory"),
         ("add.cu -g 0 -b 1", "--grid '0' is no size: give one to three numbers of at least 1, "),
         ("add.cu -g 1,2,3,4 -b 1", "--grid '1,2,3,4' is no size: give one to three numbers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -403,6 +404,7 @@ def test_a_link_stays_a_link(path: Path) -> None:
         (lambda folder: folder / "absent" / "p.json", "there is no folder .*absent: create it"),
         (lambda folder: folder / "file" / "p.json", "there is no folder .*file: create it"),
         (lambda _: Path("/dev/null"), "it is no regular file"),
+        (lambda folder: folder / "loop", "loop: the link leads to itself: give another place"),
         (lambda _: Path("/proc/p.json"), "cannot write /proc/p.json: .*: give a place"),
         (lambda folder: folder / ("x" * 300), "File name too long"),
         (lambda folder: f"{folder}/a\0b", "null (byte|character)"),
@@ -412,12 +414,26 @@ def test_a_place_that_cannot_be_written_is_told_before_and_after(
     make: Callable[[Path], Path | str], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
     place = make(tmp_path)
     for attempt in (check_writable, lambda place: write_atomically(place, "x")):
         with pytest.raises(InputError, match=message) as caught:
             attempt(place)
         assert "\n" not in str(caught.value)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
+
+
+def test_a_read_only_file_system_is_told_with_the_path(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    for operation in ("touch", "open", "unlink"):  # Linux refuses to remove even what is absent
+        monkeypatch.setattr(Path, operation, refuse)
+    for attempt in (check_writable, lambda place: write_atomically(place, "x")):
+        with pytest.raises(InputError, match=f"cannot write {path}: Read-only file system: give"):
+            attempt(path)
 
 
 def test_checking_a_place_changes_nothing(path: Path) -> None:

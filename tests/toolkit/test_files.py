@@ -1,0 +1,66 @@
+"""What a user names is read as a regular file of a limited size, or refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit import files
+from toolkit.files import check_regular, read_file, same_file
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_bytes(b"12345")
+    return tmp_path
+
+
+def test_a_file_is_read_whole(folder: Path) -> None:
+    assert read_file("a") == b"12345"
+
+
+def test_what_may_never_end_is_refused(folder: Path) -> None:
+    os.mkfifo("pipe")
+    Path("zero").symlink_to("/dev/zero")
+    for path in ("pipe", "zero", "/dev/zero"):
+        for attempt in (read_file, check_regular):
+            with pytest.raises(OSError, match="it is a device or a pipe") as caught:
+                attempt(path)
+            assert caught.value.filename == path
+    with pytest.raises(IsADirectoryError):
+        read_file(folder)
+
+
+def test_a_file_over_the_limit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("a").open("r+b") as file:
+        file.truncate(2 * files.MOST_BYTES)  # takes no room on the disk
+    monkeypatch.setattr(files, "MOST_BYTES", 2_000_000)  # nor, then, in memory
+    with pytest.raises(OSError, match=r"it has 537 MB, and at most 2 MB are read"):
+        read_file("a")
+
+
+def test_one_file_is_known_by_all_its_names(folder: Path) -> None:
+    Path("b").symlink_to("a")
+    os.link("a", "c")
+    for name in ("a", "b", "c", "./a", f"../{folder.name}/a", folder / "b"):
+        assert same_file("a", name)
+    Path("d").write_bytes(b"12345")
+    assert not same_file("a", "d")
+
+
+def test_files_that_are_not_there_yet_are_compared_by_where_they_would_be(folder: Path) -> None:
+    Path("later").symlink_to("absent")
+    assert same_file("absent", "./absent")
+    assert same_file("absent", "later")
+    assert not same_file("absent", "other")
+    assert not same_file("absent", "a")
+    assert not same_file("a", "a\0")
+
+
+def test_a_link_to_itself_is_no_other_file(folder: Path) -> None:
+    Path("loop").symlink_to("loop")
+    assert same_file("loop", "loop")
+    assert not same_file("loop", "a")
