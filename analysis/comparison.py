@@ -17,6 +17,8 @@ What depends on more than the kernel is compared only where that is equal:
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
 | predicted times                  | one device and state of L2                                   |
 | times                            | one GPU and state of L2; the CPU reference's never           |
+
+A count of the first profile that the second lacks is lost, which is a change too.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from analysis.geometry import Geometry
 from analysis.lines import LineChange, line_changes
 from analysis.problem import Gemm
 from analysis.result import (
+    Counted,
     Interval,
     Measured,
     Predicted,
@@ -46,7 +49,8 @@ from analysis.result import (
 from analysis.scorecard import TOLERANCES, within
 from analysis.statistics import TimeVerdict, quotient, time_verdict
 
-COMPARISON_SCHEMA_VERSION = 2  # 2: predicted times
+COMPARISON_SCHEMA_VERSION = 3  # 2: predicted times; 3: whether a missing record had counts
+MOST_NAMES = 8  # of missing counts in one line
 
 ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 
@@ -159,10 +163,11 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A record that only one profile has."""
+    """A record that only one profile has; `has_counts` says whether it would be compared."""
 
     label: str
     shape: Gemm
+    has_counts: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,16 +198,17 @@ def compare(before: Profile, after: Profile) -> ProfileComparison:
         raise InputError(_nothing_in_common(ours, theirs))
     sides = _Sides(before, after)
     pairs = tuple(sides.pair(ours[key], theirs[key]) for key in common)
+    only_before = tuple(_key(ours[key]) for key in ours if key not in theirs)
     return ProfileComparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         before=_run(before),
         after=_run(after),
-        counts=_counts_verdict(pairs),
+        counts=_counts_verdict(pairs, only_before),
         times=_times_verdict(pairs),
         predictions=_predictions_verdict(pairs),
         pairs=pairs,
-        only_before=tuple(_key(key) for key in ours if key not in theirs),
-        only_after=tuple(_key(key) for key in theirs if key not in ours),
+        only_before=only_before,
+        only_after=tuple(_key(theirs[key]) for key in theirs if key not in ours),
         environment=tuple(_settings(before, after)),
         notes=tuple(sides.notes()),
     )
@@ -219,8 +225,9 @@ def _by_key(profile: Profile) -> dict[_Key, Record]:
     return found
 
 
-def _key(key: _Key) -> Key:
-    return Key(label=key[0], shape=key[1])
+def _key(record: Record) -> Key:
+    counts = [record.theory, record.geometry, record.resources, record.simulated, record.counted]
+    return Key(label=record.label, shape=record.shape, has_counts=any(counts))
 
 
 def _nothing_in_common(ours: Mapping[_Key, Record], theirs: Mapping[_Key, Record]) -> str:
@@ -267,8 +274,10 @@ def _environment(profile: Profile) -> dict[str, str | None]:
     }
 
 
-def _counts_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", "not compared"]:
-    if any(pair.changed or pair.lost for pair in pairs):
+def _counts_verdict(
+    pairs: tuple[Pair, ...], only_before: tuple[Key, ...]
+) -> Literal["changed", "same", "not compared"]:
+    if any(pair.changed or pair.lost for pair in pairs) or any(k.has_counts for k in only_before):
         return "changed"
     return "same" if any(pair.compared for pair in pairs) else "not compared"
 
@@ -313,10 +322,16 @@ class _Sides:
 
     def pair(self, before: Record, after: Record) -> Pair:
         compared, counts, notes = 0, [], list(_origin_notes(before, after))
+        lost = [_outcome(after)] if before.status == "ok" != after.status else []
         for grade, ours, theirs, note in self._numbers(before, after):
             if note:
                 notes.append(note)
             compared += len(ours.keys() & theirs.keys())
+            if after.status == "ok" and (missing := missing_counts(grade, ours, theirs)):
+                why = [
+                    n for n in after.notes if grade == "simulated" and n.startswith("not simulated")
+                ]
+                lost += why or [missing]
             changes = changed_counts(grade, ours, theirs)
             counts += [_with_lines(change, before, after) for change in changes]
         time, why_not = self._time(before, after)
@@ -329,7 +344,7 @@ class _Sides:
             compared=compared,
             counts=tuple(counts),
             time=time,
-            lost=tuple(self._lost(before, after)),
+            lost=tuple(lost),
             notes=(*notes, *filter(None, [why_not, about])),
             predicted=predicted,
         )
@@ -337,41 +352,36 @@ class _Sides:
     def _numbers(
         self, before: Record, after: Record
     ) -> Iterator[tuple[Grade, Mapping[str, int], Mapping[str, int], str]]:
-        """(grade, counts before, counts after, what was left out) of every comparable kind."""
-        if before.theory and after.theory:
-            foreseen = _theory(before.theory), _theory(after.theory)
-            yield "theory", _filled(*foreseen), _filled(*reversed(foreseen)), ""
+        """(grade, counts before, counts after, what was left out) of every comparable kind.
+
+        The counts of a side that lacks the kind are empty.
+        """
+        foreseen = _theory(before.theory), _theory(after.theory)
+        if all(foreseen):
+            foreseen = _filled(*foreseen), _filled(*reversed(foreseen))
+        yield "theory", *foreseen, ""
         yield "compiled", launch_counts(before.geometry), launch_counts(after.geometry), ""
-        if self._same_machine(_architectures(before.resources, after.resources)):
-            given = resource_counts(before.resources), resource_counts(after.resources)
-            yield "compiled", given[0], given[1], ""
+        if self._same_machine(before.resources, after.resources):
+            yield (
+                "compiled",
+                resource_counts(before.resources),
+                resource_counts(after.resources),
+                "",
+            )
         if self.same_device:
             yield "compiled", _occupancy(before), _occupancy(after), ""
-        ran = before.simulated, after.simulated
-        if ran[0] and ran[1] and self._same_machine(_architectures(*ran)):
-            yield "simulated", ran[0].counters, ran[1].counters, ""
-        if before.counted and after.counted and self.same_device:
-            ours, theirs = before.counted, after.counted
-            if ours.caches == theirs.caches:
-                yield "measured", ours.counters, theirs.counters, ""
-            else:
-                note = (
-                    f"L2 was {ours.caches} before and {theirs.caches} after when the hardware "
-                    "counted: L2 and DRAM traffic is not compared"
-                )
-                yield "measured", _unmodelled(ours.counters), _unmodelled(theirs.counters), note
+        if self._same_machine(before.simulated, after.simulated):
+            yield "simulated", _counters(before.simulated), _counters(after.simulated), ""
+        if self.same_device:
+            yield "measured", *_hardware_counts(before.counted, after.counted)
 
-    def _same_machine(self, architectures: tuple[str, str] | None) -> bool:
-        if architectures is None:
-            return False
-        return self.same_device or architectures[0] == architectures[1]
-
-    def _lost(self, before: Record, after: Record) -> Iterator[str]:
-        if before.status == "ok" and after.status != "ok":
-            yield f"{after.status}: {after.reason or 'no reason was kept'}"
-        elif before.simulated and not after.simulated and self.after.executor != "theory":
-            why = [note for note in after.notes if note.startswith("not simulated")]
-            yield why[0] if why else "not simulated"
+    def _same_machine(
+        self, before: Resources | Simulated | None, after: Resources | Simulated | None
+    ) -> bool:
+        """Whether both are of one machine; True where one side has none."""
+        if self.same_device or before is None or after is None:
+            return True
+        return before.architecture == after.architecture
 
     # Times.
 
@@ -463,14 +473,39 @@ def _why_ambiguous(before: Measured, after: Measured) -> str:
 # Counts.
 
 
-def _architectures(
-    before: Resources | Simulated | None, after: Resources | Simulated | None
-) -> tuple[str, str] | None:
-    return (before.architecture, after.architecture) if before and after else None
+def _outcome(record: Record) -> str:
+    return f"{record.status}: {record.reason or 'no reason was kept'}"
 
 
-def _theory(theory: Theory) -> dict[str, int]:
+def missing_counts(grade: Grade, before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """The counts that only the first side has, by name; empty where there are none."""
+    names = [name for name in before if name not in _with_copies(after, before)]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"missing now ({grade}): {', '.join(names[:MOST_NAMES])}{more}" if names else ""
+
+
+def _counters(of: Simulated | Counted | None) -> Mapping[str, int]:
+    return of.counters if of else {}
+
+
+def _hardware_counts(
+    before: Counted | None, after: Counted | None
+) -> tuple[Mapping[str, int], Mapping[str, int], str]:
+    """What the hardware counted, without the traffic where L2 was in two states."""
+    ours, theirs = _counters(before), _counters(after)
+    if before is None or after is None or before.caches == after.caches:
+        return ours, theirs, ""
+    note = (
+        f"L2 was {before.caches} before and {after.caches} after when the hardware "
+        "counted: L2 and DRAM traffic is not compared"
+    )
+    return _unmodelled(ours), _unmodelled(theirs), note
+
+
+def _theory(theory: Theory | None) -> dict[str, int]:
     """The counts of the closed forms, each under words that say of what it is."""
+    if theory is None:
+        return {}
     accesses = theory.accesses
     found: dict[str, int] = defaultdict(int)
     found |= {"FLOP": theory.flop, "threads": accesses.threads}
@@ -539,7 +574,7 @@ def changed_counts(
 ) -> list[CountChange]:
     """The counts of one grade that both sides have and that differ, in the order of the first.
 
-    Where one side alone has bulk copies, those of the other are none.
+    Where one of two sides with counts has bulk copies alone, those of the other are none.
     """
     ours, theirs = _with_copies(before, after), _with_copies(after, before)
     changes = (_count_change(grade, name, ours, theirs) for name in ours if name in theirs)
@@ -547,7 +582,7 @@ def changed_counts(
 
 
 def _with_copies(own: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
-    absent = {name: 0 for name in OF_BULK_COPIES if name in other and name not in own}
+    absent = {name: 0 for name in OF_BULK_COPIES if own and name in other and name not in own}
     return {**own, **absent}
 
 
@@ -591,7 +626,7 @@ def _with_lines(change: CountChange, before: Record, after: Record) -> CountChan
 def _origin_notes(before: Record, after: Record) -> Iterator[str]:
     """What differs in how the numbers came about: the outcome, the compiler, who counted."""
     if before.status != "ok":
-        yield f"{before.status} in the first profile: {before.reason or 'no reason was kept'}"
+        yield _outcome(before).replace(":", " in the first profile:", 1)
     ours, theirs = before.resources, after.resources
     if ours and theirs:
         if ours.compiler != theirs.compiler:

@@ -16,6 +16,7 @@ from analysis.comparison import (
     PredictionChange,
     changed_counts,
     launch_counts,
+    missing_counts,
     other_constants,
     prediction_change,
     resource_counts,
@@ -27,7 +28,7 @@ from analysis.lines import line_changes
 from analysis.result import LineCounters, Predicted, Resources
 
 SCHEMA_VERSION = 2  # of `simulate --json`; 2: the device, and the text of each line
-COMPARISON_SCHEMA_VERSION = 1
+COMPARISON_SCHEMA_VERSION = 2  # 2: what is missing
 
 RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
@@ -65,7 +66,10 @@ class LaunchRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchComparison:
-    """What changed from one launch to another: `compared` numbers, of which `counts` differ."""
+    """What changed from one launch to another: `compared` numbers, of which `counts` differ.
+
+    `lost` names the counters of the first launch that the second lacks, or has for another device.
+    """
 
     schema_version: int
     before: LaunchRecord
@@ -74,6 +78,7 @@ class LaunchComparison:
     counts: tuple[CountChange, ...]
     predicted: PredictionChange | None
     notes: tuple[str, ...]
+    lost: tuple[str, ...]
 
     @property
     def changed(self) -> tuple[CountChange, ...]:
@@ -112,12 +117,20 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchCompari
         ),
         predicted=_prediction(before, after),
         notes=tuple(_notes(before, after)),
+        lost=tuple(_lost(before, counted[1])),
     )
 
 
 def _comparable(one: LaunchRecord, *, same_device: bool) -> dict[str, int]:
     """The counters, those of no device where there are two."""
     return {n: count for n, count in one.counters.items() if same_device or n not in MODELLED}
+
+
+def _lost(before: LaunchRecord, comparable: dict[str, int]) -> Iterator[str]:
+    missing = missing_counts("simulated", before.counters, comparable)
+    if missing:
+        remedy = f": give --device {before.device}" if before.device else ""
+        yield missing + remedy
 
 
 def _prediction(before: LaunchRecord, after: LaunchRecord) -> PredictionChange | None:

@@ -97,7 +97,10 @@ def _of_counts(comparison: ProfileComparison) -> str:
     within = sum(len(pair.counts) - len(pair.changed) for pair in comparison.pairs)
     if within:
         parts.append(f"{text.count(within)} {text.differ(within)} within the tolerance")
-    lost = [pair for pair in comparison.pairs if pair.lost]
+    lost: list[Pair | Key] = [
+        *(pair for pair in comparison.pairs if pair.lost),
+        *(key for key in comparison.only_before if key.has_counts),
+    ]
     if lost:
         parts.append(f"lost: {_names(lost, comparison)}")
     return f"Counts: {'; '.join(parts)}."
@@ -222,6 +225,7 @@ def launch_sentences(comparison: LaunchComparison) -> tuple[str, ...]:
     parts = [f"{comparison.compared} compared", f"{changed or 'none'} changed"]
     if within:
         parts.append(f"{within} {text.differ(within)} within the tolerance")
+    parts += comparison.lost
     return f"Counts: {'; '.join(parts)}.", *_of_prediction(comparison.predicted)
 
 

@@ -607,7 +607,7 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="KINDS",
-            help="Exit with 3 where 'counts' changed, a 'time' is slower, or 'counts,time'.",
+            help="Exit with 3 where 'counts' changed or are missing, a 'time' is slower, or both.",
         ),
     ] = None,
     as_json: Annotated[

@@ -84,11 +84,16 @@ def document(comparison: ProfileComparison | LaunchComparison) -> dict[str, Any]
 def regressions(comparison: ProfileComparison | LaunchComparison, kind: str) -> Iterator[str]:
     """What `--fail-on` of that kind is to fail on, a phrase each."""
     if isinstance(comparison, LaunchComparison):
-        yield from map(_phrase, comparison.changed if kind == "counts" else ())
+        if kind == "counts":
+            yield from (*comparison.lost, *map(_phrase, comparison.changed))
         return
+    if kind == "counts":
+        for key in comparison.only_before:
+            if key.has_counts:
+                yield f"{key.label} at {key.shape}: missing in the second profile"
     for pair in comparison.pairs:
         where = f"{pair.label} at {pair.shape}"
-        for lost in pair.lost:
+        for lost in pair.lost if kind == "counts" or pair.status_after != "ok" else ():
             yield f"{where}: {lost}"
         if kind == "counts":
             for one in pair.changed:

@@ -335,8 +335,44 @@ def test_a_simulation_that_fails_now_is_no_silence() -> None:
     before = record(simulated=simulated({WARPS: 1}))
     after = record(notes=("padded", "not simulated: unknown instruction"))
     assert pair(before, after).lost == ("not simulated: unknown instruction",)
-    assert pair(before, after, executor="theory").lost == ()
+    assert pair(before, after, executor="theory").lost == ("not simulated: unknown instruction",)
     assert pair(before, after).notes == ("simulated in the first profile only",)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "lost"),
+    [
+        (
+            {"simulated": simulated({WARPS: 1, L2: 2})},
+            {"simulated": simulated({WARPS: 1})},
+            f"missing now (simulated): {L2}",
+        ),
+        ({"counted": counted({WARPS: 1})}, {}, f"missing now (measured): {WARPS}"),
+        (
+            {"resources": RESOURCES},
+            {},
+            "missing now (compiled): registers per thread, static shared bytes, local bytes",
+        ),
+        (
+            {"counted": counted({f"c{n}": n for n in range(10)})},
+            {},
+            "missing now (measured): c0, c1, c2, c3, c4, c5, c6, c7 and 2 more",
+        ),
+    ],
+)
+def test_counts_that_are_missing_now_are_lost(ours: Any, theirs: Any, lost: str) -> None:
+    found = compare(profile(record(**ours)), profile(record(**theirs)))
+    assert (found.counts, found.pairs[0].lost) == ("changed", (lost,))
+    back = compare(profile(record(**theirs)), profile(record(**ours)))
+    assert back.pairs[0].lost == ()  # new counts are no loss
+
+
+def test_a_record_that_is_missing_now_is_lost_if_it_had_counts() -> None:
+    both = record(resources=RESOURCES)
+    for more, verdict in (({"resources": RESOURCES}, "changed"), ({}, "same")):
+        found = compare(profile(both, record(label="w", **more)), profile(both))
+        assert found.counts == verdict
+        assert [one.has_counts for one in found.only_before] == [bool(more)]
 
 
 def test_an_interrupted_profile_says_so() -> None:

@@ -117,10 +117,19 @@ def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
     )
     assert (found.counts, found.predicted) == ((), None)
     assert found.compared == 7
+    assert found.lost == (f"missing now (simulated): {DRAM}: give --device h200",)
     assert found.notes == (
         "the devices differ, h200 before and t4 after: neither modelled traffic nor times are "
         "compared",
     )
+
+
+@pytest.mark.parametrize("device", [None, "h100-sxm"])
+def test_counters_of_the_first_device_are_lost_without_it(device: str | None) -> None:
+    found = compare_launches(BEFORE, edited(device=device, counters={WAVEFRONTS: 1024}))
+    assert found.lost == (f"missing now (simulated): {DRAM}: give --device h200",)
+    back = compare_launches(edited(device=None, counters={WAVEFRONTS: 1024}), BEFORE)
+    assert back.lost == ()
 
 
 def test_predicted_times_of_one_device_are_compared() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from analysis.counters import MODELLED
 from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.result import Interval, Measured, Predicted, Profile, Record
 from toolkit import profile, save
@@ -158,7 +159,7 @@ def test_unknown_kinds_are_wrong_usage(kinds: str) -> None:
 def test_json_is_a_document_with_a_version() -> None:
     result = compare("a.json", "c.json", "--json")
     document = json.loads(result.stdout)
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS
@@ -198,10 +199,32 @@ def test_nothing_in_common_says_what_there_is() -> None:
 
 def test_another_device_says_what_is_not_compared(simulated: Profile) -> None:
     save(profile([64], ["tiled"], executor="simulate", device="rtx-a6000", seed=1), "d.json")
-    result = compare("a.json", "d.json", "--fail-on", "counts")
+    tiled = tuple(record for record in simulated.records if record.label == "tiled")
+    save(replace(simulated, records=tiled), "e.json")
+    result = compare("e.json", "d.json", "--fail-on", "counts")
     assert result.exit_code == 0  # of one architecture: the same machine code
     assert "note: the devices differ, NVIDIA GeForce RTX 3090 and NVIDIA RTX A6000" in result.stdout
+    result = compare("a.json", "d.json")
     assert "note: only in the first profile: naive-coalesced at 64 × 64 × 64" in result.stdout
+    assert refused("a.json", "d.json", "--fail-on", "counts", code=3) == (
+        "--fail-on counts: naive-coalesced at 64x64x64: missing in the second profile"
+    )
+
+
+def test_missing_counters_fail_the_counts_and_no_times(simulated: Profile) -> None:
+    def without_traffic(record: Record) -> Record:
+        assert record.simulated is not None
+        counters = {k: v for k, v in record.simulated.counters.items() if k not in MODELLED}
+        return replace(record, simulated=replace(record.simulated, counters=counters))
+
+    save(timed(simulated, 1e-3), "d.json")
+    fewer = replace(simulated, records=tuple(map(without_traffic, simulated.records)))
+    save(timed(fewer, 1e-3), "e.json")
+    said = refused("d.json", "e.json", "--fail-on", "counts", code=3)
+    for name in MODELLED:
+        assert name in said
+    assert compare("d.json", "e.json", "--fail-on", "time").exit_code == 0
+    assert compare("e.json", "d.json", "--fail-on", "counts").exit_code == 0
 
 
 def test_another_tile_changes_theory_machine_code_and_registers(folder: Path) -> None:
@@ -259,6 +282,15 @@ def test_launches_as_a_document() -> None:
     (stores,) = [one for one in found["counts"] if one["name"] == STORES]
     assert (stores["before"], stores["after"]) == (16, 64)
     assert found["after"]["kernel"] == "turn"
+
+
+def test_a_baseline_with_a_device_holds_its_traffic() -> None:
+    files = launch("d.json", 17, "-d", "h200"), launch("e.json", 17)
+    said = refused(*files, "--fail-on", "counts", code=3)
+    assert said.endswith(": give --device h200")
+    for name in MODELLED:
+        assert name in said
+        assert name in compare(*files).stdout.replace("\n", " ")
 
 
 def test_times_of_launches_are_told_and_hold_nothing() -> None:
