@@ -520,21 +520,23 @@ def reorder(
         from toolkit.files import same_file
         from toolkit.reorder import reorder as reorder_kernel
         from toolkit.reorder.source import machine_code_of
+        from toolkit.simulator import naming
         from toolkit.store import check_writable
 
         if output:
             check_writable(output)
             if same_file(output, source):
                 raise InputError(f"cannot write {output}: the kernel is read from it")
-        cubin = machine_code_of(
-            source,
-            kernel,
-            arch=arch,
-            defines=dict(map(parse_define, define or [])),
-            options=("-lineinfo", *(option or [])),
-            default_arch=DEFAULT_ARCHITECTURE,
-        )
-        found = reorder_kernel(cubin, warps_per_scheduler=warps)
+        with naming(source):
+            cubin = machine_code_of(
+                source,
+                kernel,
+                arch=arch,
+                defines=dict(map(parse_define, define or [])),
+                options=("-lineinfo", *(option or [])),
+                default_arch=DEFAULT_ARCHITECTURE,
+            )
+            found = reorder_kernel(cubin, warps_per_scheduler=warps)
         if output:
             _write({output: found.image})
         if as_json:

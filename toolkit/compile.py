@@ -133,13 +133,17 @@ def compile_cubin(
             f"the options compile for sm_{found}, not for {arch}: leave out the one that names an "
             "architecture"
         )
+    try:
+        resources = _resources(image, symbol, arch, capability, request.compiler)
+    except KeyError:
+        raise InputError(_NO_CODE) from None
     return Cubin(
         image=image,
         kernel=kernel or _readable(symbol),
         symbol=symbol,
         architecture=arch,
         compiler=request.compiler,
-        resources=_resources(image, symbol, arch, capability, request.compiler),
+        resources=resources,
     )
 
 
@@ -202,10 +206,8 @@ def _c_literal(value: object) -> object:
 
 
 def _resources(image: bytes, symbol: str, arch: str, capability: int, compiler: str) -> Resources:
-    try:
-        sizes = kernel_sizes(image, symbol, capability=capability)
-    except KeyError:
-        raise InputError(_NO_CODE) from None
+    """Raises KeyError where there is no such kernel in an image."""
+    sizes = kernel_sizes(image, symbol, capability=capability)
     return Resources(
         architecture=arch,
         compiler=compiler,

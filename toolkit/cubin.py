@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -31,7 +32,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import ToolkitError, UnsupportedError
+from analysis.errors import InputError, ToolkitError, UnsupportedError
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -68,6 +69,17 @@ _TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)"
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
 _RESERVED_SHARED_BYTES = 0x400
 _FIRST_WITH_RESERVED_IN_SECTION = 90
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise InputError for whatever a damaged file makes its reader stumble over."""
+    try:
+        yield
+    except ToolkitError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what} is damaged: {error!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,9 +227,9 @@ def warp_operations(image: bytes, symbol: str) -> dict[int, int | None]:
     """The offsets of what lanes of a warp do together by a mask, and the register that holds it.
 
     None stands for a mask that is a constant. A __syncwarp() of lanes that the compiler knows to be
-    together is a NOP at such an offset. Raises ToolkitError for a damaged image.
+    together is a NOP at such an offset. Raises InputError for a damaged image.
     """
-    try:
+    with reading(f"the machine code of {symbol}"):
         attributes = dict(_attributes(_File(image), symbol))
         offsets, masks = (
             _words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS)
@@ -226,10 +238,6 @@ def warp_operations(image: bytes, symbol: str) -> dict[int, int | None]:
             offset: None if mask == _NO_REGISTER else mask & 0xFF
             for offset, mask in zip(offsets, masks, strict=True)
         }
-    except ToolkitError:
-        raise
-    except Exception as error:  # whatever a damaged file makes its reader stumble over
-        raise ToolkitError(f"the machine code of {symbol} is damaged: {error!r}") from error
 
 
 def _words(payload: bytes) -> tuple[int, ...]:

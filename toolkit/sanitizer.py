@@ -43,6 +43,7 @@ from toolkit.simulator import (
     Blocks,
     code_of,
     limited,
+    naming,
     prepared,
 )
 
@@ -199,16 +200,17 @@ def check(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
-    translated, bound, _ = prepared(code, geometry, arguments)
-    return check_bound(
-        translated,
-        bound,
-        chosen_blocks(geometry.grid, blocks),
-        unwritten=_named(bound, arguments, unwritten),
-        max_instructions=max_instructions,
-        advance=advance,
-    )
+    with naming(source):
+        code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
+        translated, bound, _ = prepared(code, geometry, arguments)
+        return check_bound(
+            translated,
+            bound,
+            chosen_blocks(geometry.grid, blocks),
+            unwritten=_named(bound, arguments, unwritten),
+            max_instructions=max_instructions,
+            advance=advance,
+        )
 
 
 def check_bound(

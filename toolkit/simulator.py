@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -25,11 +26,11 @@ from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device, nearest_compilable
-from analysis.errors import InputError, LaunchError
+from analysis.errors import InputError, LaunchError, ToolkitError
 from analysis.geometry import Geometry
 from analysis.result import Predicted
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
-from toolkit.cubin import parameters
+from toolkit.cubin import parameters, reading
 from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
 from toolkit.files import read_file
 from toolkit.launch_checks import (
@@ -112,8 +113,9 @@ def simulate(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
-    return simulator.run_code(code, geometry, arguments)
+    with naming(source):
+        code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
+        return simulator.run_code(code, geometry, arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,10 +397,13 @@ def prepared(
         geometry.dynamic_shared_bytes,
         arch,
     )
-    _, taken = parameters(cubin.image, cubin.symbol)
+    what = f"the machine code of {cubin.kernel}"
+    with reading(what):
+        _, taken = parameters(cubin.image, cubin.symbol)
     check_arguments(cubin.kernel, arguments, taken, declared)
     check_memory(cubin.kernel, arguments)
-    translated = translate(cubin)
+    with reading(what):
+        translated = translate(cubin)
     check_fits(
         cubin.kernel,
         geometry,
@@ -408,7 +413,8 @@ def prepared(
         cluster=translated.program.cluster,
         arch=arch,
     )
-    bound, outputs = bind(translated, geometry, arguments)
+    with reading(what):
+        bound, outputs = bind(translated, geometry, arguments)
     bound = _with_names(bound, translated, arguments, declared)
     bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs
@@ -446,6 +452,24 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
     ]
 
 
+@contextmanager
+def naming(source: str | Path | bytes | Cubin) -> Iterator[None]:
+    """Begin every error about a .cubin with its path."""
+    try:
+        yield
+    except ToolkitError as error:
+        path = _cubin_file(source)
+        if path is not None and str(path) not in str(error):
+            error.args = (f"{path}: {error}",)
+        raise
+
+
+def _cubin_file(source: str | Path | bytes | Cubin) -> Path | None:
+    if isinstance(source, str | Path) and str(source).endswith(".cubin"):
+        return Path(source)
+    return None
+
+
 def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
     """What was compiled elsewhere; None for a source."""
     if isinstance(source, Cubin):
@@ -454,12 +478,12 @@ def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -
         return source
     if isinstance(source, bytes | bytearray):
         return Cubin.from_image(bytes(source), kernel)
-    if str(source).endswith(".cubin"):
+    if (path := _cubin_file(source)) is not None:
         try:
-            return Cubin.from_image(read_file(str(source)), kernel)
+            return Cubin.from_image(read_file(str(path)), kernel)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{source} cannot be read: {reason}") from error
+            raise InputError(f"{path} cannot be read: {reason}") from error
     return None
 
 

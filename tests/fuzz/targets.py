@@ -1,7 +1,6 @@
 """What takes input from anywhere, as functions of bytes: they raise only where there is a bug.
 
-`test_hostile_input.py` gives them what hypothesis thinks of, `fuzz.py` what a guided fuzzer
-does.
+`test_hostile_input.py` gives them what hypothesis thinks of, `fuzz.py` as much as is asked for.
 """
 
 from __future__ import annotations
@@ -252,6 +251,79 @@ def machine_code(data: bytes) -> None:
         _check_line(error)
 
 
+KERNELS = {
+    "scale": SOURCE,
+    # a table of functions, a constant, a variable with a content, and local memory
+    "tables": """__constant__ float c[4] = {1, 2, 3, 4};
+__device__ float v[4] = {4, 3, 2, 1};
+__device__ __noinline__ float f(float x) { return x * v[1]; }
+__device__ __noinline__ float g(float x) { return x - c[2]; }
+__device__ float (*const table[])(float) = {f, g};
+extern "C" __global__ void tables(float *x, int n) {
+    float kept[8];
+    for (int i = 0; i < 8; i++) kept[i] = x[i];
+    x[threadIdx.x] = table[n & 1](kept[threadIdx.x & n]);
+}""",
+}
+CUBINS = [(kernel, arch) for arch in ("sm_75", "sm_86", "sm_90", "sm_120") for kernel in KERNELS]
+# Of a word that is changed: sizes, offsets and counts that are too small or far too large.
+WORDS_OF_CUBINS = (0, 1, 7, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x1000000)
+MOST_INSTRUCTIONS = 20_000
+
+
+@cache
+def cubin(kernel: str, arch: str) -> bytes:
+    source = KERNELS[kernel]
+    return compile_cubin(source, name=f"{kernel}.cu", kernel=kernel, arch=arch).image
+
+
+def cubins(data: bytes) -> None:
+    """Commands on a damaged cubin: results, or one line that names the file."""
+    choices = Choices(data)
+    kernel, arch = CUBINS[choices.number(len(CUBINS))]
+    damaged = bytearray(cubin(kernel, arch))
+    for _ in range(1 + choices.number(4)):
+        _damage_cubin(damaged, choices)
+    asked = ("-g", "1", "-b", "32", "-a", "f32[32]=ones", "-a", "i32=32", "--seed", "1")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "damaged.cubin"
+        path.write_bytes(damaged)
+        asked += ("--max-instructions", str(MOST_INSTRUCTIONS))
+        command = choices.number(8)
+        if command == 0:
+            _run_command(["reorder", str(path)], names=path)
+        else:
+            _run_command([("simulate", "check")[command % 2], str(path), *asked], names=path)
+
+
+def _damage_cubin(image: bytearray, choices: Choices) -> None:
+    """Change a byte, a word or a stretch: of the ELF header, of the tables at its end, anywhere."""
+    headers = struct.unpack_from("<Q", image, 0x28)[0] if len(image) > 0x30 else 0  # e_shoff
+    begin, end = ((0, 64), (headers, len(image)), (0, len(image)))[choices.number(3)]
+    at = min(begin, len(image)) + choices.number(end - begin)
+    what = choices.number(8)
+    if what == 0:
+        del image[at:]
+    elif what == 1:
+        image[at : at + 16] = bytes(16)
+    elif what < 5:
+        image[at : at + 1] = bytes([choices.number(256)])
+    else:
+        word = WORDS_OF_CUBINS[choices.number(len(WORDS_OF_CUBINS))]
+        image[at & ~3 : (at & ~3) + 4] = struct.pack("<I", word)
+
+
+def _run_command(words: list[str], *, names: Path) -> None:
+    """A command that works, or ends with one line that names a file."""
+    result = CliRunner().invoke(app, words)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code in (0, 1), result.output
+    if result.exit_code and not result.stdout:
+        (line,) = result.stderr.splitlines()
+        assert str(names) in line, line
+
+
 def launch(data: bytes) -> None:
     """The options of `simulate` and `check` on any text."""
     parts = data.decode(errors="replace").split("\n")
@@ -353,6 +425,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         disassembly,
         operands,
         machine_code,
+        cubins,
         launch,
         command_line,
     )

@@ -1,4 +1,4 @@
-"""Nothing that comes from outside ends in a traceback; a fuzzer's command is in fuzz.py."""
+"""Nothing that comes from outside ends in a traceback; the fuzzer's command is in fuzz.py."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from toolkit.cli import damage_of
 from toolkit.store import parse
 
 sys.path.append(str(Path(__file__).parent))
+import fuzz
+from fuzz import COUNTS, case, run_apart
 from targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
 
-CASES = {"report": 5, "stored_document": 60, "stored_launch": 120, "command_line": 60}
+CASES = {"report": 5, "cubins": 1, "stored_document": 60, "stored_launch": 120, "command_line": 60}
 MOST = 300
 
 
@@ -38,10 +40,44 @@ def test_hostile_bytes_are_refused_in_a_line(name: str) -> None:
     feed()
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if name != "report"])
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in ("report", "cubins")])
 def test_the_seeds_of_the_fuzzer_are_taken(name: str) -> None:
     for seed in seeds(name):
         TARGETS[name](seed)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_damaged_cubin_is_refused_in_a_line(number: int) -> None:
+    TARGETS["cubins"](case("cubins", number))
+
+
+def test_every_target_has_a_count() -> None:
+    assert set(COUNTS) == set(TARGETS)
+
+
+def test_the_fuzzer_tells_of_cases_that_fail_crash_or_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = """import os, sys, time
+first = int(sys.argv[sys.argv.index("--first") + 1])
+count = int(sys.argv[sys.argv.index("--count") + 1])
+for number in range(first, first + count):
+    print("case", number, flush=True)
+    if number == 1:
+        print('failed "KeyError: 1"', flush=True)
+    if number == 3:
+        os.abort()
+    if number == 5:
+        time.sleep(60)
+"""
+    (tmp_path / "child.py").write_text(child, encoding="utf-8")
+    monkeypatch.setattr(fuzz, "__file__", str(tmp_path / "child.py"))
+    monkeypatch.setattr(fuzz, "LIMIT_S", 1)
+    assert run_apart("cubins", 1, 0, 8, 1) == [
+        "case 1 of cubins: KeyError: 1",
+        "case 3 of cubins: the process ended with -6\n",
+        "case 5 of cubins: it took more than 1 s",
+    ]
 
 
 # What the fuzzer found once, by target.

@@ -189,6 +189,22 @@ def test_machine_code_without_lines_says_so() -> None:
     assert said.endswith("no source lines: the machine code was compiled without -lineinfo\n")
 
 
+@pytest.mark.parametrize("section", [b".nv.info.add", b".text.add", b".symtab", b".strtab"])
+@pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
+def test_a_cubin_without_one_of_its_sections_is_damaged(command: str, section: bytes) -> None:
+    image = compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image
+    symbol = b"_Z3addPf" if section.endswith(b"add") else b""
+    name = section.removesuffix(b"add") + symbol
+    assert name + b"\0" in image
+    Path("bad.cubin").write_bytes(image.replace(name + b"\0", name[:-1] + b"?\0"))
+    launch = [] if command == "reorder" else ["-g", "1", "-b", "32", "-a", "f32[32]"]
+    result = CliRunner().invoke(app, [command, "bad.cubin", *launch])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: bad.cubin: the machine code ")
+
+
 def test_lines_of_other_files_are_named_by_them() -> None:
     Path("mine.cuh").write_text(
         "__device__ __noinline__ void store(float *x)\n{\n    x[threadIdx.x] = 2;\n}\n",

@@ -17,6 +17,7 @@ from toolkit.cubin import (
     Relocation,
     Variable,
     read_kernel,
+    reading,
 )
 from toolkit.sass.decode import decode
 from toolkit.sass.disassemble import disassemble
@@ -77,17 +78,13 @@ def load_program(cubin: Cubin) -> Program:
     """The program of a compiled kernel.
 
     Raises UnsupportedError for code that the simulator cannot take, UnavailableError without
-    nvdisasm, and ToolkitError for a damaged image.
+    nvdisasm, and ToolkitError or InputError for a damaged image.
     """
     found = re.match(r"sm_(\d+)", cubin.architecture)
     assert found, cubin.architecture
     architecture = int(found[1])
-    try:
+    with reading(f"the machine code of {cubin.kernel}"):
         kernel = read_kernel(cubin.image, cubin.symbol, capability=architecture)
-    except ToolkitError:
-        raise
-    except Exception as error:  # whatever a damaged file makes its reader stumble over
-        raise ToolkitError(f"the machine code of {cubin.kernel} is damaged: {error!r}") from error
     return Program(
         symbol=cubin.symbol,
         architecture=architecture,
