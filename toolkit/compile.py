@@ -174,9 +174,8 @@ class _Request:
 
     @property
     def cacheable(self) -> bool:
-        """Whether no other file decides too: included files may change unnoticed."""
-        texts = (self.source, *self.options)
-        return not any(map(includes, texts))
+        """True if no other file decides too: included files may change unnoticed."""
+        return not any(map(includes, (self.source, self.kernel or "", *self.options)))
 
     @property
     def entry(self) -> str:

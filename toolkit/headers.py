@@ -19,7 +19,10 @@ from toolkit.host_headers import HEADER_OF, HOST_HEADERS
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
 CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in the same folder
 
-_READS_OTHER_FILES = re.compile(r"#\s*include|__has_include|%:\s*include")
+# The word anywhere counts: a comment or the end of a line may stand within a directive. Options
+# that read files have it in their names, or one of the others.
+_READS_OTHER_FILES = re.compile(r"include|pch|optf|options-file")
+_CONTINUED = re.compile(r"(?:\\|\?\?/)\s+")  # `??/` is a backslash up to C++14
 _WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
 
 _OF_CUDA = re.compile(
@@ -33,8 +36,8 @@ _HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
 
 def includes(text: str) -> bool:
-    """Whether a source, or an option, may pull in other files."""
-    return bool(_READS_OTHER_FILES.search(text) or "-include" in text)
+    """True if a source or an option may read other files: false only if it certainly does not."""
+    return bool(_READS_OTHER_FILES.search(_CONTINUED.sub("", text)))
 
 
 def include_options(source: str, folder: Path | None) -> list[str]:

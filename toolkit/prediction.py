@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
-import analysis
 from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.result import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
 from toolkit.cache import cached, keep
-from toolkit.sass import core, machine
+from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.streams import joined
 
 MOST_STEPS = 1 << 24  # of each block: 130 MB
+PACKAGES = ("analysis", "kernels", "reports", "toolkit")
 BLOCKS = 4  # whose streams stand for all that an SM runs
 
 
@@ -117,17 +116,25 @@ def _read(entry: bytes) -> Predicted:
 
 def _name(launch: Mapping[str, object], device: Device) -> str:
     digest = sha256()
-    for part in (_model(), repr(sorted(launch.items())), repr(device)):
+    for part in (MODEL, repr(sorted(launch.items())), repr(device)):
         digest.update(part.encode())
     return f"prediction-{digest.hexdigest()}.json"
 
 
-@cache
-def _model() -> str:
-    """What the model and the simulator are made of: predictions of another one do not count."""
+def model_digest(root: Path) -> str:
+    """A digest of every file of our packages below `root` that a prediction may depend on.
+
+    That of a rung is left out: a prediction depends on its machine code, which is in the key.
+    """
     digest = sha256()
-    for folder in (Path(analysis.__file__).parent, Path(core.__file__).parent):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".py", ".c", ".h", ".so", ".pyd"):
-                digest.update(path.read_bytes())
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix not in (".cu", ".pyc") and path.is_file():
+                content = path.read_bytes()
+                digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
+                digest.update(content)
     return digest.hexdigest()
+
+
+# Of the code that is loaded: taken now, before anybody edits a file.
+MODEL = model_digest(Path(__file__).parents[1])

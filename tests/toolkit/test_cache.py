@@ -43,6 +43,14 @@ def test_a_damaged_entry_counts_as_absent(
     assert cached("a.json") == b"content"
 
 
+def test_an_entry_under_another_name_counts_as_absent(directory: Path) -> None:
+    keep("a.json", b"of a")
+    keep("b.json", b"of b")
+    (directory / "a.json").rename(directory / "c.json")
+    (directory / "b.json").rename(directory / "a.json")
+    assert [cached(name) for name in ("a.json", "b.json", "c.json")] == [None] * 3
+
+
 def test_where_nothing_can_be_written_nothing_is_kept(directory: Path) -> None:
     directory.write_text("a file where the folder should be")
     keep("a.json", b"content")

@@ -264,13 +264,17 @@ def test_another_compiler_has_other_entries(
     assert len(compilations) == 2
 
 
+@pytest.mark.parametrize(
+    "include",
+    ['#include "size.h"', '#/**/include "size.h"', '#incl\\\nude "size.h"', '%:include "size.h"'],
+)
 def test_a_source_that_includes_a_file_is_compiled_each_time(
-    tmp_path: Path, compilations: list[str]
+    include: str, tmp_path: Path, compilations: list[str]
 ) -> None:
     for size in (64, 128):
         (tmp_path / "size.h").write_text(f"#define N {size}\n")
         cubin = compile_cubin(
-            '#include "size.h"\n' + SHARED,
+            f"{include}\n{SHARED}",
             name="my.cu",
             kernel="shared",
             arch="sm_86",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import tomllib
 from math import fsum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +14,17 @@ import pytest
 import toolkit.launch_prediction
 import toolkit.prediction
 from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
-from analysis.devices import find_device
+from analysis.devices import Device, find_device
 from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.timing import Work, predict
 from toolkit.compile import compile_cubin
 from toolkit.executor import Execution
-from toolkit.prediction import blocks_of_an_sm, spread_blocks_of_an_sm
+from toolkit.prediction import PACKAGES, blocks_of_an_sm, model_digest, spread_blocks_of_an_sm
+from toolkit.sass.disassemble import disassemble
 from toolkit.simulator import simulate
+
+ROOT = Path(__file__).parents[2]
 
 COPY = """extern "C" __global__ void copy(float *out, const float *in) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -289,6 +295,90 @@ def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(InputError, match="h200"):
         launched(COPY, device="h2000")
+
+
+# --- the cache ----------------------------------------------------------------------------------
+
+
+def test_swapped_entries_of_the_cache_answer_nobody(tmp_path: Path) -> None:
+    def answers() -> list[object]:
+        found = []
+        for source in (COPY, AXPY):
+            execution = launched(source)
+            assert execution.cubin is not None
+            image = execution.cubin.image
+            found.append((image, disassemble(image), time_of(execution)))
+        return found
+
+    before = answers()
+    kinds = {kind: sorted(tmp_path.glob(f"*.{kind}")) for kind in ("cubin", "sass.json", "json")}
+    kinds["json"] = [path for path in kinds["json"] if path.name.startswith("prediction-")]
+    for first, second in kinds.values():
+        aside = tmp_path / "aside"
+        first.rename(aside)
+        second.rename(first)
+        aside.rename(second)
+    assert answers() == before
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the packages, without their native code."""
+    root = tmp_path_factory.mktemp("tree")
+    for package in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.xz")
+        shutil.copytree(ROOT / package, root / package, ignore=ignored)
+    (root / "toolkit/sass/_core.so").write_bytes(b"native code")
+    return root
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "analysis/timing.py",
+        "analysis/cycles/sm.c",
+        "kernels/registry.py",
+        "reports/text.py",
+        "toolkit/launch_prediction.py",
+        "toolkit/simulated_ladder.py",
+        "toolkit/sass/core/core.h",
+        "toolkit/sass/_core.so",
+        "toolkit/published/sgemm.json",
+    ],
+)
+def test_an_edited_file_of_ours_makes_a_new_prediction(
+    file: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def counted(work: Work, device: Device) -> Predicted:
+        made.append(work)
+        return predict(work, device)
+
+    monkeypatch.setattr(toolkit.prediction, "predict", counted)
+    for content in (b"", b"", b"\n", b"\n"):
+        edited = tree / file
+        edited.write_bytes(edited.read_bytes().rstrip() + content)
+        monkeypatch.setattr(toolkit.prediction, "MODEL", model_digest(tree))
+        assert time_of(launched(COPY))
+    assert len(made) == 2
+
+
+def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree: Path) -> None:
+    before = model_digest(tree)
+    (tree / "kernels/new.py").touch()
+    added = model_digest(tree)
+    (tree / "kernels/new.py").rename(tree / "kernels/newer.py")
+    assert len({before, added, model_digest(tree)}) == 3
+    (tree / "kernels/newer.py").unlink()
+    (tree / "kernels/sgemm/99_new.cu").touch()
+    assert model_digest(tree) == before
+
+
+def test_all_our_packages_count() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = {name.split(".")[0] for name in project["tool"]["setuptools"]["packages"]}
+    assert packages == set(PACKAGES)
 
 
 # --- which blocks -------------------------------------------------------------------------------
