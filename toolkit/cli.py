@@ -609,7 +609,8 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="KINDS",
-            help="Exit with 3 where 'counts' changed or are missing, a 'time' is slower, or both.",
+            help="Exit with 3 where 'counts' changed or are missing, a 'time' is slower, "
+            "or 'counts,time'.",
         ),
     ] = None,
     as_json: Annotated[

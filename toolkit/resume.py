@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from difflib import ndiff
 from hashlib import sha256
 
 from analysis.errors import InputError
@@ -55,25 +54,28 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
 def _differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
     if before.device != now.device:
         yield "the device", before.device.name, f"{now.device.name} (or its record differs)"
+    # the options come first: which sources are used depends on them
+    given, given_now = _options(before.command), _options(now.command)
+    for name in given | given_now:
+        if given.get(name) != given_now.get(name):
+            yield name, given.get(name, "absent"), given_now.get(name, "absent")
     old, new = before.environment, now.environment
     versions = {"toolkit": old.toolkit_version, **old.software}
     versions_now = {"toolkit": new.toolkit_version, **new.software}
     for name in sorted((versions.keys() | versions_now.keys()) - TOLD_BY_COUNTING):
         if versions.get(name) != versions_now.get(name):
             yield name, versions.get(name, "absent"), versions_now.get(name, "absent")
-    if before.command != now.command:
-        changes = list(ndiff(_options(before.command), _options(now.command)))
-        gone, come = (
-            " ".join(line[2:] for line in changes if line.startswith(sign)) or "without it"
-            for sign in "-+"
-        )
-        yield "the command line", gone, come
 
 
-def _options(command: str) -> list[str]:
-    """'--shape 4096' and so on."""
+def _options(command: str) -> dict[str, str]:
+    """What each option of a command line is given, such as "tiled, cpu" by `--variant`."""
     head, *options = command.split(" --")
-    return [head, *(f"--{option}" for option in options)]
+    found = {"the command": head}
+    for option in options:
+        name, _, value = option.partition(" ")
+        earlier = f"{found[f'--{name}']}, " if f"--{name}" in found else ""
+        found[f"--{name}"] = f"{earlier}{value}" if value else "given"
+    return found
 
 
 def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import math
 import os
 import re
 import secrets
@@ -30,8 +29,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Larger than any count of this project (2·M·N·K ends below 2^95), small enough for a float.
-_LARGEST_INTEGER = 2**128
+# What a number may be, by the end of its field's name: far from any real value, so that what is
+# outside was edited or damaged. A suffix stands before those that are the end of it.
+_RANGES: dict[str, tuple[float, float]] = {
+    "_per_s": (0, 1e18),  # a thousand times a GPU of today
+    "_s": (0, 1e6),  # eleven days
+    "_hz": (0, 1e12),
+    "_w": (0, 1e6),
+    "_c": (-100, 1000),
+    "_bytes": (0, 2**60),
+    "registers_per_thread": (0, 255),  # an instruction has 8 bits for each, and R255 is zero
+}
+_COUNTERS = (0, 2**64)  # the hardware's have 64 bits or fewer
+_GAP = (-1e6, 1e6)  # s: a step may take time away
+_EXTENTS = (1, 2**31)  # of a grid or a block
+_OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
+_MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device
+_REMEDY = ": the file was edited or damaged: make it again"
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 
@@ -47,7 +61,7 @@ def dumps(profile: Profile, *, where: str = "the profile cannot be written") -> 
     as one with a NaN.
     """
     document = asdict(profile)
-    _check_numbers(document, where)
+    check_numbers(document, where, remedy="")
     try:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:  # a value that JSON does not have
@@ -187,13 +201,13 @@ def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
         _check_schema(document, where, newest)
-        _check_numbers(document, where)
+        check_numbers(document, where)
         return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise RecordError(f"{where}: it is no JSON: {place}: {error.msg}") from error
     except ValidationError as error:
-        raise RecordError(f"{where}: {first_problem(error)}") from error
+        raise RecordError(f"{where}: {first_problem(error)}{_REMEDY}") from error
     except RecursionError as error:
         raise RecordError(f"{where}: it is no profile: it is nested too deeply") from error
     except RecordError:
@@ -226,18 +240,36 @@ def _check_schema(document: object, where: str, newest: int) -> None:
         )
 
 
-def _check_numbers(value: object, where: str, at: tuple[str | int, ...] = ()) -> None:
-    """Raise RecordError for the first number that is not finite or beyond any count."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise RecordError(f"{where}: {_path(at)}: it is {value}, not a finite number")
-    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-        raise RecordError(f"{where}: {_path(at)}: it is {_shown(value)}, beyond 2^128")
-    if isinstance(value, dict):
+def check_numbers(
+    value: object, where: str, remedy: str = _REMEDY, at: tuple[str | int, ...] = ()
+) -> None:
+    """Raise RecordError for the first number of a document that no run leaves."""
+    if isinstance(value, (int, float)):
+        least, most = _range(at)
+        if not least <= value <= most:
+            found = f"it is {_shown(value)}, outside {least:g} to {most:g}"
+            raise RecordError(f"{where}: {_path(at)}: {found}{remedy}")
+    elif isinstance(value, dict):
         for key, item in value.items():
-            _check_numbers(item, where, (*at, key))
+            check_numbers(item, where, remedy, (*at, key))
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            _check_numbers(item, where, (*at, index))
+            check_numbers(item, where, remedy, (*at, index))
+
+
+def _range(at: tuple[str | int, ...]) -> tuple[float, float]:
+    """The least and the most that the number at a place of a document may be."""
+    names = ["", "", *(part for part in at if isinstance(part, str))]
+    parents, name = names[:-1], names[-1]
+    if parents[-1] == "counters":
+        return _COUNTERS
+    if name in ("grid", "block") and isinstance(at[-1], int):
+        return _EXTENTS
+    if (parents[-1], name) == ("gap", "time_s"):
+        return _GAP
+    ranges = (found for end, found in _RANGES.items() if name.endswith(end))
+    least, most = next(ranges, _OTHERS)
+    return (1 if "device" in parents and name not in _MAY_BE_0 else least), most
 
 
 @cache

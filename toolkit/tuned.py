@@ -30,7 +30,7 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
 from kernels.registry import Selection, Variant, find
 from toolkit.files import read_file
-from toolkit.store import first_problem, write_atomically
+from toolkit.store import check_numbers, first_problem, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -42,6 +42,8 @@ FOLDER = Path(str(files("toolkit").joinpath("tuned")))
 # and a rule serves better: 512 x 512 x 4096 by it is 1.05 times as fast as cuBLAS on an H200, by
 # what won at 1536, 0.80 times.
 FARTHEST_OCTAVES = 1.0
+
+_REMEDY = ": tune again, or remove it"  # of a damaged file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,10 +151,13 @@ def read(path: Path) -> tuple[Tuned, ...]:
         ) from error
     try:
         entries = _adapter().validate_json(text, strict=True).entries
+        check_numbers(json.loads(text), str(path), remedy=_REMEDY)
         for entry in entries:
             entry.problem  # noqa: B018  (raises for a shape that is none)
     except ValidationError as error:
-        raise RecordError(f"{path}: {first_problem(error)}: tune again, or remove it") from error
+        raise RecordError(f"{path}: {first_problem(error)}{_REMEDY}") from error
+    except RecordError:
+        raise
     except ToolkitError as error:
         raise RecordError(f"{path}: {error}") from error
     return entries

@@ -312,6 +312,14 @@ def test_a_damaged_launch_is_refused() -> None:
     assert refused("d.json", "e.json").startswith("e.json: it is no JSON: line 1, column ")
     Path("e.json").write_text(json.dumps(document | {"grid": [1, 1]}), encoding="utf-8")
     assert refused("d.json", "e.json").startswith("e.json: grid[2]: it is missing")
+    name = next(iter(document["counters"]))
+    for change, words in (
+        ({"block": [0, 1, 1]}, "block[0]: it is 0, outside 1 to 2.14748e+09"),
+        ({"dynamic_shared_bytes": -4}, "dynamic_shared_bytes: it is -4, outside 0 to "),
+        ({"counters": {name: -1}}, f"counters['{name}']: it is -1, outside 0 to "),
+    ):
+        Path("e.json").write_text(json.dumps(document | change), encoding="utf-8")
+        assert refused("d.json", "e.json").startswith(f"e.json: {words}")
     Path("e.json").write_text(json.dumps(document | {"schema_version": 9}), encoding="utf-8")
     assert "written by a newer version (schema 9, this one reads 2)" in refused("d.json", "e.json")
 

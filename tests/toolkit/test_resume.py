@@ -75,7 +75,10 @@ def test_a_kept_profile_can_be_read_back(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"device": "a100-sxm-80gb"}, "the device was NVIDIA A100"),
-        ({"command": "python -m toolkit profile --shape 8"}, "the command line was --shape 8"),
+        (
+            {"command": "python -m toolkit profile --shape 8"},
+            "--shape was 8, now it is 32x32x32, 64x64x64: leave out --resume, or repeat what",
+        ),
         ({"software": {"NVIDIA driver": "570.1"}}, "NVIDIA driver was 570.1, now it is absent"),
         ({"software": {"kernel sources": "0" * 12}}, f"kernel sources was {'0' * 12}, now it is"),
         ({"toolkit_version": "0.0.1"}, "toolkit was 0.0.1, now it is"),
@@ -98,6 +101,21 @@ def test_what_has_changed_is_named(cut_short: Profile, change: dict[str, Any], w
         run(resume=replace(cut_short, **change))
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("variants", [VARIANTS[:2], [*VARIANTS, "vectorized"]])
+def test_another_list_of_variants_is_named(cut_short: Profile, variants: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        profile(["32", "64"], variants, executor="simulate", device="t4", resume=cut_short)
+    assert str(error.value).startswith(
+        f"cannot resume the profile: --variant was {', '.join(VARIANTS)}, "
+        f"now it is {', '.join(variants)}: leave out --resume, or repeat what was run: python -m"
+    )
+
+
+def test_a_run_that_only_one_side_asked_a_flag_of_is_refused(cut_short: Profile) -> None:
+    with pytest.raises(InputError, match="--warm-l2 was absent, now it is given"):
+        run(resume=cut_short, warm_l2=True)
 
 
 def test_a_changed_source_is_refused(cut_short: Profile, monkeypatch: pytest.MonkeyPatch) -> None:

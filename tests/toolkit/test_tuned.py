@@ -137,6 +137,8 @@ def test_only_the_entries_of_a_device_are_shipped_beside_those_that_were() -> No
         ({"time_s": "fast"}, "entries[0].time_s: "),
         ({"shape": "12x"}, "shape '12x' is not understood"),
         ({"parameters": {"bk": 1.5}}, "entries[0].parameters.bk: "),
+        ({"time_s": -1e-3}, "entries[0].time_s: it is -0.001, outside 0 to 1e+06: tune again, or"),
+        ({"ratio_to_cublas": float("nan")}, "entries[0].ratio_to_cublas: it is nan, outside 0 to"),
     ],
 )
 def test_a_damaged_file_is_one_line_that_names_the_place(
