@@ -146,30 +146,19 @@ static u32 begun(const Warp *w, const Group *g) {
     return w->begun[g->barrier][__builtin_ctz(g->mask)];
 }
 
-/* Where nobody can go on: those who wait in a region for lanes that wait for them at the end of an
- * outer one go on without them. Compilers leave out the BREAK of some edges from the one to the
- * other (switches on sm_100 and later). Whether there were any. */
-static int untangle(Worker *c, Warp *w) {
-    u32 inner = LANES, gone = 0;
+/* Where no lane of the warp can go on, those who wait at the BSYNC of the innermost region go on
+ * without the others: hardware keeps nobody at a BSYNC for lanes that wait elsewhere, and compilers
+ * for sm_100 and later leave the BREAK out where lanes leave a region. Whether there were any. */
+static int release_innermost(Worker *c, Warp *w) {
+    const Group *inner = NULL;
     for (u32 k = 0; k < w->groups; k++) {
         const Group *g = &w->group[k];
-        if (g->state != AT_BSYNC) continue;
-        const u32 come = lanes_that_wait_with(w, g), missing = g->wait & w->alive & ~come;
-        u32 outside = 0;
-        for (u32 j = 0; j < w->groups; j++) {
-            const Group *other = &w->group[j];
-            if (other->state == AT_BSYNC && other->barrier != g->barrier &&
-                (other->wait & come) == come && begun(w, other) < begun(w, g))
-                outside |= other->mask;
-        }
-        if (!missing || missing & ~outside) continue;
-        if (inner < LANES && begun(w, g) < begun(w, &w->group[inner])) continue;
-        inner = k;
-        gone = missing;
+        if (g->state == AT_BSYNC && (!inner || begun(w, g) > begun(w, inner))) inner = g;
     }
-    if (inner == LANES) return 0;
-    const Group leader = w->group[inner];
-    let_go(c, w, &leader, lanes_that_wait_with(w, &leader), gone);
+    if (!inner) return 0;
+    const Group leader = *inner;
+    const u32 come = lanes_that_wait_with(w, &leader);
+    let_go(c, w, &leader, come, leader.wait & w->alive & ~come);
     return 1;
 }
 
@@ -182,10 +171,12 @@ static void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     g->barrier = barrier;
     g->pc++;
     join(c, w, state, 0);
-    /* a group that was put aside at the barrier and comes last is counted with all that it joins */
     g = current(w);
-    if (spilled && state == AT_BSYNC && g->state == READY && (g->mask & mine) == mine)
-        c->count[c->pc].reissued_threads += (u32)__builtin_popcount(g->mask & ~mine);
+    if (state != AT_BSYNC || g->state != READY || (g->mask & mine) != mine) return;
+    /* a group that was put aside at the barrier and comes last is counted with all that it joins;
+     * else all execute a BSYNC again whose barrier was kept in a register during a call */
+    if (spilled) c->count[c->pc].reissued_threads += (u32)__builtin_popcount(g->mask & ~mine);
+    else if (w->restored >> barrier & 1) count_again(c, g);
 }
 
 /* Lanes of m jump. Where not all of the group do, the fewer go on first; if as many stay, those. */

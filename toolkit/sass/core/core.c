@@ -88,6 +88,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     case OP_BSSY:
         w->regions++;
+        w->restored &= ~(1u << i->aux);
         for (int l = 0; l < LANES; l++)
             if (m >> l & 1) {
                 w->b[i->aux][l] = m;
@@ -172,7 +173,7 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
     while (w->groups && !c->fault.kind) {
         if (current(w)->state != READY) {
             resume(w);
-            if (current(w)->state != READY && !untangle(c, w)) break;
+            if (current(w)->state != READY && !release_innermost(c, w)) break;
         }
         if (left-- == 0 || w->ends_slice) {
             c->budget -= slice - left;

@@ -185,6 +185,7 @@ typedef struct {
     u32 b[CONVERGENCE_BARRIERS][LANES]; /* convergence barriers: each lane knows who takes part */
     u32 begun[CONVERGENCE_BARRIERS][LANES]; /* when: the regions so far */
     u32 regions;
+    u32 restored; /* a bit for each barrier whose mask came from a register */
     Group group[LANES];
     u32 groups, current;
     u32 pushes; /* groups put aside so far */

@@ -225,6 +225,7 @@ static void op_BARRIER_WRITE(Worker *c, Warp *w, const Ins *i, u32 m) {
     SOURCE(a, 0);
     u32 *const b = w->b[i->aux];
     WRITE(m, b, a[l]);
+    w->restored |= 1u << i->aux;
 }
 
 /* From barrier aux to barrier imm. */
