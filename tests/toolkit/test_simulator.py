@@ -502,15 +502,15 @@ def test_machine_code_without_line_information_has_no_lines() -> None:
     assert execution.counters == twice().counters
 
 
-def test_an_opcode_that_is_not_known_is_named_with_its_line() -> None:
-    # tensor cores are not simulated
+def test_a_kernel_for_tensor_cores_is_refused_with_its_line() -> None:
     source = """__global__ void k(unsigned *x) {
         unsigned a = x[0], b = x[1], c = 0, d = 0;
         asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1},{%2,%3},{%4},{%5,%6};"
             : "=r"(c), "=r"(d) : "r"(a), "r"(b), "r"(a), "r"(c), "r"(d));
         x[threadIdx.x] = c + d;
     }"""
-    with pytest.raises(UnsupportedError, match=r"HMMA.* at 0x.* \(kernel\.cu, line \d\)"):
+    refused = r"HMMA.* at 0x.* \(kernel\.cu, line \d\): tensor cores \(HMMA\) are not simulated$"
+    with pytest.raises(UnsupportedError, match=refused):
         simulate(source, grid=1, block=32, arguments=[np.zeros(32, np.uint32)])
 
 

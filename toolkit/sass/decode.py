@@ -34,6 +34,7 @@ from toolkit.sass.instruction import (
     RegisterFile,
     SourceLine,
     Special,
+    tensor_core_refusal,
 )
 
 _FILES: dict[str, RegisterFile] = {"R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B"}
@@ -114,10 +115,11 @@ def _instructions(
             yield _instruction(record, address, source)
         except OperandError as error:
             where = f" ({source.file}, line {source.line})" if source else ""
+            reason = tensor_core_refusal(record["opcode"].partition(".")[0])
             raise UnsupportedError(
                 f"{_shown(_text(record))} at {address:#06x} of "
                 f"{_shown(function['function-name'])}{where}: "
-                f"the simulator does not know the operand {_shown(str(error))}"
+                + (reason or f"the simulator does not know the operand {_shown(str(error))}")
             ) from error
         address += INSTRUCTION_BYTES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,9 @@ RegisterFile = Literal["R", "UR", "P", "UP", "B"]
 
 INSTRUCTION_BYTES = 16
 RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or true
+
+# Matrix products (HFMA2.MMA is another opcode), moves of their operands, and tensor memory.
+_TENSOR_CORE_OPCODE = re.compile(r"\w+MMA|LDSM|STSM|MOVM|LDTM|STTM|WARPGROUP|UTC\w+")
 
 _CONSTANT_NAMES = {("R", RZ): "RZ", ("UR", URZ): "URZ", ("P", PT): "PT", ("UP", PT): "UPT"}
 
@@ -128,6 +132,12 @@ class Instruction:
     guard: Register | None
     text: str
     source: SourceLine | None = None
+
+
+def tensor_core_refusal(opcode: str) -> str | None:
+    """Why an opcode of tensor cores is refused; None for any other opcode."""
+    is_theirs = _TENSOR_CORE_OPCODE.fullmatch(opcode)
+    return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
 
 
 def _modified(name: str, operand: Register | Constant, inverted: str) -> str:

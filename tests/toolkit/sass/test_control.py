@@ -316,6 +316,25 @@ def test_a_reduction_at_a_barrier_whose_number_is_in_a_register() -> None:
     assert (after.r[6] == 16).all()
 
 
+def escape(end: str) -> str:
+    """A region that odd lanes leave without a BREAK, and where they wait for the others."""
+    return f"""BSSY.RECONVERGENT B0, 0x30
+        @P0 BRA 0x40
+        BSYNC.RECONVERGENT B0
+        MOV R1, 0x1
+        {end}
+        MOV R2, 0x2"""
+
+
+@pytest.mark.parametrize("end", ["WARPSYNC.ALL", "WARPSYNC 0xffffffff", "BAR.SYNC 0x0"])
+def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end: str) -> None:
+    """An H100 ran such code to its end; for sm_100, compilers leave BREAK out and rely on it."""
+    after, counts = ran(escape(end), with_odd_lanes_in_p0())
+    assert after.r[1].tolist() == [1, 0] * 16
+    assert (after.r[2] == 2).all()
+    assert counts["threads"][5] == 32
+
+
 def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> None:
     """As compilers lay out some switches for sm_100: one edge out of B0's region has no BREAK."""
     text = """BSSY.RECONVERGENT B1, 0x60
@@ -329,3 +348,20 @@ def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> 
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
     assert (counts["executed"][6], counts["threads"][6]) == (1, 32)  # all together again
+
+
+@pytest.mark.parametrize(("restores", "again"), [("BMOV.32 B0, R2", 1), ("NOP", 0)])
+def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(
+    restores: str, again: int
+) -> None:
+    """As around a call of a function that uses the barrier too; docs/validation.md."""
+    text = f"""BSSY B0, 0x40
+        BMOV.32 R2, B0
+        @P0 BRA 0x40
+        {restores}
+        BSYNC B0
+        MOV R1, 0x1"""
+    _, counts = ran(text, with_odd_lanes_in_p0())
+    assert (counts["executed"][4], counts["threads"][4]) == (2, 32)
+    assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
+    assert counts["executed"][5] == 1

@@ -276,13 +276,20 @@ def test_only_wanted_functions_are_decoded() -> None:
         decode(text)
 
 
-def test_a_strange_operand_is_named_with_its_place() -> None:
-    text = printed({"opcode": "NOP"}, {"opcode": "HGMMA.F32", "operands": "R24,gdesc[UR4],!UPT"})
+@pytest.mark.parametrize(
+    ("opcode", "reason"),
+    [
+        ("NEW", "the simulator does not know the operand 'gdesc[UR4]'"),
+        ("HGMMA", "tensor cores (HGMMA) are not simulated"),
+        ("UTCHMMA", "tensor cores (UTCHMMA) are not simulated"),
+    ],
+)
+def test_a_strange_operand_is_named_with_its_place(opcode: str, reason: str) -> None:
+    strange = {"opcode": f"{opcode}.F32", "operands": "R24,gdesc[UR4],!UPT"}
     with pytest.raises(UnsupportedError) as caught:
-        decode(text, sources={16: SourceLine(file="k.cu", line=3)})
+        decode(printed({"opcode": "NOP"}, strange), sources={16: SourceLine(file="k.cu", line=3)})
     assert str(caught.value) == (
-        "HGMMA.F32 R24, gdesc[UR4], !UPT at 0x0010 of kernel (k.cu, line 3): "
-        "the simulator does not know the operand 'gdesc[UR4]'"
+        f"{opcode}.F32 R24, gdesc[UR4], !UPT at 0x0010 of kernel (k.cu, line 3): {reason}"
     )
 
 

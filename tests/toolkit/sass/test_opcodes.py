@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.errors import UnsupportedError
 from toolkit.sass.isa import REGISTRY
+from toolkit.sass.isa.registry import lower
 from toolkit.sass.opcodes import ARCHITECTURES, opcode_list
+from toolkit.sass.probe import instructions
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,3 +29,28 @@ def test_what_every_kernel_needs_is_known_on_every_architecture(opcode: str) -> 
 
 def test_copies_and_matrices_come_with_their_architecture() -> None:
     assert REGISTRY["LDGSTS"].since == 80
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("HMMA.16816.F32 R16, R4.reuse, R12, RZ", "HMMA"),
+        ("IMMA.16816.S8.S8 R4, R14.reuse.ROW, R4.COL, RZ", "IMMA"),
+        ("BMMA.168128.XOR.POPC R4, R4.ROW, R0.COL, R8", "BMMA"),
+        ("DMMA.8x8x4 R4, R8, R10, R4", "DMMA"),
+        ("QMMA.16832.F32.E4M3.E4M3 R4, R4, R8, R12", "QMMA"),
+        ("WARPGROUP.ARRIVE", "WARPGROUP"),
+        ("LDSM.16.M88 R5, [R0]; HMMA.1688.F32 R16, R8, R0, RZ", "HMMA"),
+        ("LDSM.16.M88 R5, [R4+UR4]", "LDSM"),
+        ("STSM.16.M88 [R5], R0", "STSM"),
+        ("MOVM.16.MT88 R5, R0", "MOVM"),
+    ],
+)
+def test_code_for_tensor_cores_is_refused_by_name(text: str, name: str) -> None:
+    """What has operands of its own is refused when it is decoded."""
+    with pytest.raises(UnsupportedError, match=rf"tensor cores \({name}\) are not simulated$"):
+        lower(instructions(text), architecture=100)
+
+
+def test_a_constant_in_a_register_pair_is_no_work_of_tensor_cores() -> None:
+    lower(instructions("HFMA2.MMA R21, -RZ, RZ, 0, 0"), architecture=90)

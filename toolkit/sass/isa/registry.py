@@ -30,6 +30,7 @@ from toolkit.sass.instruction import (
     Operand,
     Register,
     Special,
+    tensor_core_refusal,
 )
 
 # MOD_* of core.h
@@ -111,6 +112,14 @@ def refuse(instruction: Instruction, reason: str) -> NoReturn:
     )
 
 
+def refuse_tensor_cores(instructions: Sequence[Instruction]) -> None:
+    """Raise UnsupportedError where code multiplies on tensor cores, or moves their operands."""
+    for instruction in sorted(instructions, key=lambda i: not i.opcode.endswith("MMA")):
+        reason = tensor_core_refusal(instruction.opcode)
+        if reason:
+            refuse(instruction, reason)
+
+
 def lower(
     instructions: Sequence[Instruction],
     *,
@@ -118,8 +127,9 @@ def lower(
 ) -> Lowered:
     """The core's program for the instructions of one text section, in order of address.
 
-    Raises UnsupportedError at the first that the registry does not know.
+    Raises UnsupportedError for tensor cores, else at the first that the registry does not know.
     """
+    refuse_tensor_cores(instructions)
     lowering = Lowering(instructions, architecture=architecture)
     for instruction in instructions:
         meaning = REGISTRY.get(instruction.opcode)
