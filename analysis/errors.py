@@ -19,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+# What to do without the native libraries, in a checkout as in an installed package.
+REBUILD = "run `pip install ziglang`, unless there is gcc or clang, and `python -m toolkit.native`"
+
 
 class ToolkitError(Exception):
     """A failure that the user can act on; `str(error)` is one line."""

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cache, partial, reduce
-from importlib import machinery
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import InputError, UnavailableError
+from analysis.errors import REBUILD, InputError, UnavailableError
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
@@ -352,21 +351,14 @@ def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: 
 
 @cache
 def _library() -> ctypes.CDLL:
-    folder = Path(__file__).parent.parent
-    for suffix in machinery.EXTENSION_SUFFIXES:
-        path = folder / f"_cycles{suffix}"
-        if path.exists():
-            loaded = ctypes.CDLL(str(path))
-            loaded.sm_run.restype = ctypes.c_uint32
-            pointer, number = ctypes.c_void_p, ctypes.c_uint32
-            loaded.sm_run.argtypes = (
-                [pointer] * 2 + [number] + [pointer] * 4 + [number] * 2 + [pointer] * 3
-            )
-            return _checked(loaded)
-    raise UnavailableError(
-        "the timing model's native code was not built: install a C compiler (gcc or clang) and "
-        "reinstall: pip install --force-reinstall --no-deps gemm-ladder"
-    )
+    path = Path(__file__).parents[1] / "_cycles.so"
+    if not path.exists():
+        raise UnavailableError(f"the timing model's native code was not built: {REBUILD}")
+    loaded = ctypes.CDLL(str(path))
+    loaded.sm_run.restype = ctypes.c_uint32
+    pointer, number = ctypes.c_void_p, ctypes.c_uint32
+    loaded.sm_run.argtypes = [pointer] * 2 + [number] + [pointer] * 4 + [number] * 2 + [pointer] * 3
+    return _checked(loaded)
 
 
 def _checked(loaded: ctypes.CDLL) -> ctypes.CDLL:
@@ -374,5 +366,7 @@ def _checked(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.sm_sizes(sizes)
     here = [x.itemsize for x in (INSTRUCTION, STEP, _STREAM, _JOB)]
     if list(sizes) != [*here, ctypes.sizeof(_Machine), _RESULT.itemsize]:
-        raise UnavailableError("the timing model's native code was built from other sources")
+        raise UnavailableError(
+            f"the timing model's native code was built from other sources: {REBUILD}"
+        )
     return loaded

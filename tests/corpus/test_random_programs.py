@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from toolkit.native import compile_library, compiler
 from toolkit.simulator import simulate
 
 sys.path.append(str(Path(__file__).parent))
@@ -19,9 +18,8 @@ from inventory import ARCHITECTURES
 from random_programs import on_a_gpu, on_the_host
 
 THREADS = 64
-COMPILER = shutil.which("gcc") or shutil.which("clang")
 # no contraction to a multiply-add, and integers that wrap, as on the GPU
-FLAGS = ("-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC")
+FLAGS = ("-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing")
 
 
 def inputs(seed: int) -> NDArray[np.int32]:
@@ -33,8 +31,9 @@ def inputs(seed: int) -> NDArray[np.int32]:
 def of_the_host(seed: int, folder: Path) -> NDArray[np.uint32]:
     source, library = folder / "program.c", folder / "program.so"
     source.write_text(on_the_host(seed), encoding="utf-8")
-    assert COMPILER
-    subprocess.run([COMPILER, *FLAGS, "-o", library, source, "-lm"], check=True)
+    command = compiler()
+    assert command
+    compile_library(command, source, library, FLAGS)
     out = np.zeros(THREADS, np.uint32)
     given = inputs(seed)
     ctypes.CDLL(str(library)).run(
@@ -56,7 +55,7 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
     ).outputs[0]
 
 
-@pytest.mark.skipif(COMPILER is None, reason="needs gcc or clang")
+@pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
     seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand

@@ -20,15 +20,14 @@ from ctypes import (
     c_void_p,
 )
 from functools import cache
-from hashlib import sha256
-from importlib import machinery
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import UnavailableError
+from analysis.errors import REBUILD, UnavailableError
+from toolkit.native import core_sources
 
 LANES = 32
 POOL = 0x80000000  # set in a slot that names a constant of the launch
@@ -36,10 +35,6 @@ PT, UPT, PREDICATE_DISCARD = 7, 15, 31
 PREDICATE_NOT = 0x80
 SOURCES = 6
 BANKS_OF_CONSTANTS = 8
-
-REMEDY = (
-    "install a C compiler (gcc or clang) and reinstall: pip install --force-reinstall --no-deps"
-)
 
 # One instruction, as core.h has it.
 INSTRUCTION = np.dtype(
@@ -203,13 +198,13 @@ class Kept(Structure):
 def library() -> ctypes.CDLL:
     """The core that suits this processor. Raises UnavailableError where none was built."""
     for flavour in ("_core_v3", "_core"):
-        path = _built(flavour)
-        if path is None:
+        path = Path(__file__).with_name(f"{flavour}.so")
+        if not path.exists():
             continue
         loaded = ctypes.CDLL(str(path))
         if loaded.core_runs_here():
             return _declared(_checked(loaded))
-    raise UnavailableError(f"the simulator's native core was not built: {REMEDY} gemm-ladder")
+    raise UnavailableError(f"the simulator's native core was not built: {REBUILD}")
 
 
 def array(of: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -238,18 +233,11 @@ def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
     noted = (ALLOCATION, TOUCH, STEP, SEGMENT, REQUEST, FINDING)
     layouts = [*here, *(dtype.itemsize for dtype in noted)]
-    if list(sizes) != layouts or _sources() not in (None, _built_from(core)):
+    if list(sizes) != layouts or core_sources() not in (None, _built_from(core)):
         raise UnavailableError(
-            f"the simulator's native core was built from other sources: {REMEDY} gemm-ladder, or "
-            "-e . in a checkout"
+            f"the simulator's native core was built from other sources: {REBUILD}"
         )
     return core
-
-
-def _sources() -> str | None:
-    """The digest of the core's sources, as setup.py takes it; None where they are not here."""
-    files = sorted(Path(__file__).with_name("core").glob("*.[ch]"))
-    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
 
 
 def _built_from(core: ctypes.CDLL) -> str:
@@ -258,14 +246,6 @@ def _built_from(core: ctypes.CDLL) -> str:
     core.core_sources.restype = c_char_p
     digest: bytes = core.core_sources()
     return digest.decode()
-
-
-def _built(flavour: str) -> Path | None:
-    for suffix in machinery.EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name(flavour + suffix)
-        if path.exists():
-            return path
-    return None
 
 
 def _declared(core: ctypes.CDLL) -> ctypes.CDLL:

@@ -659,13 +659,21 @@ EXPORT const Request *core_requests(const Worker *c, u64 *count) {
     return c->own_requests && !c->own_requests->lost ? c->own_requests->noted : NULL;
 }
 
-/* Whether this build's instructions exist on this processor. */
-EXPORT u32 core_runs_here(void) {
+/* True if this processor and its operating system have the instructions that this build uses. */
 #ifdef __AVX2__
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return 1;
-#endif
+#include <cpuid.h>
+
+enum { FMA_OSXSAVE_AVX = 1 << 12 | 1 << 27 | 1 << 28, AVX2 = 1 << 5, SAVED_YMM = 6 };
+
+/* CPUID itself: not every compiler's run-time library has what __builtin_cpu_supports reads. */
+EXPORT u32 core_runs_here(void) {
+    u32 a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || ~c & FMA_OSXSAVE_AVX) return 0;
+    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (a & SAVED_YMM) == SAVED_YMM && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & AVX2;
 }
+#else
+EXPORT u32 core_runs_here(void) { return 1; }
+#endif
 
 #include "probe.h"

@@ -281,7 +281,11 @@ struct Worker {
 
 typedef void Handler(Worker *c, Warp *w, const Ins *i, u32 m);
 
+#ifdef __clang__
+#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
 #define IVDEP _Pragma("GCC ivdep")
+#endif
 
 /* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
 #define EACH_LANE(m, statement)                                      \
