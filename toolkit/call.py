@@ -17,14 +17,12 @@ from analysis.errors import InputError, shortened
 from toolkit.arguments import UNWRITTEN, Buffer, make_arguments, parse_arguments
 from toolkit.executor import Execution, read_source
 from toolkit.files import same_file
-from toolkit.launch_checks import device_of
+from toolkit.launch_checks import architecture_of, device_of
 from toolkit.plan import chosen_seed
 from toolkit.sanitizer import Checked, check
 from toolkit.signature import Declared, signature
 from toolkit.simulator import MAX_INSTRUCTIONS, simulate
 from toolkit.store import check_writable
-
-DEFAULT_ARCHITECTURE = "sm_90"
 
 Extent = tuple[int, int, int]
 
@@ -186,13 +184,9 @@ def _extent(option: str, text: str) -> Extent:
 
 def _target(arch: str | None, name: str | None) -> tuple[str, Device | None]:
     """The architecture, and a device of it where one is known."""
-    if arch is not None and name is not None:
-        raise InputError(f"both --arch {arch} and --device {name} are given: leave out one")
-    if name is not None:
-        device = find_device(name)
-        return device.sm_arch, device
-    arch = arch or DEFAULT_ARCHITECTURE
-    return arch, device_of(arch)
+    device = find_device(name) if name is not None else None
+    chosen = architecture_of(arch, device)
+    return chosen, device or device_of(chosen)
 
 
 def parse_define(text: str) -> tuple[str, str]:

@@ -515,9 +515,10 @@ def reorder(
     loads the result as it loads any cubin: PyCUDA by module_from_file.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
-        from toolkit.call import DEFAULT_ARCHITECTURE, parse_define
+        from toolkit.call import parse_define
         from toolkit.console_reorder import document, print_reordered
         from toolkit.files import same_file
+        from toolkit.launch_checks import DEFAULT_ARCHITECTURE
         from toolkit.reorder import reorder as reorder_kernel
         from toolkit.reorder.source import machine_code_of
         from toolkit.simulator import naming

@@ -28,6 +28,7 @@ from analysis.geometry import Geometry
 from toolkit.compile import Cubin
 from toolkit.executor import Argument, buffers_of, three
 from toolkit.host import available_bytes
+from toolkit.launch_checks import DEFAULT_ARCHITECTURE
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
@@ -181,7 +182,7 @@ def check(
     arguments: Sequence[Argument],
     unwritten: Sequence[int] = (),
     dynamic_shared_bytes: int = 0,
-    arch: str = "sm_90",
+    arch: str = DEFAULT_ARCHITECTURE,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     blocks: Blocks = "all",

@@ -34,10 +34,12 @@ from toolkit.cubin import parameters, reading
 from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
 from toolkit.files import read_file
 from toolkit.launch_checks import (
+    architecture_of,
     check_arguments,
     check_fits,
     check_geometry,
     check_memory,
+    check_runs_on,
     check_shared,
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
@@ -68,7 +70,7 @@ def simulate(
     block: int | Sequence[int],
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
-    arch: str = "sm_90",
+    arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     blocks: Blocks = "all",
@@ -93,7 +95,8 @@ def simulate(
 
     `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
     counters of `analysis.counters.MODELLED`, and `traffic_basis` says how they were obtained, or
-    why not. So with the time there: `predicted` and `prediction_basis`. It does not choose `arch`.
+    why not. So with the time there: `predicted` and `prediction_basis`. Code is compiled for `arch`
+    ("sm_86"), else for the device, else for sm_90; InputError where it does not run on the device.
 
     `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
     `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
@@ -114,7 +117,9 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
     with naming(source):
-        code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
+        code = code_of(
+            source, kernel, arch=simulator.target, defines=defines or {}, options=options
+        )
         return simulator.run_code(code, geometry, arguments)
 
 
@@ -122,7 +127,7 @@ def simulate(
 class Simulator:
     """An executor without a GPU, for one architecture; the fields are those of `simulate`."""
 
-    arch: str = "sm_90"
+    arch: str | None = None
     blocks: Blocks = "all"
     max_instructions: int = MAX_INSTRUCTIONS
     workers: int | None = None
@@ -140,13 +145,18 @@ class Simulator:
             if value is not None and value < 1:
                 raise InputError(f"{name} = {value}: give 1 or more")
 
+    @property
+    def target(self) -> str:
+        """The architecture that sources are compiled for."""
+        return architecture_of(self.arch, self.device)
+
     def execute(self, launch: Launch) -> Execution:
         """Run `launch`; as `simulate`."""
         code = _compiled(
             launch.source,
             launch.name,
             launch.kernel,
-            arch=self.arch,
+            arch=self.target,
             defines=launch.defines,
             options=launch.options,
         )
@@ -159,6 +169,8 @@ class Simulator:
     def run_code(self, code: Code, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execute a compiled kernel; as `simulate`."""
         cubin = code.cubin
+        if code.limits_of is None:  # compiled elsewhere
+            check_runs_on(cubin.architecture, self.device)
         translated, bound, outputs = prepared(code, geometry, arguments, device=self.device)
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)

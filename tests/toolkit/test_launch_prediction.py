@@ -194,9 +194,24 @@ def test_machine_code_compiled_elsewhere_has_a_time() -> None:
 
 
 def test_machine_code_of_another_architecture_is_told() -> None:
-    found = launched(COPY, device="rtx-3090", arch="sm_90")
+    found = launched(COPY, device="rtx-3090", arch="sm_80")
     assert time_of(found).constants == "sm_86, mostly taken over from sm_90"
-    assert "; the machine code is of sm_90, the device is an sm_86" in found.prediction_basis
+    assert "; the machine code is of sm_80, the device is an sm_86" in found.prediction_basis
+
+
+def test_the_device_selects_the_architecture() -> None:
+    found = launched(COPY, device="t4")
+    assert found.resources.architecture == "sm_75"
+    assert "the machine code is of" not in found.prediction_basis
+
+
+def test_machine_code_that_does_not_run_on_the_device_is_refused() -> None:
+    refused = r"^code for sm_90 does not run on the NVIDIA T4 \(sm_75\): compile it for the device"
+    with pytest.raises(InputError, match=refused):
+        launched(COPY, device="t4", arch="sm_90")
+    cubin = compile_cubin(COPY, name="copy.cu", kernel="copy", arch="sm_90")
+    with pytest.raises(InputError, match=refused):
+        launched(cubin, device="t4")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -244,8 +259,8 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
         __syncthreads();
         out[threadIdx.x] = tile[127 - threadIdx.x];
     }"""
-    found = launched(source, grid=1, dynamic_shared_bytes=200_000, device="t4", arch="sm_90")
-    assert "200000 shared bytes per block exceed 65536, the most that" in reason(found)
+    found = launched(source, grid=1, dynamic_shared_bytes=120_000, device="rtx-3090", arch="sm_80")
+    assert "120000 shared bytes per block exceed 101376, the most that" in reason(found)
     assert found.outputs[0][0] == 127
 
 

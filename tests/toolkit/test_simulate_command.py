@@ -439,7 +439,7 @@ def test_the_basis_of_some_blocks_is_told() -> None:
         ("add.cu -g 1 -b 1 -a f32[1] -d rtx-309", "unknown device 'rtx-309': did you mean 'rtx-3"),
         (
             "add.cu -g 1 -b 1 -a f32[1] -d t4 --arch sm_80",
-            "both --arch sm_80 and --device t4 are given: leave out one",
+            "code for sm_80 does not run on the NVIDIA T4 (sm_75): compile it for the device, or",
         ),
         ("add.cu -g 1 -b 1 -a f32[1] --blocks some", "--blocks 'some': give all, representative "),
         ("add.cu -g 1 -b 1 -a f32[1] --blocks 0", "--blocks '0': give all, representative or a"),

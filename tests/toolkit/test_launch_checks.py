@@ -1,0 +1,41 @@
+"""Which architectures run on which devices; the other checks are tested through `simulate`."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.devices import find_device
+from analysis.errors import InputError
+from toolkit.launch_checks import DEFAULT_ARCHITECTURE, architecture_of
+
+
+def test_the_architecture_is_the_one_given_else_the_devices_else_the_default() -> None:
+    assert architecture_of("sm_80", None) == "sm_80"
+    assert architecture_of(None, find_device("t4")) == "sm_75"
+    assert architecture_of("sm_80", find_device("rtx-3090")) == "sm_80"
+    assert architecture_of(None, None) == DEFAULT_ARCHITECTURE
+
+
+@pytest.mark.parametrize(
+    ("arch", "device", "runs"),
+    [
+        ("sm_75", "t4", True),
+        ("sm_80", "rtx-3090", True),  # 8.6
+        ("sm_86", "a100-40gb", False),  # 8.0 lacks what 8.6 may have
+        ("sm_75", "rtx-3090", False),  # of another major capability
+        ("sm_90a", "h100-sxm", True),
+        ("sm_89", "h100-sxm", False),
+        ("sm_100f", "b200", True),
+        ("sm_100a", "b200", True),
+        ("sm_61", "gtx-1080-ti", True),
+        ("nonsense", "t4", True),  # the compiler refuses it
+    ],
+)
+def test_code_runs_on_later_devices_of_its_major_capability(
+    arch: str, device: str, runs: bool
+) -> None:
+    if runs:
+        assert architecture_of(arch, find_device(device)) == arch
+    else:
+        with pytest.raises(InputError, match=f"^code for {arch} does not run on the NVIDIA"):
+            architecture_of(arch, find_device(device))
