@@ -4,6 +4,7 @@ Quirks of the JSON, found by comparing it with the text output (`nvdisasm -c -ra
 kernels for sm_75 to sm_120:
 - A comma may be missing before a memory operand: `[R5][R6.64]` of LDGSTS on sm_8x up to nvdisasm
   13.5, and `R12[R3]` of every load before 13.5.
+- LDGSTS has its operands in another order before 13.2: see `split_operands`.
 - P2R reads all predicates, PR, and the JSON has that in the place of the guard.
 - Before 13.5 each function of a section stands alone; addresses count from the section anyway.
 - Branches have absolute targets as numbers, but CALL and RET those of functions by symbol, and
@@ -58,8 +59,9 @@ _INTEGER = re.compile(r"-?0x[0-9a-f]+")
 _NAME = re.compile(r"[\w.$]+|\{[\d,]+\}|32@(?:lo|hi)\(.+\)|desc\[UR\w+\]")
 # a memory operand, or a register, with another memory operand right behind it
 _NO_COMMA = re.compile(r"((?:^|,)(?:\[[^\]]*\]|@?!?U?[RP](?:\d+|Z|T)(?:\.\w+)*))(?=\[|desc\[)")
-# a source with its target right behind it
-_TARGET_LAST = re.compile(r"^(desc\[\w+\]\[[^\]]*\])(\[[^\]]*\])")
+# Of LDGSTS: its target behind its source and predicate, or its predicate in front of both.
+_TARGET_LAST = re.compile(r"^(desc\[\w+\]\[[^\]]*\])(,!?U?P[\dT]+)?(\[[^\]]*\])")
+_PREDICATE_FIRST = re.compile(r"^(!?U?P[\dT]+)(\[[^\]]*\])(\[[^\]]*\])")
 
 
 MOST_SHOWN = 300  # characters of a text in a message
@@ -192,14 +194,15 @@ def split_operands(text: str) -> tuple[str, ...]:
     >>> split_operands("PT,R11desc,[UR4][R8.64],R15")
     ('PT', 'R11', 'desc[UR4][R8.64]', 'R15')
 
-    and nvdisasm 13.0 was seen to put where an asynchronous copy goes behind where it comes from:
+    and before nvdisasm 13.2, the operands of LDGSTS stand in another order:
 
-    >>> split_operands("desc[UR8][R10.64][R9],P4")
-    ('[R9]', 'desc[UR8][R10.64]', 'P4')
+    >>> split_operands("desc[UR8][R10.64],P4[R9]"), split_operands("P4[R9][R10.64]")
+    (('[R9]', 'desc[UR8][R10.64]', 'P4'), ('[R9]', '[R10.64]', 'P4'))
     """
     if not text:
         return ()
-    text = _TARGET_LAST.sub(r"\2,\1", text)
+    text = _TARGET_LAST.sub(r"\3,\1\2", text)
+    text = _PREDICATE_FIRST.sub(r"\2,\3,\1", text)
     separated = _NO_COMMA.sub(r"\1,", text.replace("desc,[", ",desc["))
     parts = re.split(r",(?![\d,]*\})", separated)  # not those of {2,1}
     return tuple(part.strip() for part in parts)

@@ -26,6 +26,8 @@ LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged imag
 
 _PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "
 _NAMES = ("nvdisasm", "nvdisasm.exe")
+_VERSION = re.compile(rb'"Producer" *: *"nvdisasm V(\d+)\.(\d+)')
+_OLDEST = (12, 8)  # whose output `decode` is tested on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,11 @@ def _run(program: Disassembler, image: bytes) -> bytes:
         raise ToolkitError(
             f"nvdisasm did not end within {LIMIT_S} s: the machine code is damaged"
         ) from error
+    version = _VERSION.search(result.stdout)
+    is_old = version is not None and tuple(map(int, version.groups())) < _OLDEST
+    if is_old or b"option '-json'" in result.stderr:
+        oldest = ".".join(map(str, _OLDEST))
+        raise UnavailableError(f"{program.path} is older than nvdisasm {oldest}: {REMEDY}")
     if result.returncode != 0 or not result.stdout:
         silent = f"it ended with status {result.returncode} and said nothing"
         said = first_line(ToolkitError(result.stderr.decode(errors="replace").strip() or silent))

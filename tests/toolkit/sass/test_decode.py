@@ -148,6 +148,12 @@ def test_another_form_is_refused(text: str) -> None:
         ("[R5][R6.64]", ("[R5]", "[R6.64]")),  # LDGSTS of sm_8x
         ("[R5+0x800][R6.64+0x600],P0", ("[R5+0x800]", "[R6.64+0x600]", "P0")),
         ("[R5]desc[UR4][R6.64]", ("[R5]", "desc[UR4][R6.64]")),
+        # LDGSTS before nvdisasm 13.2, without and with a predicate
+        ("desc[UR8][R28.64+0x40][R23]", ("[R23]", "desc[UR8][R28.64+0x40]")),
+        ("desc[UR8][R28.64],P2[R23+0x80]", ("[R23+0x80]", "desc[UR8][R28.64]", "P2")),
+        ("desc[UR8][R28.64],!PT[R23]", ("[R23]", "desc[UR8][R28.64]", "!PT")),
+        ("P3[R17+0x80][R24.64]", ("[R17+0x80]", "[R24.64]", "P3")),
+        ("!PT[R19][R16.64+0x600]", ("[R19]", "[R16.64+0x600]", "!PT")),
         ("R12[R3.X4]", ("R12", "[R3.X4]")),  # before nvdisasm 13.5
         ("PT,R2[R2.64],R13", ("PT", "R2", "[R2.64]", "R13")),
         ("RZ[UR5],R0", ("RZ", "[UR5]", "R0")),

@@ -166,6 +166,26 @@ def test_a_program_that_does_not_start_is_told(
         disassemble(b"image")
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        """echo '[{"SchemaVersion":{},"Producer":"nvdisasm V12.6.77 Build"}, []]'""",
+        "echo \"nvdisasm fatal   : Unknown option '-json'\" >&2; exit 1",
+    ],
+)
+def test_an_older_program_is_refused_by_name(
+    printed: str, no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Path(fake(tmp_path / "bin"))
+    program.write_text(f"#!/bin/sh\n{printed}\n")
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    with pytest.raises(UnavailableError) as caught:
+        disassemble(b"image")
+    assert str(caught.value) == (
+        f"{program} is older than nvdisasm 12.8: pip install nvidia-cuda-nvdisasm"
+    )
+
+
 def test_a_program_that_does_not_end_is_stopped(
     no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
