@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
 
+from analysis.accuracy import Accuracy, Kernels, accuracies
+from analysis.devices import DEVICES, Device
 from analysis.gap import steps_to_measured
 from analysis.problem import Gemm
 from analysis.result import Bound, GapStep, Predicted, Profile
 from analysis.rungs import Step
+from analysis.sm_constants import constants_for
 from reports import ladder, rungs, text
 from reports.ladder import Timing
 from reports.table import Cell, Table, plain_table
@@ -20,10 +23,12 @@ from reports.table import Cell, Table, plain_table
 class Prediction:
     """The chapter of one shape: its sentences, the bounds, the gaps, and the steps of the ladder.
 
-    `bases` say what was simulated for whom, and whose constants were used.
+    `accuracies` are those of the device, and `bases` say what was simulated for whom, and whose
+    constants were used.
     """
 
     verdict: str
+    accuracies: Table
     bases: tuple[str, ...]
     bounds: Table
     every_bound: Table
@@ -46,7 +51,8 @@ def prediction(
     if not found:
         return None
     return Prediction(
-        verdict=verdict(found),
+        verdict=f"{verdict(found)} {trust(profile.device)}",
+        accuracies=accuracy_table(profile.device),
         bases=tuple(_bases(found)),
         bounds=bounds_table(found),
         every_bound=_every_bound(found),
@@ -79,7 +85,7 @@ def verdict(found: Sequence[Timing]) -> str:
     compared = [one for one in found if one.ratio]
     if not compared:
         what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
-        return f"{what} predicted, none was measured comparably: how far off is not known here."
+        return f"{what} predicted; none was measured in the same way."
     errors = {one.record.label: one.ratio - 1 for one in compared if one.ratio}
     worst = max(errors, key=lambda label: abs(errors[label]))
     # of factors: half and twice the time are errors of one size
@@ -92,6 +98,29 @@ def verdict(found: Sequence[Timing]) -> str:
         f"{text.percent(typical)} off on average, and {text.change(errors[worst])} at worst, "
         f"of {worst}."
     )
+
+
+def trust(device: Device, kernels: Kernels = "ladder") -> str:
+    """How well predictions for a device have been checked, and whose constants they use."""
+    known = [one for one in accuracies(device) if one.kernels == kernels]
+    source = constants_for(device.sm_arch).taken_from
+    constants = f"; most constants are those of {source}" if source else ""
+    if not known:
+        return f"Predictions for this GPU were never compared with measured times{constants}."
+    others = list(dict.fromkeys(DEVICES[one.device].name for one in known))
+    is_own = others == [device.name]
+    which = "this GPU" if is_own else f"{text.listing(others)} (also {device.sm_arch})"
+    errors = ", ".join(map(_error, known))
+    return f"Predictions for {which}: mean error {errors}{constants}."
+
+
+def _error(one: Accuracy) -> str:
+    """'4.8 % on 26 held-out launches'"""
+    return f"{text.percent(one.mean_error)} on {one.launches} {_how(one)} launches"
+
+
+def _how(one: Accuracy) -> str:
+    return "held-out" if one.is_held_out else "fitted"
 
 
 def _bases(found: Sequence[Timing]) -> Iterator[str]:
@@ -118,6 +147,25 @@ def limits(predicted: Predicted) -> str:
 
 
 # As tables.
+
+
+def accuracy_table(device: Device) -> Table:
+    """What the predictions for a device were compared with; without rows where nothing was."""
+    titles = ("device", "launches", "of", "mean error", "", "computed by")
+    return plain_table(
+        [(title, "", title in ("launches", "mean error")) for title in titles],
+        (
+            (
+                Cell(text=DEVICES[one.device].name),
+                Cell(text=text.count(one.launches)),
+                Cell(text=one.what),
+                Cell(text=text.percent(one.mean_error)),
+                Cell(text=_how(one)),
+                Cell(text=one.command),
+            )
+            for one in accuracies(device)
+        ),
+    )
 
 
 def bounds_table(found: Sequence[Timing]) -> Table:

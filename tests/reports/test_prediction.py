@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analysis.devices import find_device
 from analysis.result import Bound, GapStep, Predicted, Profile
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
@@ -21,6 +22,7 @@ from reports.prediction import (
     prediction,
     rung_steps,
     signed_seconds,
+    trust,
     verdict,
 )
 from reports.rungs import compact_table
@@ -38,10 +40,54 @@ def test_unmeasured_predictions_are_said_to_be_unchecked(
     build: SimpleNamespace, in_prediction: Profile
 ) -> None:
     found = ladder.timings(in_prediction, build.SHAPE)
-    assert verdict(found) == (
-        "6 times are predicted, none was measured comparably: how far off is not known here."
+    assert verdict(found) == ("6 times are predicted; none was measured in the same way.")
+    assert verdict(found[:1]).startswith("1 time is predicted; none")
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        (
+            "h200",
+            "this GPU: mean error 4.8 % on 26 held-out launches, 2.3 % on 120 fitted launches.",
+        ),
+        (
+            "rtx-3090",
+            "this GPU: mean error 9.5 % on 18 held-out launches; most constants are those of "
+            "sm_90.",
+        ),
+        (
+            "rtx-a6000",
+            "NVIDIA GeForce RTX 3090 (also sm_86): mean error 9.5 % on 18 held-out launches; most "
+            "constants are those of sm_90.",
+        ),
+        (
+            "l40s",
+            "this GPU were never compared with measured times; most constants are those of sm_90.",
+        ),
+    ],
+)
+def test_predictions_say_how_well_they_were_checked(device: str, said: str) -> None:
+    assert trust(find_device(device)) == f"Predictions for {said}"
+
+
+def test_other_kernels_have_an_accuracy_of_their_own() -> None:
+    assert trust(find_device("h200"), "other kernels") == (
+        "Predictions for this GPU: mean error 10.3 % on 54 fitted launches."
     )
-    assert verdict(found[:1]).startswith("1 time is predicted, none")
+
+
+def test_the_chapter_names_the_command_behind_each_accuracy(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    found = prediction(in_prediction, build.SHAPE)
+    assert found is not None
+    assert trust(in_prediction.device) in found.verdict
+    (row,) = found.accuracies.rows
+    assert [cell.text for cell in row] == [
+        "NVIDIA GeForce RTX 3090", "18", "times that xGeMM published", "9.5 %", "held-out",
+        "python benchmarks/prediction_errors.py --part published",
+    ]  # fmt: skip
 
 
 def test_the_verdict_says_how_far_off_they_are(build: SimpleNamespace, on_gpu: Profile) -> None:

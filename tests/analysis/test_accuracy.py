@@ -1,0 +1,80 @@
+"""How far predicted times were off, as the benchmark computes it and the pages say it."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from prediction_errors import LIMIT_S, PARTS, mean_error, ratio
+from recorded_tables import SHORT_S
+
+from analysis.accuracy import ACCURACIES, Accuracy, accuracies
+from analysis.devices import find_device
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def cells(part: str) -> tuple[dict[str, Any], ...]:
+    """What the benchmark compares in one of its parts."""
+    return tuple(PARTS[part](LIMIT_S))
+
+
+def compared(one: Accuracy) -> list[dict[str, Any]]:
+    """The launches of an entry: of the recorded runs the longer ones, of "ladder" the held-out."""
+    return [
+        cell
+        for cell in cells(one.part)
+        if ratio(cell) is not None
+        and cell.get("device", "h200") == one.device
+        and (one.part != "recorded" or cell["measured_flushed_s"] >= SHORT_S)
+        and (one.part != "ladder" or cell["held_out"])
+    ]
+
+
+@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part == "recorded"])
+def test_the_benchmark_computes_the_errors_of_the_recorded_runs(one: Accuracy) -> None:
+    assert_as_computed(one)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part != "recorded"])
+def test_the_benchmark_computes_the_other_errors(one: Accuracy) -> None:
+    assert_as_computed(one)
+
+
+def assert_as_computed(one: Accuracy) -> None:
+    found = compared(one)
+    assert len(found) == one.launches
+    assert round(mean_error(found), 3) == one.mean_error
+
+
+@pytest.mark.parametrize("one", ACCURACIES)
+def test_every_error_stands_in_the_documents_with_how_it_was_obtained(one: Accuracy) -> None:
+    validation = (ROOT / "docs" / "validation.md").read_text("utf-8")
+    how = "held-out" if one.is_held_out else "fitted"
+    row = (
+        f"| {find_device(one.device).name} | {one.launches} | {one.what} | "
+        f"{100 * one.mean_error:.1f}% | {how} | `{one.command}` |"
+    )
+    assert row in validation
+
+
+def test_held_out_errors_come_first_and_own_ones_alone() -> None:
+    found = accuracies(find_device("h200"))
+    assert {one.device for one in found} == {"h200"}
+    assert [one.is_held_out for one in found] == [True, False, False]
+
+
+def test_a_device_without_measurements_has_those_of_its_architecture() -> None:
+    assert [one.device for one in accuracies(find_device("rtx-a6000"))] == ["rtx-3090"]
+    assert accuracies(find_device("l40s")) == ()
+
+
+def test_parts_are_those_of_the_benchmark() -> None:
+    assert {one.part for one in ACCURACIES} <= set(PARTS)
