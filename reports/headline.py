@@ -13,7 +13,7 @@ from analysis.result import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, rungs, text
 from reports.advice import advice
-from reports.prediction import limits, told_steps, verdict
+from reports.prediction import told_steps, trust, verdict
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
 # and a wider tolerance would call unequal rungs equal.
@@ -24,10 +24,13 @@ EQUAL_ROOFS = 0.95
 class Answer:
     """The first sentence that a reader needs, what a reader does with it, and what supports it.
 
-    Without `asides` it is complete for someone who has little room.
+    `trust` says how well the predicted times of the device have been checked; it is empty where
+    nothing was predicted. Shape and device stand above all of it. Without `asides` it is complete
+    for someone who has little room.
     """
 
     lead: str
+    trust: str = ""
     points: tuple[str, ...] = ()
     asides: tuple[str, ...] = ()
 
@@ -64,7 +67,13 @@ def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         *_simulated(profile, shape),
         *_uncached(profile, shape),
     )
-    return Answer(lead=lead, points=points, asides=asides)
+    is_predicted = bool(ladder.timings(profile, shape))
+    return Answer(
+        lead=lead,
+        trust=trust(profile.device) if is_predicted else "",
+        points=points,
+        asides=asides,
+    )
 
 
 def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
@@ -72,10 +81,9 @@ def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
     best = ladder.fastest(profile, shape)
     earlier = ladder.fastest(recorded, shape) if recorded else None
     if best:
-        yield _fastest(profile, best, "measured", f"on {profile.device.name}")
+        yield _fastest(profile, best, "measured")
     if recorded and earlier:
-        where = f"in the run {ladder.recorded_label(recorded)}"
-        yield _fastest(recorded, earlier, "recorded", where)
+        yield _fastest(recorded, earlier, ladder.recorded_on(recorded))
     yield from _explanations(profile, shape, recorded)
     yield from _foreseen(profile, shape, recorded)
 
@@ -90,7 +98,7 @@ def _not_covered(shape: Gemm, recorded: Profile | None) -> Iterator[str]:
         )
 
 
-def _fastest(run: Profile, best: Record, grade: str, where: str) -> str:
+def _fastest(run: Profile, best: Record, how: str) -> str:
     """Which rung of a run is fastest, and how fast against the peak and against cuBLAS.
 
     A rung that was timed alone is called no fastest one.
@@ -98,29 +106,27 @@ def _fastest(run: Profile, best: Record, grade: str, where: str) -> str:
     measured = ladder.measurement(best)
     if measured is None:
         return ""
-    peak = text.percent(share_of_peak(measured.flop_per_s, run.device))
     against = _against_cublas(measured, ladder.cublas_at(run, best.shape))
     unchecked = "" if best.check else " Its result was not checked."
     timed = [r for r in ladder.rungs_at(run, best.shape) if ladder.measurement(r)]
-    called = "is the fastest rung" if len(timed) > 1 else "was timed"
+    called = "is the fastest rung" if len(timed) > 1 else "was"
     return (
-        f"{best.label} {called} at {text.shape(best.shape)} {where}: "
-        f"{text.flop_per_s(measured.flop_per_s)} ({grade}, median "
-        f"{text.seconds(measured.median_s)}), {peak} of the nominal FP32 peak{against}.{unchecked}"
+        f"{best.label} {called} {how}: {text.flop_per_s(measured.flop_per_s)} "
+        f"(median {text.seconds(measured.median_s)}), "
+        f"{_of_peak(measured.flop_per_s, run)}{against}.{unchecked}"
     )
+
+
+def _of_peak(flop_per_s: float, run: Profile) -> str:
+    return f"{text.percent(share_of_peak(flop_per_s, run.device))} of the FP32 peak"
 
 
 def _against_cublas(measured: Measured, cublas: Measured | None) -> str:
     share, bounds = ladder.of_cublas(measured, cublas)
     if share is None:
         return ""
-    if bounds is None:
-        return f" and {text.percent(share)} of cuBLAS"
-    verdict = ", not told apart from it by these samples" if _holds(bounds, 1.0) else ""
-    return (
-        f" and {text.percent(share)} of cuBLAS "
-        f"(95% interval {text.interval(bounds, text.percent)}{verdict})"
-    )
+    unclear = ", not told apart by these samples" if bounds and _holds(bounds, 1.0) else ""
+    return f" and {text.percent(share)} of cuBLAS{unclear}"
 
 
 def _holds(bounds: Interval, value: float) -> bool:
@@ -134,13 +140,13 @@ def _foreseen(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterat
         return
     best = min(found, key=lambda one: one.predicted.time_s)
     predicted = best.predicted
-    peak = text.percent(share_of_peak(predicted.flop_per_s, profile.device))
     called = "is predicted to be the fastest rung" if len(found) > 1 else "is predicted"
+    busy = text.busy(predicted.limiter, predicted.limiter_share)
+    compared = f" {verdict(found)}" if any(one.ratio for one in found) else ""
     yield (
-        f"{best.record.label} {called} at {text.shape(shape)} on "
-        f"{profile.device.name}: {text.flop_per_s(predicted.flop_per_s)} (predicted, "
-        f"{text.seconds(predicted.time_s)}), {peak} of the nominal FP32 peak; it is "
-        f"{limits(predicted)}. {verdict(found)}"
+        f"{best.record.label} {called}: {text.flop_per_s(predicted.flop_per_s)} "
+        f"({text.seconds(predicted.time_s)}), {_of_peak(predicted.flop_per_s, profile)}, "
+        f"limited by {predicted.limiter} ({busy} of the time).{compared}"
     )
 
 
@@ -192,24 +198,23 @@ def _theory(profile: Profile, shape: Gemm) -> str:
     """Which rungs have the highest roofs; said to be theory."""
     rungs = ladder.rungs_at(profile, shape)
     if not rungs:
-        return f"No rung of the ladder was profiled at {text.shape(shape)}."
+        return "No rung of the ladder was profiled."
     records = [record for record in rungs if record.theory and record.status == "ok"]
     why = _NOT_MEASURED[profile.executor]
     if not records:
-        return f"{why} at {text.shape(shape)}: no rung ran, for the reasons below."
-    where = f"at {text.shape(shape)} on {profile.device.name}"
+        return f"{why}: no rung ran, for the reasons below."
     highest = max(_roof(record) for record in records)
-    peak = f"{text.percent(share_of_peak(highest, profile.device))} of the nominal FP32 peak"
+    peak = _of_peak(highest, profile)
     if len(records) == 1:
         return (
-            f"In theory {records[0].label} reaches {text.flop_per_s(highest)} at most {where}, "
+            f"In theory {records[0].label} reaches {text.flop_per_s(highest)} at most, "
             f"{peak}. {why}: this is a ceiling, not a time."
         )
     best = [record for record in records if _roof(record) >= EQUAL_ROOFS * highest]
     have = "have the highest roofs" if len(best) > 1 else "has the highest roof"
     rates = text.each([_roof(record) for record in best], text.flop_per_s)
     return (
-        f"In theory {ladder.named([record.label for record in best], rungs)} {have} {where}: "
+        f"In theory {ladder.named([record.label for record in best], rungs)} {have}: "
         f"{rates}; the highest is {peak}. {why}: these are ceilings, not times."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from types import ModuleType
@@ -83,7 +83,7 @@ PACKING = 9  # of zlib: Plotly takes a quarter of a second, and 80 KB less than 
 
 OBTAINED = {
     "gpu": "Measured on the device",
-    "simulate": "Simulated: the machine code was executed on the CPU, and not timed",
+    "simulate": "Simulated on a CPU",
     "theory": "Theory only: nothing was launched",
 }
 
@@ -111,7 +111,7 @@ class Drawing:
 
     @property
     def why_empty(self) -> str:
-        """What stands in place of a figure without data."""
+        """Why a figure without data is left out."""
         return "" if self.figure.data else self.figure.layout.annotations[0].text
 
 
@@ -136,7 +136,10 @@ class OfVariant:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """Everything that the page says about one shape of one run."""
+    """Everything that the page says about one shape of one run.
+
+    `first` names the figure of the ladder that stands before all prose.
+    """
 
     number: int
     run: int
@@ -155,7 +158,9 @@ class Chapter:
     variants: tuple[OfVariant, ...]
     first_variant: str
     source: str
+    first: str
     drawings: dict[str, Drawing]
+    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +198,7 @@ class Part:
     phases_basis: str
     sizes: Drawing
     conditions: Drawing
+    left_out: tuple[str, ...]
     device: tuple[tuple[str, str, str, str], ...]
     environment: tuple[tuple[str, str], ...]
     recorded_environment: tuple[tuple[str, str], ...]
@@ -241,6 +247,9 @@ def _parts(runs: Sequence[Run]) -> Iterator[Part]:
 def _part(run: Run, number: int, name: str, first: int) -> Part:
     profile, recorded = run.profile, run.recorded
     shapes = ladder.shapes(profile)
+    of_phases = _drawing(phases, phases.figure(profile.phases))
+    of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
+    of_conditions = _drawing(conditions, conditions.figure(profile, recorded=recorded))
     return Part(
         number=number,
         name=name,
@@ -255,11 +264,12 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
             _chapter(profile, shape, recorded, number=first + place, run=number)
             for place, shape in enumerate(shapes)
         ),
-        phases=_drawing(phases, phases.figure(profile.phases)),
+        phases=of_phases,
         phases_table=phases.table(profile.phases) if profile.phases else None,
         phases_basis=profile.phases.basis if profile.phases else "",
-        sizes=_drawing(sizes, sizes.figure(profile, recorded=recorded)),
-        conditions=_drawing(conditions, conditions.figure(profile, recorded=recorded)),
+        sizes=of_sizes,
+        conditions=of_conditions,
+        left_out=tuple(_left_out((of_phases, of_sizes, of_conditions))),
         device=tuple(_device_rows(profile.device)),
         environment=tuple(_environment_rows(profile)),
         recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
@@ -283,6 +293,7 @@ def _chapter(
 ) -> Chapter:
     found = all_annotated(profile, shape)
     table, more = ladder_tables(profile, shape, recorded=recorded)
+    drawings = _drawings(profile, shape, recorded)
     return Chapter(
         number=number,
         run=run,
@@ -301,8 +312,15 @@ def _chapter(
         variants=tuple(_of_variant(profile, shape, one) for one in found),
         first_variant=subject(profile, shape, recorded),
         source=packed(json.dumps(counts_document(found))),
-        drawings=_drawings(profile, shape, recorded),
+        first="performance" if drawings["steps"].why_empty else "steps",
+        drawings=drawings,
+        left_out=tuple(_left_out(drawings.values())),
     )
+
+
+def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
+    """What says that a figure is not shown, and why."""
+    return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
 
 
 def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from analysis.problem import Gemm
 from analysis.result import Profile, Published, Record
 from reports import ladder, text
-from reports.table import Cell, Table, plain_table
+from reports.table import Cell, Table, of_roof, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,6 @@ def _row(record: Record, one: Published) -> list[Cell]:
         Cell(text=text.seconds(one.time_s)),
         Cell(text=text.flop_per_s(one.flop_per_s)),
         Cell(text=text.flop_per_s(roof.flop_per_s if roof else None)),
-        Cell(text=text.percent(one.flop_per_s / roof.flop_per_s if roof else None)),
+        of_roof(one.flop_per_s, roof.flop_per_s, roof.name) if roof else Cell(text=text.ABSENT),
         Cell(text=one.label),
     ]

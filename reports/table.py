@@ -72,11 +72,31 @@ class Table:
         """The same for a place that is too narrow for all of it."""
         return Table(columns=self.columns[:-1], rows=tuple(row[:-1] for row in self.rows))
 
+    def without_empty_rows(self, names: Sequence[str]) -> Table:
+        """The same without rows that say nothing but under `names`."""
+        told = [place for place, column in enumerate(self.columns) if column.title not in names]
+        return replace(
+            self,
+            rows=tuple(
+                row
+                for row in self.rows
+                if any(_says(row[place]) or row[place].details for place in told)
+            ),
+        )
+
     @property
     def brief(self) -> Table:
         """The same with the first detail of bad cells alone, for a place that is short."""
+        return self.briefly(*(column.title for column in self.columns))
+
+    def briefly(self, *titles: str) -> Table:
+        """The same, brief under some titles."""
+        short = [column.title in titles for column in self.columns]
         rows = tuple(
-            tuple(replace(cell, details=cell.details[: cell.is_bad]) for cell in row)
+            tuple(
+                replace(cell, details=cell.details[: cell.is_bad]) if is_short else cell
+                for cell, is_short in zip(row, short, strict=True)
+            )
             for row in self.rows
         )
         return Table(columns=self.columns, rows=rows)
@@ -119,24 +139,30 @@ def ladder_tables(
 ) -> tuple[Table, Table]:
     """The ladder in two: what a reader looks for first, and all else that is known of its rows.
 
-    Theory stands first where no rung has a time.
+    Theory stands first where no rung has a time. What stands first fits a window of 1,400 px, with
+    a verdict on each result alone: how large its error is stands with the rest.
     """
     whole = ladder_table(profile, shape, recorded=recorded)
-    grades = {column.grade for column in whole.columns}
-    first = grades & {
+    timed = {
         "predicted",
-        "compiled",
-        "checked",
         *(["measured"] if profile.executor == "gpu" else []),
         *([ladder.recorded_label(recorded)] if recorded else []),
-    }
-    if first <= {"compiled", "checked"}:
-        first.add("theory")
-    names = ("rung", "variant")
+    } & {column.grade for column in whole.columns}
+    first = (timed or {"theory"}) | ({"compiled"} if len(timed) < 2 else set())
+
+    def is_first(column: Column) -> bool:
+        return column.grade in first and column.title not in _FURTHER
+
     return (
-        whole.only(lambda column: column.title in names or column.grade in first),
-        whole.only(lambda column: column.title != "rung" and column.grade not in first),
+        whole.only(lambda c: c.title in ("rung", "variant") or c.grade == "checked" or is_first(c))
+        .briefly("check")
+        .without_empty_rows(("rung", "variant")),
+        whole.only(lambda c: c.title != "rung" and not is_first(c)),
     )
+
+
+# What follows from a time that stands beside it.
+_FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
 
 
 def plain_table(titles: Sequence[tuple[str, str, bool]], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -251,7 +277,15 @@ def _of_peak(measured: Measured, run: Profile) -> Cell:
 def _of_attainable(record: Record, measured: Measured) -> Cell:
     if record.theory is None:
         return Cell(text=text.ABSENT)
-    return _number(measured.flop_per_s / record.theory.attainable_flop_per_s, text.percent)
+    theory = record.theory
+    return of_roof(measured.flop_per_s, theory.attainable_flop_per_s, theory.limiter)
+
+
+def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
+    """The share of a roof that a rate reaches; above it, what the roof called `roof` leaves out."""
+    share = flop_per_s / roof_flop_per_s
+    left_out = "caches serve a part" if roof == "DRAM" else "the roof is at the nominal clock"
+    return _number(share, text.percent, left_out if share > 1 else "")
 
 
 def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> Cell:
@@ -375,7 +409,8 @@ def _check(record: Record) -> Cell:
     if check is None:
         return _cell(text.ABSENT, "not checked")
     if not check.passed:
-        return _cell("failed", ladder.check_failure(record))
+        failed = _cell("failed", ladder.check_failure(record))
+        return replace(failed, is_bad=True)
     _, _, where = check.bound.rpartition("; on ")  # where not every element was looked at
     looked_at = f"on {where}" if where != check.bound else ""
     return _cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound", looked_at)

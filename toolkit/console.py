@@ -96,9 +96,11 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         records = records_at(profile, shape)
         beside = recorded if any(measurement(twin(r, recorded)) for r in records) else None
         said = answer(profile, shape, recorded=beside)
+        out.print(f"{text.shape(shape)} on {escape(profile.device.name)}", soft_wrap=True)
         out.print(f"[bold]{escape(said.lead)}[/]")
+        if said.trust:
+            out.print(escape(said.trust))
         out.print(_bullets(said.points))
-        out.print()
         out.print(_ladder_table(profile, records, beside))
         if _replaced(profile, beside):
             for line in _own_rates(records):
@@ -241,11 +243,7 @@ class _Column:
 
 def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile | None) -> Table:
     """The records of one shape; columns that say nothing, or find no room, are left out."""
-    first = records[0]
     table = Table(
-        title=f"{text.shape(first.shape)} on {escape(profile.device.name)}",
-        title_justify="left",
-        title_style="",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),

@@ -14,17 +14,21 @@ from reports import ladder, style, text
 TITLE = "Performance of the ladder"
 READING = (
     "Bars are measured medians with their 95% interval, open circles predicted rates, upright "
-    "marks the attainable rate of each rung (theory), open diamonds the source texts' uncached "
-    "bound (theory), drawn no higher than the FP32 peak. The space between a bar and its mark is "
-    "what theory does not explain."
+    "marks the attainable rate of each rung (theory), open diamonds the bound without caches "
+    "(theory: every load from DRAM), drawn no higher than the FP32 peak. Caches let kernels pass "
+    "it. The space between a bar and its mark is what theory does not explain."
 )
 
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
-    """One row per rung: bars of FLOP/s, theory as marks, cuBLAS and the FP32 peak as lines."""
+    """One row per rung that has a rate: bars of FLOP/s, theory as marks, references as lines."""
     title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
-    records = ladder.rungs_at(profile, shape)
-    if not any(r.theory or ladder.measurement(r) or _earlier(r, recorded) for r in records):
+    records = tuple(
+        r
+        for r in ladder.rungs_at(profile, shape)
+        if r.theory or ladder.measurement(r) or ladder.prediction(r) or _earlier(r, recorded)
+    )
+    if not records:
         return style.empty(title, "No rung has a rate at this shape.")
     return go.Figure(
         data=[
@@ -154,12 +158,12 @@ def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict
         ],
     )
     yield _mark(
-        "uncached bound (theory)",
+        "bound without caches (theory)",
         {"symbol": "diamond-open", "size": 10, "line": {"color": style.INK, "width": 1.5}},
         [(row, min(theory.uncached.flop_per_s, fp32_flop_per_s)) for row, _, theory in rows],
         [
             style.hover(
-                f"{record.label}: uncached bound (theory)",
+                f"{record.label}: bound without caches (theory)",
                 text.flop_per_s(theory.uncached.flop_per_s),
                 theory.uncached.basis,
             )

@@ -20,9 +20,8 @@ READING = (
     "Each rung stands at the FLOP per byte of its global loads as the source writes them; rungs "
     "of one intensity are moved apart a little, so that none hides another. A rung's attainable "
     "rate (theory) and its measured rate are joined: the line is the gap. The small open symbol "
-    "is the source texts' uncached bound, intensity times DRAM bandwidth, drawn no higher than "
-    "the FP32 peak. A rung above it lives on caches: a load that hits L1 is bound by L1's roof, "
-    "not by DRAM's."
+    "is the bound without caches, intensity times DRAM bandwidth, drawn no higher than the FP32 "
+    "peak. Caches let a rung pass it: a load that hits L1 is bound by L1's roof, not by DRAM's."
 )
 
 # Between neighbours of one intensity: a marker's width apart on a page of 1000 px, and still far
@@ -144,7 +143,7 @@ def _points(
         min(theory.uncached.flop_per_s, fp32_flop_per_s),
         style.hover(
             record.label,
-            f"uncached bound (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
+            f"bound without caches (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
             f"at {text.flop_per_byte(theory.intensity_loads)}",
             theory.uncached.basis,
         ),
@@ -183,7 +182,7 @@ def _keys(
     if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
         name = ladder.recorded_on(recorded)
         yield style.key(name, "circle" + style.FILLS["recorded"])
-    yield style.key("uncached bound (theory)", "circle" + style.FILLS["uncached"])
+    yield style.key("bound without caches (theory)", "circle" + style.FILLS["uncached"])
     yield roofs.line_key("nominal roof", "solid")
     if profile.device.measured:
         yield roofs.line_key("measured roof", "dash")

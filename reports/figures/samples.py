@@ -25,8 +25,8 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     """A box with all its samples per measured variant; of `recorded` where there is no other."""
     title = f"{TITLE}, {text.shape(shape)}"
     runs = list(_runs(profile, shape, recorded))
-    if not runs:
-        return style.empty(title, "Nothing was measured at this shape.")
+    if not any(measured.clock == "CUDA events" for _, measured, _ in runs):
+        return style.empty(title, "Nothing was timed on a GPU at this shape.")
     records = tuple(record for record, _, _ in runs)
     notes = tuple("" if grade == "measured" else "(recorded)" for _, _, grade in runs)
     relative = [[round(s / m.median_s - 1, 6) for s in m.samples_s] for _, m, _ in runs]

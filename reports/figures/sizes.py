@@ -42,6 +42,8 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
     if not curves:
         return style.empty(title, "No square product has a rate, predicted or measured.")
     sizes = sorted({point.n for _, _, points in curves for point in points})
+    if len(sizes) == 1:
+        return style.empty(title, "Only one square size has a rate: profile further ones.")
     return go.Figure(
         data=[
             *(_curve(*one, looks[one[0]]) for one in curves),

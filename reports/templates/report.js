@@ -404,7 +404,11 @@ function show() {
 
 function showChapter(chapter) {
   state.shape = chapter.dataset.name;
-  for (const link of all("a[data-section]")) link.href = `#${link.dataset.section}-${chapter.dataset.shape}`;
+  for (const link of all("a[data-section]")) {
+    const id = `${link.dataset.section}-${chapter.dataset.shape}`;
+    link.href = `#${id}`;
+    link.parentElement.hidden = !document.getElementById(id); // a section without data is left out
+  }
   const choices = all(".variant-choice", chapter), labels = [...choices[0]?.options ?? []].map((one) => one.value);
   if (!labels.includes(state.variant)) {
     state.variant = labels.includes(chapter.dataset.variant) ? chapter.dataset.variant : labels.at(-1) ?? "";

@@ -24,7 +24,7 @@ __all__ = ["window"]
 
 pytestmark = pytest.mark.browser
 
-FIGURES = 13  # of a measured run at one shape: nothing was predicted, counted or traced
+FIGURES = 13  # of a measured run at two shapes: nothing was predicted, counted or traced
 
 
 @pytest.fixture
@@ -55,6 +55,88 @@ def test_the_first_times_are_whole_on_a_telephone(window: Any, two_shapes: Path)
         "cell.closest('.scroll').getBoundingClientRect().right)"
     )
     assert len(beyond) == 9
+    assert max(beyond) <= 0
+
+
+# The words that a reader sees above the first figure, with the names of the sections.
+ABOVE = """(() => {
+  const figure = [...document.querySelectorAll("figure")].find((one) => one.offsetParent);
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), words = [];
+  while (texts.nextNode() && !figure.contains(texts.currentNode)) {
+    const { parentElement, textContent } = texts.currentNode;
+    const isHidden = !parentElement.offsetParent || parentElement.closest("script, option, .skip");
+    if (!isHidden) words.push(...textContent.split(/\\s+/).filter(Boolean));
+  }
+  return { words, top: figure.getBoundingClientRect().top };
+})()"""
+MOST_WORDS, SCREEN_PX = 80, 900
+
+
+@pytest.mark.parametrize("kind", ["theory", "predicted", "recorded", "two shapes"])
+def test_the_ladder_stands_before_the_prose(
+    window: Any,
+    build: SimpleNamespace,
+    in_theory: Profile,
+    in_prediction: Profile,
+    on_gpu: Profile,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    many = build.foreseen(build.profile(build.SHAPE, build.SMALL, is_measured=True))
+    made, recorded = {
+        "theory": (in_theory, None),
+        "predicted": (in_prediction, None),
+        "recorded": (in_prediction, on_gpu),
+        "two shapes": (many, None),
+    }[kind]
+    file = tmp_path / "profile.html"
+    file.write_text(render(made, recorded=recorded), encoding="utf-8")
+    visit = Visit(window, file, width=400, scheme="light", waits=False)  # lines are shortest there
+    above = visit.page.evaluate(ABOVE)
+    assert 20 < len(above["words"]) <= MOST_WORDS, " ".join(above["words"])
+    assert ("held-out" in above["words"]) == (kind != "theory")
+    assert above["top"] < 0.7 * SCREEN_PX
+
+
+def test_no_section_and_no_figure_is_empty(
+    window: Any, in_prediction: Profile, tmp_path: Path
+) -> None:
+    file = tmp_path / "profile.html"
+    file.write_text(render(in_prediction), encoding="utf-8")
+    visit = Visit(window, file, width=1000, scheme="light")
+    assert visit.count("figure") > 0
+    assert visit.page.evaluate(f"{VISIBLE}.map(p => p.data.length)").count(0) == 0
+    bare = (
+        "[...document.querySelectorAll('section')].filter(s => s.offsetParent && "
+        "!s.querySelector('figure, table, p, li, pre, dl')).map(s => s.textContent.trim())"
+    )
+    assert visit.page.evaluate(bare) == []
+    # without a GPU there are no samples, and nothing leads to them
+    assert visit.count("#samples-0") == visit.count("nav a[data-section=samples]") == 0
+    assert visit.count("nav a[data-section=gap]") == 1
+    rows = visit.page.locator("section[aria-labelledby=ladder-0] .plot .ytick text")
+    assert "one-block" not in rows.all_text_contents()
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+def test_the_ladders_table_is_whole_at_1400_px(
+    window: Any,
+    build: SimpleNamespace,
+    in_prediction: Profile,
+    on_gpu: Profile,
+    tmp_path: Path,
+    is_measured: bool,
+) -> None:
+    file = tmp_path / "profile.html"
+    html = render(build.foreseen(on_gpu)) if is_measured else render(in_prediction, recorded=on_gpu)
+    file.write_text(html, encoding="utf-8")
+    visit = Visit(window, file, width=1400, scheme="light", waits=False)
+    beyond = visit.page.evaluate(
+        "[...document.querySelectorAll('#ladder-0 ~ .scroll td.check')]"
+        ".map(cell => cell.getBoundingClientRect().right - "
+        "cell.closest('.scroll').getBoundingClientRect().right)"
+    )
+    assert len(beyond) > 5
     assert max(beyond) <= 0
 
 
@@ -93,11 +175,10 @@ def test_menus_change_the_figure(window: Any, two_shapes: Path) -> None:
     accesses = visit.page.locator("section[aria-labelledby=counters-0] figure").nth(1)
     accesses.locator("select").select_option(label="instructions")
     visit.page.get_by_text("thread-level instructions per element of C").first.wait_for()
-    performance = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(1)
+    performance = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(0)
     performance.locator("select").select_option(label="logarithmic")
     visit.until(
-        "document.querySelectorAll('[aria-labelledby=ladder-0] .plot')[1]"
-        ".layout.xaxis.type === 'log'"
+        "document.querySelector('[aria-labelledby=ladder-0] .plot').layout.xaxis.type === 'log'"
     )
     assert visit.complaints == []
 
@@ -170,11 +251,11 @@ def test_predicted_times_fit_their_window_with_everything_open(
     visit = Visit(window, file, width=width, scheme="dark" if width == 900 else "light")
     section = "section[aria-labelledby=gap-0]"
     assert visit.count(f"{section} .plot") == 2
-    assert visit.count(f"{section} table") == 1  # the bounds; bases and steps are closed
+    assert visit.count(f"{section} table") == 2  # accuracy, bounds; bases and steps are closed
     visit.page.evaluate(
         "document.querySelectorAll('details:not(.data)').forEach(d => d.open = true)"
     )
-    assert visit.count(f"{section} table") == 4
+    assert visit.count(f"{section} table") == 5
     labels = visit.page.evaluate(
         f"[...document.querySelectorAll('{section} .waterfalllayer .bartext')].map(label => "
         "label.getBoundingClientRect().right - "

@@ -135,12 +135,12 @@ def test_the_slider_of_the_ladder_says_what_a_rung_gained(
     window: Any, in_prediction: Profile, tmp_path: Path
 ) -> None:
     visit = opened(window, render(in_prediction), tmp_path)
-    plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
-    said = visit.page.locator("section[aria-labelledby=ladder-0] .said").first
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
+    said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
     assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
     rates = f"{plot}.data[0].y"
     assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
-    slider = visit.page.locator("section[aria-labelledby=ladder-0] input[type=range]").first
+    slider = visit.page.locator("section[aria-labelledby=answer-0] input[type=range]").first
     slider.focus()
     slider.press("Home")
     assert slider.get_attribute("aria-valuetext") == "2"
@@ -169,8 +169,8 @@ def test_a_key_hides_a_level_of_the_roofline(
 
 def test_a_figure_has_its_numbers_as_a_table(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
     visit = opened(window, render(on_gpu), tmp_path)
-    drawn(visit, "document.querySelectorAll('section[aria-labelledby=ladder-0] .plot')[1]")
-    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").nth(1)
+    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
     figure.locator("summary").click()
     cells = figure.locator("details td").all_text_contents()
     assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
@@ -180,12 +180,12 @@ def test_a_link_to_a_section_shows_its_shape(
     window: Any, build: SimpleNamespace, tmp_path: Path
 ) -> None:
     html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
-    visit = opened(window, html, tmp_path, fragment="#gap-1")
+    visit = opened(window, html, tmp_path, fragment="#samples-1")
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
-    visit.until("Math.abs(document.getElementById('gap-1').getBoundingClientRect().top) < 200")
+    visit.until("Math.abs(document.getElementById('samples-1').getBoundingClientRect().top) < 200")
     visit.page.select_option("#shape", label="4096 × 4096 × 4096")
-    assert visit.page.evaluate("location.hash") == "#gap-0"
+    assert visit.page.evaluate("location.hash") == "#samples-0"
     visit.page.locator("nav a", has_text="Roofline").click()
     assert visit.page.evaluate("location.hash") == "#roofline-0"
 
@@ -300,9 +300,10 @@ def test_headings_and_controls_have_names(window: Any, in_trace: Profile, tmp_pa
 
 
 def test_all_variants_go_and_come_back_at_once(
-    window: Any, on_gpu: Profile, tmp_path: Path
+    window: Any, build: SimpleNamespace, tmp_path: Path
 ) -> None:
-    visit = opened(window, render(on_gpu), tmp_path)
+    html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
+    visit = opened(window, html, tmp_path)
     figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
     plot = drawn(visit, "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]")
     shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"

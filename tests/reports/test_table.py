@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
 from analysis.problem import Gemm
 from analysis.result import Profile
 from reports.table import (
@@ -13,6 +15,7 @@ from reports.table import (
     ceilings_table,
     ladder_table,
     ladder_tables,
+    of_roof,
     sampling_table,
 )
 
@@ -195,15 +198,52 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(
 
     first, more = ladder_tables(on_gpu, build.SHAPE)
     assert titles(first) == [
-        "rung", "variant", "time", "rate", "of FP32 peak", "of attainable", "of cuBLAS",
-        "over previous rung", "registers per thread", "shared per block",
-        "occupancy (theoretical)", "check",
+        "rung", "variant", "time", "rate", "of cuBLAS", "registers per thread",
+        "shared per block", "occupancy (theoretical)", "check",
     ]  # fmt: skip
     assert titles(more) == [
-        "variant", "intensity of loads", "attainable", "limiter", "outcome", "idea",
+        "variant", "of FP32 peak", "of attainable", "over previous rung", "check",
+        "intensity of loads", "attainable", "limiter", "outcome", "idea",
     ]  # fmt: skip
+    assert cell(first, "vectorized", "check") == Cell(text="passed")
+    assert cell(more, "vectorized", "check").details == ("worst error 0.0312× the bound",)
     assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
     # without a time, theory is what there is
     first, more = ladder_tables(in_simulation, build.SHAPE)
     assert "attainable" in titles(first)
     assert "warp instructions" in titles(more)
+
+
+def test_a_skipped_rung_has_no_row_beside_predicted_times(
+    build: SimpleNamespace, in_prediction: Profile
+) -> None:
+    first, more = ladder_tables(in_prediction, build.SHAPE)
+    assert "one-block" not in [row[1].text for row in first.rows]
+    assert len(first.rows) == 6
+    assert cell(more, "one-block", "outcome").text == "skipped"
+
+
+def test_a_wrong_result_says_how_wrong_in_the_first_table_too(
+    build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
+    first, _ = ladder_tables(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    assert cell(first, "tiled", "check") == Cell(
+        text="failed", details=("an error of 2.00× the bound at row 17, column 4",), is_bad=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "roof", "why"),
+    [
+        (0.9e12, "load/store unit", ()),
+        (1.1e12, "load/store unit", ("the roof is at the nominal clock",)),
+        (1.1e12, "DRAM", ("caches serve a part",)),
+    ],
+)
+def test_a_rate_above_a_roof_says_what_the_roof_leaves_out(
+    rate: float, roof: str, why: tuple[str, ...]
+) -> None:
+    found = of_roof(rate, 1e12, roof)
+    assert found.text == f"{100 * rate / 1e12:.1f} %"
+    assert found.details == why

@@ -25,20 +25,20 @@ def named(figure: go.Figure, start: str) -> list[go.Scatter]:
 def test_measured_rates_and_their_intervals(build: SimpleNamespace, on_gpu: Profile) -> None:
     (measured,) = bars(performance.figure(on_gpu, build.SHAPE))
     rate = FLOP / 0.0075122
-    assert measured.x[0] is None  # one-block is skipped
-    assert measured.x[6] == pytest.approx(rate)
+    assert len(measured.x) == 6  # one-block is skipped, and has no row
+    assert measured.x[5] == pytest.approx(rate)
     # the interval of the time is ±0.2 %
-    assert measured.error_x.array[6] == pytest.approx(rate / 0.998 - rate)
-    assert measured.error_x.arrayminus[6] == pytest.approx(rate - rate / 1.002)
-    assert len(set(measured.marker.color)) == 7
+    assert measured.error_x.array[5] == pytest.approx(rate / 0.998 - rate)
+    assert measured.error_x.arrayminus[5] == pytest.approx(rate - rate / 1.002)
+    assert len(set(measured.marker.color)) == 6
 
 
 def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> None:
     figure = performance.figure(in_theory, build.SHAPE)
     assert not bars(figure)
     (attainable,) = named(figure, "attainable")
-    assert list(attainable.y) == [1, 2, 3, 4, 5, 6]
-    (uncached,) = named(figure, "uncached")
+    assert list(attainable.y) == [0, 1, 2, 3, 4, 5]
+    (uncached,) = named(figure, "bound without caches")
     assert uncached.x[1] == pytest.approx(234.05e9)  # 0.25 FLOP/B · 936.2 GB/s
 
 
@@ -47,7 +47,7 @@ def test_predicted_rates_stand_beside_the_bars(
 ) -> None:
     (predicted,) = named(performance.figure(in_prediction, build.SHAPE), "predicted")
     assert predicted.x[5] == pytest.approx(FLOP / (1.1 * 0.0075122))
-    assert list(predicted.y) == [1, 2, 3, 4, 5, 6]
+    assert list(predicted.y) == [0, 1, 2, 3, 4, 5]
     assert not named(performance.figure(on_gpu, build.SHAPE), "predicted")
 
 
@@ -56,13 +56,13 @@ def test_the_uncached_bound_does_not_stretch_the_axis(
 ) -> None:
     figure = performance.figure(in_theory, build.SHAPE)
     peak = in_theory.device.fp32_flop_per_s
-    (uncached,) = named(figure, "uncached bound (theory)")
+    (uncached,) = named(figure, "bound without caches (theory)")
     # 2-D tiles of 128 × 128 have 32 FLOP/B: 32 · 936.2 GB/s = 30.0 TFLOP/s, below the peak
     assert uncached.x[5] == pytest.approx(29.96e12, rel=1e-3)
     theory = in_theory.records[6].theory
     fast = replace(theory, uncached=replace(theory.uncached, flop_per_s=160e12))
     figure = performance.figure(build.change(in_theory, "vectorized", theory=fast), build.SHAPE)
-    (uncached,) = named(figure, "uncached bound (theory)")
+    (uncached,) = named(figure, "bound without caches (theory)")
     assert uncached.x[5] == peak
     assert "160 TFLOP/s" in uncached.hovertext[5]
     assert max(x for trace in figure.data for x in trace.x if x) == peak
@@ -73,7 +73,7 @@ def test_lines_of_the_peak_and_of_cublas(build: SimpleNamespace, on_gpu: Profile
     (peak,) = named(figure, "FP32 peak 35.6 TFLOP/s (nominal)")
     (cublas,) = named(figure, "cuBLAS 26.5 TFLOP/s (measured)")
     assert set(peak.x) == {35.58e12}
-    assert list(cublas.x) == pytest.approx([FLOP / 0.00518697] * 9)  # one per row and both ends
+    assert list(cublas.x) == pytest.approx([FLOP / 0.00518697] * 8)  # one per row and both ends
     assert peak.line.dash != cublas.line.dash
 
 
@@ -83,7 +83,7 @@ def test_a_recorded_run_has_bars_of_its_own(
     figure = performance.figure(in_theory, build.SHAPE, recorded=on_gpu)
     (recorded,) = bars(figure)
     assert recorded.name == "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
-    assert recorded.x[6] == pytest.approx(FLOP / 0.0075122)
+    assert recorded.x[5] == pytest.approx(FLOP / 0.0075122)
     assert recorded.marker.pattern.shape == "."
     assert named(figure, "cuBLAS 26.5 TFLOP/s (recorded)")
 
@@ -98,8 +98,8 @@ def test_too_few_samples_have_no_interval(build: SimpleNamespace, on_gpu: Profil
     few = build.measured(1e-2, build.SHAPE, interval_s=None)
     changed = build.change(on_gpu, "vectorized", measured=few)
     (measured,) = bars(performance.figure(changed, build.SHAPE))
-    assert measured.error_x.array[6] == 0
-    assert "interval" not in measured.hovertext[6]
+    assert measured.error_x.array[5] == 0
+    assert "interval" not in measured.hovertext[5]
 
 
 def test_nothing_at_all(build: SimpleNamespace, in_theory: Profile) -> None:

@@ -67,7 +67,7 @@ def test_the_uncached_bound_is_drawn_no_higher_than_the_peak(
     changed = build.change(in_theory, "vectorized", theory=fast)
     (rung,) = named(roofline.figure(changed, build.SHAPE), "vectorized")
     assert rung.y[-1] == in_theory.device.fp32_flop_per_s
-    assert "uncached bound (theory): 160 TFLOP/s" in rung.hovertext[-1]
+    assert "bound without caches (theory): 160 TFLOP/s" in rung.hovertext[-1]
 
 
 def test_roofs_meet_at_the_ridge_point(build: SimpleNamespace, in_theory: Profile) -> None:

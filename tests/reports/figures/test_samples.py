@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -31,7 +32,12 @@ def test_samples_are_relative_to_their_median(build: SimpleNamespace, on_gpu: Pr
 def test_theory_has_no_samples(build: SimpleNamespace, in_theory: Profile) -> None:
     figure = samples.figure(in_theory, build.SHAPE)
     assert not figure.data
-    assert figure.layout.annotations[0].text == "Nothing was measured at this shape."
+    assert figure.layout.annotations[0].text == ("Nothing was timed on a GPU at this shape.")
+
+
+def test_a_hosts_samples_alone_are_no_figure(build: SimpleNamespace, in_theory: Profile) -> None:
+    records = (*in_theory.records, build.cpu(build.SHAPE))
+    assert not samples.figure(replace(in_theory, records=records), build.SHAPE).data
 
 
 def test_recorded_samples_are_labelled(

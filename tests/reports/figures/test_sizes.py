@@ -19,10 +19,11 @@ def test_a_curve_per_variant_in_order_of_size(build: SimpleNamespace) -> None:
 
 
 def test_predicted_and_recorded_curves_are_hidden_together(
-    in_prediction: Profile, on_gpu: Profile
+    build: SimpleNamespace, in_prediction: Profile
 ) -> None:
+    recorded = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     found = [
-        one for one in sizes.figure(in_prediction, recorded=on_gpu).data if one.name == "tiled"
+        one for one in sizes.figure(in_prediction, recorded=recorded).data if one.name == "tiled"
     ]
     *curves, key = found
     assert [one.line.dash for one in curves] == ["dash", "solid"]
@@ -44,5 +45,12 @@ def test_products_that_are_not_square_are_left_out(on_gpu: Profile) -> None:
     assert not sizes.figure(replace(on_gpu, records=records)).data
 
 
-def test_a_host_is_no_gpu(on_gpu: Profile) -> None:
-    assert "cpu" not in [one.name for one in sizes.figure(on_gpu).data]
+def test_one_size_is_no_curve(on_gpu: Profile) -> None:
+    assert not sizes.figure(on_gpu).data
+
+
+def test_a_host_is_no_gpu(build: SimpleNamespace) -> None:
+    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+    names = [one.name for one in sizes.figure(made).data]
+    assert "tiled" in names
+    assert "cpu" not in names
