@@ -213,7 +213,9 @@ def profile(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the record of an interrupted run; what failed stands."
+            "--resume",
+            help="Go on with an interrupted run, from RECORD.journal or else RECORD; what failed "
+            "stands.",
         ),
     ] = False,
     strict: Annotated[
@@ -231,16 +233,19 @@ def profile(
         from toolkit.console import TerminalProgress
         from toolkit.experiment import profile as run_profile
         from toolkit.files import same_file
+        from toolkit.journal import journal_of, unfinished
         from toolkit.recorded import recorded_run
         from toolkit.resume import is_result
         from toolkit.sampling import Sampling
-        from toolkit.store import dumps, load, save
+        from toolkit.store import dumps
 
-        _check_output(html, others=[record])
+        journal = journal_of(record)
+        _check_output(html, others=[record, journal])
         _check_output(record)
-        if counters_from and any(same_file(counters_from, x) for x in (html, record)):
+        _check_output(journal)
+        if counters_from and any(same_file(counters_from, x) for x in (html, record, journal)):
             raise InputError(f"cannot write {counters_from}: the counters are read from it")
-        before = load(record) if resume else None
+        before = unfinished(record) if resume else None
         with _interrupt_says("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
@@ -254,7 +259,7 @@ def profile(
                 counters_from=counters_from,
                 progress=progress,
                 resume=before,
-                checkpoint=lambda so_far: save(so_far, record),
+                journal=journal,
             )
         if result.status == "interrupted" and not any(map(is_result, result.records)):
             _fail("interrupted before anything was measured; nothing was written")
@@ -262,6 +267,7 @@ def profile(
         texts = {html: render(result, recorded=recorded), record: dumps(result)}
         shown = _shown(result, recorded, as_json)
         _write(texts)
+        journal.unlink(missing_ok=True)
         sys.stdout.write(shown)
         _finish_profile(result)
         if strict:

@@ -9,7 +9,7 @@ records carry theory alone. The CPU reference is measured either way.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,11 +26,20 @@ from toolkit.counting import Counting
 from toolkit.environment import environment
 from toolkit.gpu import Gpu
 from toolkit.gpu_bench import GpuBench
+from toolkit.journal import Journal
 from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
 from toolkit.published import with_published
 from toolkit.records import skipped
-from toolkit.resume import SOURCES, Journal, check_unchanged, digest, finished, is_result
+from toolkit.resume import (
+    SOURCES,
+    Records,
+    check_unchanged,
+    digest,
+    finished,
+    is_result,
+    stands,
+)
 from toolkit.sampling import Sampling
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
@@ -56,7 +65,7 @@ def profile(
     counters_from: str | Path | None = None,
     progress: Progress | None = None,
     resume: Profile | None = None,
-    checkpoint: Callable[[Profile], None] | None = None,
+    journal: str | Path | None = None,
 ) -> Profile:
     """Profile `variants` (default: the whole ladder and its references) at every shape.
 
@@ -65,10 +74,10 @@ def profile(
     simulator; "theory" executes nothing. `seed` makes the random inputs repeatable; the profile
     holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
     `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
-    "interrupted"; with nothing done, KeyboardInterrupt is raised. `checkpoint` hears of the profile
-    so far whenever a record was added, so that nothing is lost where the process is killed;
-    `resume` goes on from such a profile, and raises InputError where device, versions, sources or
-    parameters differ.
+    "interrupted"; with nothing done, KeyboardInterrupt is raised. `journal` names a file that each
+    record is appended to as soon as it is done, so that nothing is lost where the process is killed
+    (`toolkit.journal`); the caller removes it once the profile is saved. `resume` goes on from an
+    interrupted profile, and raises InputError where device, versions, sources or parameters differ.
     Raises InputError or UnavailableError before anything runs; a variant that fails to compile,
     launch or compute becomes a failed record.
     """
@@ -94,7 +103,7 @@ def profile(
             progress.notice(why_none)
         bench = TheoryBench if executor == "theory" else SimulatorBench
         return _run(
-            plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, checkpoint
+            plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, journal
         )
     counting_if_asked = Counting(progress) if counters else nullcontext()
     with (
@@ -102,7 +111,7 @@ def profile(
         counting_if_asked as counting,
         GpuBench(gpu, counting) as on_gpu,
     ):
-        return _run(plan, on_gpu, file, progress, resume, checkpoint)
+        return _run(plan, on_gpu, file, progress, resume, journal)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -135,7 +144,7 @@ def _run(
     file: CountersFile | None,
     progress: Progress,
     resume: Profile | None,
-    checkpoint: Callable[[Profile], None] | None,
+    journal: str | Path | None,
 ) -> Profile:
     plan.check_fits(bench.device)
     from_file = CountersOfPlan(file, plan, bench.device, progress) if file is not None else None
@@ -171,16 +180,23 @@ def _run(
         phases = tile_phases(bench.device) if listings or bench.listings else None
         return replace(profile_so_far(status), phases=phases)
 
-    def keep() -> None:
-        if checkpoint is not None and any(map(is_result, records.values())):
-            checkpoint(profile_so_far("interrupted"))
+    kept = Journal(journal, empty) if journal is not None else None
 
-    records = Journal(keep)
+    def keep(record: Record) -> None:
+        if kept is not None and stands(record, bench.executor):
+            waiting.append(record)
+            if any(map(is_result, records.values())):
+                kept.add(waiting, listings | bench.listings, conditions | bench.conditions)
+                waiting.clear()
+
+    waiting: list[Record] = []  # for the journal, which begins with the first result
+    records = Records(keep)
     listings = {} if resume is None else {one.label: one for one in resume.listings}
     conditions = {} if resume is None else {one.shape: one for one in resume.conditions}
     if resume is not None:
         check_unchanged(resume, empty, "the profile")
         records.update(finished(resume, plan))
+        waiting.extend(records.values())
     try:
         for problem in plan.shapes:
             left = [x for x in plan.selections if (problem, x.label) not in records]

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.result import ExecutorName, Profile, Record
 from kernels.registry import Selection, Variant
 from toolkit.plan import Plan
 
@@ -17,16 +17,16 @@ TOLD_BY_COUNTING = {"Nsight Compute", "Hardware counters"}  # not known when a r
 INTERRUPTED = "interrupted"
 
 
-class Journal(dict[tuple[Gemm, str], Record]):
+class Records(dict[tuple[Gemm, str], Record]):
     """The records of a run; `changed` hears of every new one."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[Record], None]) -> None:
         super().__init__()
         self._changed = changed
 
     def __setitem__(self, key: tuple[Gemm, str], record: Record) -> None:
         super().__setitem__(key, record)
-        self._changed()
+        self._changed(record)
 
 
 def digest(selections: Iterable[Selection]) -> str:
@@ -85,7 +85,7 @@ def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
     but for those that failed, which are not launched again beside the others.
     """
     found = {(record.shape, record.label): record for record in before.records}
-    done = {key: record for key, record in found.items() if _is_finished(record, before)}
+    done = {key: record for key, record in found.items() if stands(record, before.executor)}
     if before.executor != "gpu":
         return done
     labels = [selection.label for selection in plan.selections]
@@ -100,9 +100,10 @@ def is_result(record: Record) -> bool:
     return bool(record.measured or record.simulated) or record.status == "failed"
 
 
-def _is_finished(record: Record, before: Profile) -> bool:
+def stands(record: Record, executor: ExecutorName) -> bool:
+    """Whether a record need not be made again."""
     if record.status == "skipped" and (record.reason or "").startswith(INTERRUPTED):
         return False
     if record.measured is not None:
         return record.measured.stopped_by != "interrupt"
-    return record.status != "ok" or before.executor != "gpu"
+    return record.status != "ok" or executor != "gpu"

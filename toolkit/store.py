@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,6 +46,10 @@ _EXTENTS = (1, 2**31)  # of a grid or a block
 _OTHERS = (0, 2**128)  # 2·M·N·K ends below 2^95
 _MAY_BE_0 = {"compute_capability", "reserved_shared_bytes_per_block"}  # of a device
 _REMEDY = ": the file was edited or damaged: make it again"
+JOURNAL_SUFFIX = ".journal"
+# What the lines of a journal hold, and what tells one item from another.
+JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditions": ("shape",)}
+
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 
@@ -77,22 +81,39 @@ def compressed(profile: Profile) -> bytes:
 
 
 def load(path: str | Path) -> Profile:
-    """The profile that a file holds, as it is or compressed by xz.
+    """The profile that a file holds, as it is or compressed by xz; or the journal of a run.
 
     Raises RecordError for a file that is absent, damaged, foreign or from a newer version.
     """
-    return parse(_read(Path(path)), str(path))
+    text = read_text(Path(path))
+    is_journal = str(path).endswith(JOURNAL_SUFFIX)
+    return parse(_joined(text, str(path)) if is_journal else text, str(path))
+
+
+def _joined(journal: str, where: str) -> str:
+    """The document of a journal's lines (`toolkit.journal`); a last one that was cut is left out.
+
+    A later record replaces an earlier one, and so do listings and conditions.
+    """
+    try:
+        head, *lines = map(json.loads, journal.split("\n")[:-1])
+        for name, key in JOURNAL_PARTS.items():
+            found = [*head[name], *(one for line in lines for one in line[name])]
+            head[name] = list({str([one[k] for k in key]): one for one in found}.values())
+        return json.dumps(head)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise RecordError(f"{where}: it is no journal of a run, or damaged: remove it") from error
 
 
 def load_launch(path: str | Path) -> LaunchRecord:
     """The launch that `simulate --json` printed into a file; raises as `load`."""
-    return parse_launch(_read(Path(path)), str(path))
+    return parse_launch(read_text(Path(path)), str(path))
 
 
 def holds_launch(path: str | Path) -> bool:
     """Whether a file is of `simulate --json`; False for any other, readable or not."""
     try:
-        document = json.loads(_read(Path(path)))
+        document = json.loads(read_text(Path(path)))
     except (RecordError, RecursionError, ValueError):
         return False
     return isinstance(document, dict) and {"kernel", "grid", "counters"} <= document.keys()
@@ -155,7 +176,8 @@ def _temporary_beside(target: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a stored document; raises RecordError where it cannot be read."""
     try:
         return _unpacked(read_file(path), str(path)).decode("utf-8-sig")
     except FileNotFoundError as error:
@@ -185,7 +207,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 
 def parse(text: str, where: str) -> Profile:
-    return _parsed(text, where, _profiles, SCHEMA_VERSION)
+    return _parsed(text, where, profiles, SCHEMA_VERSION)
 
 
 def parse_launch(text: str, where: str) -> LaunchRecord:
@@ -240,40 +262,51 @@ def _check_schema(document: object, where: str, newest: int) -> None:
         )
 
 
-def check_numbers(
-    value: object, where: str, remedy: str = _REMEDY, at: tuple[str | int, ...] = ()
-) -> None:
+def check_numbers(document: dict[str, Any], where: str, remedy: str = _REMEDY) -> None:
     """Raise RecordError for the first number of a document that no run leaves."""
-    if isinstance(value, (int, float)):
-        least, most = _range(at)
-        if not least <= value <= most:
-            found = f"it is {_shown(value)}, outside {least:g} to {most:g}"
-            raise RecordError(f"{where}: {_path(at)}: {found}{remedy}")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            check_numbers(item, where, remedy, (*at, key))
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            check_numbers(item, where, remedy, (*at, index))
+    if (found := _outside(document)) is not None:
+        path, value, (least, most) = found
+        said = f"it is {_shown(value)}, outside {least:g} to {most:g}"
+        raise RecordError(f"{where}: {_path(path)}: {said}{remedy}")
 
 
-def _range(at: tuple[str | int, ...]) -> tuple[float, float]:
-    """The least and the most that the number at a place of a document may be."""
-    names = ["", "", *(part for part in at if isinstance(part, str))]
-    parents, name = names[:-1], names[-1]
-    if parents[-1] == "counters":
+_Place = tuple[tuple[str | int, ...], object, tuple[float, float]]
+
+
+def _outside(
+    value: Any, name: str = "", parent: str = "", of_device: bool = False
+) -> _Place | None:
+    """The path of the first number outside its range, that number, and the range."""
+    is_list = not isinstance(value, dict)
+    for key, item in enumerate(value) if is_list else value.items():
+        own, holder = (name, parent) if is_list else (str(key), name)
+        inside = of_device or own == "device"
+        if isinstance(item, (int, float)):
+            is_extent = is_list and name in ("grid", "block")
+            limits = _EXTENTS if is_extent else _range(own, holder, inside)
+            if not limits[0] <= item <= limits[1]:
+                return (key,), item, limits
+        elif isinstance(item, (dict, list, tuple)) and (
+            found := _outside(item, own, holder, inside)
+        ):
+            return (key, *found[0]), *found[1:]
+    return None
+
+
+@lru_cache(2**12)
+def _range(name: str, parent: str, of_device: bool) -> tuple[float, float]:
+    """The least and the most that a number may be: of a field `name` in a field `parent`."""
+    if parent == "counters":
         return _COUNTERS
-    if name in ("grid", "block") and isinstance(at[-1], int):
-        return _EXTENTS
-    if (parents[-1], name) == ("gap", "time_s"):
+    if (parent, name) == ("gap", "time_s"):
         return _GAP
-    ranges = (found for end, found in _RANGES.items() if name.endswith(end))
-    least, most = next(ranges, _OTHERS)
-    return (1 if "device" in parents and name not in _MAY_BE_0 else least), most
+    least, most = next((x for end, x in _RANGES.items() if name.endswith(end)), _OTHERS)
+    return (1 if of_device and name not in _MAY_BE_0 else least), most
 
 
 @cache
-def _profiles() -> TypeAdapter[Profile]:
+def profiles() -> TypeAdapter[Profile]:
+    """What reads and dumps profiles; it takes a while to make."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Profile)

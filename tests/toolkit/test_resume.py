@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from analysis.errors import InputError
+from analysis.errors import InputError, RecordError
 from analysis.result import Profile
 from kernels.registry import Variant
+from toolkit.cli import app
 from toolkit.experiment import profile
 from toolkit.progress import Progress
-from toolkit.store import load, save
+from toolkit.store import load
 
 VARIANTS = ["tiled", "tiled:tile=16", "tiled:tile=8"]
 COMMAND = [sys.executable, "-m", "toolkit", "profile", "--executor", "simulate", "--seed", "3"]
@@ -57,18 +61,118 @@ def test_only_what_is_missing_is_done(cut_short: Profile) -> None:
     assert result.seed == cut_short.seed
 
 
-def test_every_new_record_is_kept_at_once() -> None:
-    kept: list[Profile] = []
-    result = run(checkpoint=kept.append)
-    assert [len(so_far.records) for so_far in kept] == [1, 2, 3, 4, 5, 6]
-    assert {so_far.status for so_far in kept} == {"interrupted"}
-    assert kept[-1].records == result.records
+def test_every_record_is_appended_once(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json.journal"
+    read: list[Profile] = []
+
+    class Reading(Progress):
+        def step(self, text: str) -> None:
+            if path.exists():
+                read.append(load(path))
+
+    result = run(journal=path, progress=Reading())
+    assert [len(so_far.records) for so_far in read] == [1, 2, 3, 4, 5]
+    head, *lines = path.read_text().splitlines()
+    assert json.loads(head)["records"] == []
+    assert [len(json.loads(line)["records"]) for line in lines] == [1] * 6
+    # a variant has one listing, the same at both shapes
+    assert [len(json.loads(line)["listings"]) for line in lines] == [1, 1, 1, 0, 0, 0]
+    journal = load(path)
+    assert journal.status == "interrupted"
+    assert journal.listings == result.listings
+    assert run(resume=journal).records == result.records
 
 
-def test_a_kept_profile_can_be_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "profile.json"
-    run(checkpoint=lambda so_far: save(so_far, path), progress=StopAt("tiled:tile=8"))
-    assert len(load(path).records) == 2
+def test_a_journal_begins_with_the_first_result(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json.journal"
+    variants = ["cublas", "tiled"]
+    settings: Any = {"executor": "simulate", "device": "t4", "journal": path}
+    profile([32], variants, progress=StopAt("tiled"), **settings)
+    assert not path.exists()  # that cuBLAS needs a GPU is no result
+    profile([32], variants, **settings)
+    assert [record.label for record in load(path).records] == variants
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("run") / "profile.json.journal"
+    run(journal=path, progress=StopAt("tiled:tile=8"))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 1000])
+def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path, journal: bytes, cut: int) -> None:
+    path = tmp_path / "x.journal"
+    path.write_bytes(journal[:-cut])
+    (record,) = load(path).records
+    assert record.label == "tiled"
+
+
+def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(
+    tmp_path: Path, journal: bytes
+) -> None:
+    path = tmp_path / "x.journal"
+    path.write_bytes(journal)
+    before = load(path).records
+    run(resume=load(path), journal=path, progress=StopAt("tiled"))
+    after = load(path).records
+    assert [record.label for record in after] == VARIANTS
+    assert after[:2] == before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: "", "it is no journal of a run, or damaged: remove it"),
+        (lambda text: text[:50], "it is no journal of a run, or damaged"),
+        (lambda text: text.replace("\n", "\n{]\n", 1), "it is no journal of a run, or damaged"),
+        (lambda text: text.replace("\n", "\n7\n", 1), "it is no journal of a run, or damaged"),
+        (lambda text: "7\n" + text, "it is no journal of a run, or damaged"),
+        (lambda text: text.replace('"registers_per_thread":', '"registers_per_thread":-'),
+         "records[0].resources.registers_per_thread: it is -"),
+    ],
+)  # fmt: skip
+def test_a_damaged_journal_is_one_line(
+    tmp_path: Path, journal: bytes, change: Callable[[str], str], words: str
+) -> None:
+    path = tmp_path / "x.journal"
+    path.write_text(change(journal.decode()))
+    with pytest.raises(RecordError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: {words}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_keeps_the_records_before(tmp_path: Path, journal: bytes) -> None:
+    path = tmp_path / "x.journal"
+
+    class Filling(Progress):
+        def step(self, text: str) -> None:
+            if text == "tiled:tile=8":
+                path.rename(tmp_path / "kept.journal")
+                path.symlink_to("/dev/full")
+
+    with pytest.raises(InputError) as error:
+        run(journal=path, progress=Filling())
+    assert str(error.value) == (
+        f"cannot write {path}: No space left on device: the records before are kept; make room, "
+        "and repeat the command with --resume"
+    )
+    assert len(load(tmp_path / "kept.journal").records) == 2
+
+
+def test_the_command_goes_on_from_a_journal_and_removes_it(
+    tmp_path: Path, journal: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("profile.json.journal").write_bytes(journal[:-1])
+    words = load("profile.json.journal").command.split()[3:]
+    monkeypatch.setattr("reports.render", lambda *_, **__: "")
+    done = CliRunner().invoke(app, [*words, "--resume"])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["profile.html", "profile.json"]
+    assert load("profile.json").status == "complete"
 
 
 @pytest.mark.parametrize(
@@ -127,30 +231,24 @@ def test_a_changed_source_is_refused(cut_short: Profile, monkeypatch: pytest.Mon
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_leaves_what_it_had(tmp_path: Path, how: int) -> None:
-    options = [word for size in (32, 48, 64, 80, 96, 112) for word in ("--shape", str(size))]
-    options += ["--variant", "tiled", "--variant", "tiled:tile=16"]
+    shapes, variants = ["32", "48", "64", "80"], ["tiled", "tiled:tile=16"]
+    options = [f"--shape={x}" for x in shapes] + [f"--variant={x}" for x in variants]
     process = subprocess.Popen([*COMMAND, *options], cwd=tmp_path, env=environment())
-    record = tmp_path / "profile.json"
+    record, journal = tmp_path / "profile.json", tmp_path / "profile.json.journal"
     ends = time.monotonic() + 60
-    while not record.exists() and process.poll() is None and time.monotonic() < ends:
+    while not journal.exists() and process.poll() is None and time.monotonic() < ends:
         time.sleep(0.01)
     process.send_signal(how)
     assert process.wait(60) != 0
-    before = load(record)
+    assert not record.exists()
+    before = load(journal)
     assert before.status == "interrupted"
-    assert 1 <= len(before.records) < 12
-    done = subprocess.run(
-        [*COMMAND, *options, "--resume"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    after = load(record)
+    assert 1 <= len(before.records) < 8
+    after = profile(shapes, variants, executor="simulate", resume=before)
     assert after.status == "complete"
-    assert len(after.records) == 12
-    assert after.records[: len(before.records)] == before.records
+    assert len(after.records) == 8
+    made = [replace(record, scores=(), published=()) for record in after.records]
+    assert made[: len(before.records)] == list(before.records)
 
 
 def environment() -> dict[str, str]:
