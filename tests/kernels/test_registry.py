@@ -18,27 +18,37 @@ from analysis.problem import LARGEST_DIMENSION, Gemm
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
 from kernels.registry import CUBLAS, whole_ladder
 from reports import ladder
+from tests.sampling import sampled
 
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
 
-EVERY_KERNEL = [
+def _others(variant: Variant, chosen: dict[str, int]) -> list[str]:
+    return [name for name, default in variant.defaults.items() if chosen[name] != default]
+
+
+def _few_others(kernel: tuple[Variant, dict[str, int]]) -> tuple[str, ...]:
+    """A key per rung and single parameter that differs from its default, and one for the rest."""
+    variant, chosen = kernel
+    others = _others(variant, chosen)
+    return (variant.name, *(others if len(others) < 2 else ["several"]))
+
+
+_KERNELS = [
     pytest.param(variant, chosen, id=variant.label(chosen))
     for variant in LADDER
     for chosen in variant.parameter_sets()
 ]
-
-
-def _others(variant: Variant, chosen: dict[str, int]) -> int:
-    return sum(chosen[name] != default for name, default in variant.defaults.items())
-
-
+EVERY_KERNEL = sampled(_KERNELS, key=_few_others)
 # Of rungs with many parameters, those that differ from the defaults in one.
-NEAR_DEFAULTS = [
-    kernel
-    for kernel in EVERY_KERNEL
-    if len(kernel.values[0].parameters) < 3 or _others(*kernel.values) < 2
-]
+NEAR_DEFAULTS = sampled(
+    [
+        kernel
+        for kernel in _KERNELS
+        if len(kernel.values[0].parameters) < 3 or len(_others(*kernel.values)) < 2
+    ],
+    key=lambda kernel: kernel[0].name,
+)
 
 
 def test_rungs_are_numbered_from_one_in_order() -> None:
@@ -227,13 +237,11 @@ def test_reports_know_cublas_by_the_registrys_name() -> None:
     assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
-@pytest.mark.parametrize("shape", [(32, 32, 8), (7, 29, 5), (300, 131, 9)])
-def test_the_tiles_of_all_blocks_are_c(variant: Variant, shape: tuple[int, int, int]) -> None:
-    m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)
-    problem = Gemm(m=m, n=n, k=k)
-    for parameters in variant.parameter_sets():
-        executed = variant.executed(problem)
+@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+def test_the_tiles_of_all_blocks_are_c(variant: Variant, parameters: dict[str, int]) -> None:
+    for shape in ((32, 32, 8), (7, 29, 5), (300, 131, 9)):
+        m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)
+        executed = variant.executed(Gemm(m=m, n=n, k=k))
         covered = np.zeros((executed.m, executed.n), dtype=int)
         for block in range(variant.geometry(parameters, executed).blocks):
             rows, columns = variant.tile_of_c(parameters, executed, block)
