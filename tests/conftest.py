@@ -10,6 +10,7 @@ parallel and without those of hardware, `-m "gpu and exhaustive"` those of the G
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -55,6 +56,19 @@ def is_asked_for(name: str, config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
+    if not hasattr(config, "workerinput"):  # workers inherit the environment
+        os.environ["GEMM_LADDER_CACHE"] = str(compiler_outputs(config.rootpath))
+
+
+def compiler_outputs(root: Path) -> Path:
+    """The cache folder of the tests: machine code and disassembly stay from run to run.
+
+    Predictions do not: what our own code computes is computed anew in each run.
+    """
+    folder = Path(os.environ.get("GEMM_LADDER_CACHE") or root / ".pytest_cache" / "compiled")
+    for prediction in folder.glob("prediction-*"):
+        prediction.unlink(missing_ok=True)
+    return folder
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,13 +80,6 @@ def printed_sizes(log: str) -> dict[str, KernelSizes]:
 def read_sizes(image: bytes, capability: int) -> dict[str, KernelSizes]:
     symbols = kernel_symbols(image)
     return {symbol: kernel_sizes(image, symbol, capability=capability) for symbol in symbols}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)

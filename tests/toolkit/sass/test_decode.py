@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +42,6 @@ sys.path.append(str(Path(__file__).parent))
 from decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
 
 FRESH = ("sm_75", "sm_90", "sm_120")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def r(index: int, *suffix: str, **modifiers: bool) -> Register:

@@ -6,7 +6,6 @@ import json
 import re
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -56,13 +55,6 @@ extern "C" __global__ void jumps(int* x, int which) {
     }
 }
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GEMM_LADDER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def compiled(kernel: str, arch: str, *options: str, source: str = SOURCE) -> Cubin:

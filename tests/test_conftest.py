@@ -1,0 +1,30 @@
+"""What the suite keeps from run to run: what compilers made, and nothing that we compute."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import compiler_outputs
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_predictions_are_made_anew_in_each_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("1.cubin", "1.sass.json", "prediction-1.json"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+    assert compiler_outputs(ROOT) == tmp_path
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.cubin", "1.sass.json"]
+
+
+def test_nothing_else_is_kept() -> None:
+    """A fourth kind of entry would have to be removed between runs too, or come from a compiler."""
+    keeping = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.joinpath("toolkit").rglob("*.py")
+        if re.search(r"from toolkit\.cache import .*\bkeep\b", path.read_text(encoding="utf-8"))
+    }
+    assert keeping == {"toolkit/compile.py", "toolkit/prediction.py", "toolkit/sass/disassemble.py"}
