@@ -22,22 +22,34 @@ def sampled(
     params = [case if is_param(case) else as_param(case) for case in cases]
     by_key: dict[Hashable, list[int]] = {}
     for number, param in enumerate(params):
-        values = param.values[0] if len(param.values) == 1 else param.values
-        by_key.setdefault(key(values), []).append(number)
+        by_key.setdefault(key(values_of(param)), []).append(number)
     draw = random.Random(seed)
     chosen = {
         number
         for numbers in by_key.values()
         for number in draw.sample(numbers, min(per_key, len(numbers)))
     }
-    if not RUNS_EXHAUSTIVE:
-        return [params[number] for number in sorted(chosen)]
+    return _others_exhaustive(params, [number in chosen for number in range(len(params))])
+
+
+def chosen_of(cases: Iterable[Any], is_chosen: Callable[[Any], bool]) -> list[Any]:
+    """The same for a sample that `is_chosen` describes."""
+    params = [case if is_param(case) else as_param(case) for case in cases]
+    return _others_exhaustive(params, [is_chosen(values_of(param)) for param in params])
+
+
+def _others_exhaustive(params: list[Any], chosen: list[bool]) -> list[Any]:
     return [
         param
-        if number in chosen
+        if is_chosen
         else pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.exhaustive])
-        for number, param in enumerate(params)
+        for param, is_chosen in zip(params, chosen, strict=True)
+        if is_chosen or RUNS_EXHAUSTIVE
     ]
+
+
+def values_of(param: Any) -> Any:
+    return param.values[0] if len(param.values) == 1 else param.values
 
 
 def is_param(case: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,13 +14,15 @@ import pytest
 from toolkit.compile import Cubin
 from toolkit.cubin import kernel_symbols, parameters
 from toolkit.executor import buffers_of
+from toolkit.sass.disassemble import disassemble
 from toolkit.tensor_map import MAP_BYTES, TensorMap
 
 sys.path.append(str(Path(__file__).parent))
 from case import CORPUS, Argument, Case, Near
 from cases import CASES, COUNTED, find
 from compiled import compiled, of_file
-from inventory import ARCHITECTURES
+from inventory import ARCHITECTURES, Source, sources
+from sample import ALSO, USUAL, in_sample
 
 FILES = sorted(path.name for path in CORPUS.glob("*.cu"))
 
@@ -27,14 +31,22 @@ def cases_of(file: str) -> list[Case]:
     return [case for case in (*CASES, *COUNTED) if case.file == file]
 
 
+def anywhere(file: str, arch: str) -> bool:
+    return True
+
+
 def test_names_are_unique() -> None:
     for cases in (CASES, COUNTED):
         assert len({case.name for case in cases}) == len(cases)
 
 
+@pytest.mark.parametrize("which", [in_sample, pytest.param(anywhere, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("file", FILES)
-def test_every_kernel_has_a_case_and_takes_its_arguments(file: str) -> None:
-    archs = [arch for arch in ARCHITECTURES if all(case.runs_on(arch) for case in cases_of(file))]
+def test_every_kernel_has_a_case_and_takes_its_arguments(
+    file: str, which: Callable[[str, str], bool]
+) -> None:
+    runs = [arch for arch in ARCHITECTURES if all(case.runs_on(arch) for case in cases_of(file))]
+    archs = [arch for arch in runs if which(file, arch)]
     assert archs
     with ThreadPoolExecutor() as pool:  # the compiler runs outside of Python's lock
         cubins = dict(zip(archs, pool.map(lambda arch: of_file(file, arch), archs), strict=True))
@@ -88,5 +100,32 @@ def test_near_takes_no_nan_and_no_wrong_infinity() -> None:
 
 @pytest.mark.parametrize("name", ["spills_300", "local_array_140", "local_bytes_140"])
 def test_kernels_of_local_memory_use_it(name: str) -> None:
+    case = find(name)
     for arch in ARCHITECTURES:
-        assert compiled(find(name), arch).resources.local_bytes > 0
+        if in_sample(case.file, arch):
+            assert compiled(case, arch).resources.local_bytes > 0
+
+
+def opcodes(file: Source, arch: str) -> set[str]:
+    _, functions = json.loads(disassemble(file.image(arch)))
+    return {line["opcode"] for function in functions for line in function["sass-instructions"]}
+
+
+@pytest.mark.exhaustive
+def test_the_sample_holds_every_opcode_with_its_modifiers() -> None:
+    missing: dict[str, tuple[str, str]] = {}
+    held: set[str] = set()
+    for file in sources():
+        for arch in file.architectures():
+            found = opcodes(file, arch)
+            if in_sample(file.name, arch):
+                held |= found
+            else:
+                missing |= dict.fromkeys(found, (file.name, arch))
+    assert {opcode: where for opcode, where in missing.items() if opcode not in held} == {}
+
+
+def test_every_file_and_architecture_is_in_the_sample() -> None:
+    files = {file.name for file in sources()}
+    assert set(ALSO) <= files
+    assert {arch for archs in ALSO.values() for arch in (*archs, USUAL)} == set(ARCHITECTURES)

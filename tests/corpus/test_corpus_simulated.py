@@ -8,21 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.sampling import chosen_of
 from toolkit.simulator import simulate
 
 sys.path.append(str(Path(__file__).parent))
 from case import Case
 from cases import CASES
 from compiled import compiled
+from inventory import ARCHITECTURES
+from sample import in_sample
 
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+LAUNCHES = [
+    pytest.param(case, arch, id=f"{case.name}-{arch}")
+    for case in CASES
+    for arch in ARCHITECTURES
+    if case.runs_on(arch)
+]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("case", "arch"), chosen_of(LAUNCHES, lambda launch: in_sample(launch[0].file, launch[1]))
+)
 def test_a_kernel_does_what_its_reference_says(case: Case, arch: str) -> None:
-    if not case.runs_on(arch):
-        pytest.skip(f"of sm_{case.minimum_capability} to sm_{case.most_capability}")
     seed = np.random.SeedSequence().entropy
     arguments = case.make(np.random.default_rng(seed))
     execution = simulate(

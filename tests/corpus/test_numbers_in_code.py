@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from toolkit.sass.program import Program, load_program
 
 sys.path.append(str(Path(__file__).parent))
 from inventory import ARCHITECTURES, sources
+from sample import in_sample
 
 # Shifts, targets, segments and barriers stand in fields of their own.
 ELSEWHERE = {"BAR", "BRA", "LEA", "SHFL", "ULEA"}
@@ -53,11 +55,19 @@ def numbers(program: Program) -> Iterator[tuple[Instruction, list[int]]]:
             yield instruction, [value for value in lowering.noted if isinstance(value, int)]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_number_is_the_word_that_the_code_holds(arch: str) -> None:
+@pytest.mark.parametrize(
+    "archs",
+    [
+        pytest.param(ARCHITECTURES, id="sample"),
+        *(pytest.param([arch], id=arch, marks=pytest.mark.exhaustive) for arch in ARCHITECTURES),
+    ],
+)
+def test_a_number_is_the_word_that_the_code_holds(archs: Sequence[str]) -> None:
     count = 0
-    for source in sources():
+    for source, arch in product(sources(), archs):
         if arch not in source.architectures():
+            continue
+        if len(archs) > 1 and not in_sample(source.name, arch):
             continue
         image = source.image(arch)
         for symbol in kernel_symbols(image):
