@@ -12,6 +12,8 @@ keep profiles in files. The command line is `python -m toolkit`.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +43,22 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: numpy and scipy cost start-up time."""
     if name not in _HOMES:
         raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    if hidden := hidden_package():
+        raise ImportError(hidden)
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def hidden_package() -> str | None:
+    """What to do about a user's file or folder that Python finds in place of one of ours."""
+    for name in ("analysis", "kernels", "reports"):
+        spec = find_spec(name)
+        ours = Path(__file__).parents[1] / name / "__init__.py"
+        if spec is not None and not (spec.origin and ours.samefile(spec.origin)):
+            found = spec.origin or next(iter(spec.submodule_search_locations or ()))
+            return (
+                f"{found} hides gemm-ladder's own package {name!r}: rename it, or start in another "
+                "folder (the command gemm-ladder starts in any)"
+            )
+    return None

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from analysis.errors import InputError, ToolkitError
+from toolkit import __version__
 
 # Everything else is imported where it is used: --help answers at once.
 
@@ -140,6 +141,24 @@ Seed = Annotated[
         show_default="random",
     ),
 ]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"gemm-ladder {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Options that need no command."""
 
 
 @app.command(epilog="Example: python -m toolkit profile --shape 4096 --variant tiled:tile=16")

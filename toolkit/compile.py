@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-REMEDY = "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'"
+REMEDY = (
+    "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'"
+    if sys.platform != "darwin"
+    else "NVIDIA makes it for Linux and Windows only; profile --executor theory works here"
+)
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)

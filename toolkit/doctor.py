@@ -19,11 +19,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
 
-from analysis.errors import first_line
+from analysis.errors import REBUILD, UnavailableError, first_line
 from toolkit import commands, ncu
 from toolkit.compile import REMEDY as INSTALL_NVRTC
 from toolkit.compile import compiler_version, supported_architectures
 from toolkit.environment import driver_library
+from toolkit.sass.core import library
 
 Status = Literal["ok", "missing", "optional missing", "problem"]
 
@@ -109,6 +110,16 @@ def _nvrtc(name: str) -> Finding:
         detail = first_line(error).removesuffix(f": {INSTALL_NVRTC}")
         return Finding(name=name, status="missing", detail=detail, remedy=INSTALL_NVRTC)
     detail = f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
+    return Finding(name=name, status="ok", detail=detail)
+
+
+def _core(name: str) -> Finding:
+    try:
+        built = Path(library()._name).stem
+    except UnavailableError as error:
+        detail = first_line(error).removesuffix(f": {REBUILD}")
+        return Finding(name=name, status="missing", detail=detail, remedy=REBUILD)
+    detail = "for processors with AVX2 and FMA" if built == "_core_v3" else "for any processor"
     return Finding(name=name, status="ok", detail=detail)
 
 
@@ -281,6 +292,7 @@ def _package(
 _PROBES: dict[str, Callable[[str], Finding]] = {
     "Python": _python,
     "NVRTC": _nvrtc,
+    "Simulator's core": _core,
     "NVIDIA driver": _driver,
     "GPU": _gpus,
     "nvcc": _nvcc,
@@ -296,7 +308,7 @@ _WITHOUT_GPU = "Profile with no GPU"
 _ON_GPU = ("NVIDIA driver", "GPU", "nvcc", "PyCUDA")
 # what the toolkit can do -> the probes that must be ok
 ABILITIES: dict[str, tuple[str, ...]] = {
-    _WITHOUT_GPU: ("NVRTC",),
+    _WITHOUT_GPU: ("NVRTC", "Simulator's core"),
     "Profile on the GPU": _ON_GPU,
     "Tune on the GPU": (*_ON_GPU, "Kernel Tuner"),
     "Hardware counters": (*_ON_GPU, "Nsight Compute", "Permission to read counters"),

@@ -41,6 +41,7 @@ from toolkit.resume import (
     stands,
 )
 from toolkit.sampling import Sampling
+from toolkit.simulator import check_simulator
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
 from toolkit.tile_phases import tile_phases
@@ -99,9 +100,7 @@ def profile(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
                 "without it; or count elsewhere and give the file with --counters-from"
             )
-        if why_none:
-            progress.notice(why_none)
-        bench = TheoryBench if executor == "theory" else SimulatorBench
+        bench = _bench_without_gpu(executor, why_none, progress)
         return _run(
             plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, journal
         )
@@ -136,6 +135,22 @@ def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str
             f"{asked.name}: leave the device out, or take executor simulate"
         )
     return None, f"simulated for {asked.name}: the GPU here is another, {found.name}"
+
+
+def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> type[TheoryBench]:
+    """The simulator; only theory where that is asked for, or where auto cannot simulate here."""
+    if executor == "theory":
+        return TheoryBench
+    try:
+        check_simulator()
+    except UnavailableError as error:
+        if executor == "simulate":
+            raise
+        progress.notice(f"theory only, nothing is simulated: {error}")
+        return TheoryBench
+    if why_none:
+        progress.notice(why_none)
+    return SimulatorBench
 
 
 def _run(

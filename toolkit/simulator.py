@@ -44,6 +44,8 @@ from toolkit.launch_checks import (
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.residents import blocks_per_sm, most_resident
+from toolkit.sass import core
+from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
@@ -60,6 +62,13 @@ Blocks = Literal["all", "representative"] | int
 MAX_INSTRUCTIONS = 10**12
 
 Advance = Callable[[int, int], None]
+
+
+def check_simulator() -> None:
+    """Raise UnavailableError where nothing can be simulated: no core, NVRTC or nvdisasm."""
+    core.library()
+    supported_architectures()
+    disassembler()
 
 
 def simulate(

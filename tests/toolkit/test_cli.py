@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import toolkit
 from analysis.devices import DEVICES
 from kernels.registry import BY_NAME
 from reports import text
@@ -93,6 +94,11 @@ def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
     assert "</html>" in Path("profile.html").read_text(encoding="utf-8")
     assert "tiled" in result.stdout
     assert result.stderr == "wrote profile.html\nwrote profile.json\n"
+
+
+def test_the_version_is_printed() -> None:
+    result = invoke("--version")
+    assert (result.exit_code, result.stdout) == (0, f"gemm-ladder {toolkit.__version__}\n")
 
 
 def test_profile_without_a_gpu_says_so_and_goes_on() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analysis.errors import UnavailableError
+from analysis.errors import REBUILD, UnavailableError
 from toolkit import commands, doctor
 from toolkit.compile import REMEDY
 from toolkit.doctor import ABILITIES, Finding, abilities, examine
@@ -259,6 +259,21 @@ def test_a_missing_nvrtc_is_not_optional(machine: Machine, monkeypatch: pytest.M
     monkeypatch.setattr(doctor, "supported_architectures", absent)
     assert machine.found("NVRTC") == Finding(
         name="NVRTC", status="missing", detail="NVRTC is not installed", remedy=REMEDY
+    )
+    assert machine.found("Profile with no GPU").status == "missing"
+
+
+def test_a_missing_core_is_not_optional(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise UnavailableError(f"the simulator's native core was not built: {REBUILD}")
+
+    assert machine.found("Simulator's core").status == "ok"
+    monkeypatch.setattr(doctor, "library", absent)
+    assert machine.found("Simulator's core") == Finding(
+        name="Simulator's core",
+        status="missing",
+        detail="the simulator's native core was not built",
+        remedy=REBUILD,
     )
     assert machine.found("Profile with no GPU").status == "missing"
 

@@ -20,6 +20,7 @@ from toolkit import experiment, load, profile, run, save
 from toolkit.cli import app
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
+from toolkit.sass import core
 
 ONE = Sampling(max_samples=1)
 
@@ -142,6 +143,21 @@ def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
     assert notice.startswith("simulated, no GPU is used: this machine has no NVIDIA driver")
     with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver"):
         profile([32], ["tiled"], executor="gpu")
+
+
+def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
+    no_gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "__file__", "/nowhere/core.py")
+    monkeypatch.setattr(core, "library", core.library.__wrapped__)
+    progress = Notices()
+    assert profile([32], ["tiled"], progress=progress).executor == "theory"
+    (notice,) = progress.said
+    assert notice.startswith(
+        "theory only, nothing is simulated: the simulator's native core was not built: run "
+    )
+    with pytest.raises(UnavailableError, match=r"core was not built: run .*toolkit\.native"):
+        profile([32], ["tiled"], executor="simulate")
 
 
 def test_the_gpu_is_used_where_there_is_one(cuda: Any) -> None:

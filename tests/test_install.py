@@ -1,0 +1,258 @@
+"""What an installed package holds, and what it does where something is missing.
+
+An editable install hides missing files, so these tests use wheels.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolkit import native
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("analysis", "kernels", "reports", "toolkit")
+SAXPY = """extern "C" __global__ void saxpy(float *y, const float *x, float a)
+{
+    y[threadIdx.x] += a * x[threadIdx.x];
+}
+"""
+LAUNCH = ("saxpy.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-a", "f32[32]", "-a", "f32=2")
+COMMANDS = (
+    ("list",),
+    ("profile", "-s", "64", "-v", "tiled", "--executor", "simulate"),
+    ("report", "profile.json"),
+    ("simulate", *LAUNCH),
+    ("check", *LAUNCH),
+)
+
+
+def sources() -> list[str]:
+    """Every file of the packages that git knows or would add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", *PACKAGES],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def call(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
+    """Standard output of a command that has to succeed."""
+    ran = subprocess.run(
+        command, cwd=folder, env=environment or None, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the distributions are made from; nothing is built in the checkout."""
+    folder = tmp_path_factory.mktemp("tree")
+    beside = ["pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "README.md"]
+    for name in [*sources(), *beside, "LICENSE"]:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def made(tree: Path, hook: str, folder: Path, before: str = "pass") -> Path:
+    """The distribution that a hook of the build backend makes."""
+    program = f"import build_backend as b; {before}; print(b.{hook}({str(folder)!r}))"
+    return folder / call([sys.executable, "-c", program], tree).splitlines()[-1]
+
+
+def test_distributions_hold_every_file_of_the_packages(tree: Path, tmp_path: Path) -> None:
+    libraries = [native.file_of(name) for name in native.libraries()]
+    instead = "b.native.compiler = lambda: ('cc',); b.native.build = lambda name, path: ("
+    instead += "path.parent.mkdir(parents=True, exist_ok=True), path.touch())"
+    with zipfile.ZipFile(made(tree, "build_wheel", tmp_path, instead)) as wheel:
+        held = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    assert sorted(held) == sorted([*sources(), *libraries])
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(held)
+    with tarfile.open(made(tree, "build_sdist", tmp_path)) as sdist:
+        held = [name.partition("/")[2] for name in sdist.getnames()]
+    assert {*sources(), "build_backend.py", "setup.py", "pyproject.toml"} <= set(held)
+
+
+BARE = '''
+import os, runpy, signal, sys
+from importlib import metadata
+
+POSIX = ("fcntl", "resource", "pwd")
+
+class Blocked:
+    """No package of NVIDIA's, and none of the modules that only some systems have."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cuda", "nvidia", "pycuda", "pynvml", *POSIX):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+for name in POSIX: sys.modules.pop(name, None)
+del os.sched_getaffinity, os.fork, os.killpg, signal.SIGKILL
+real = metadata.distribution
+def distribution(name):
+    if name.startswith("nvidia"): raise metadata.PackageNotFoundError(name)
+    return real(name)
+metadata.distribution = distribution
+from toolkit.cli import app
+for line in sys.argv[1:]:
+    try: app(line.split())
+    except SystemExit as end: print(f"{line.split()[0]} ended with {end.code}", file=sys.stderr)
+'''
+
+
+def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path: Path) -> None:
+    """As on macOS and Windows."""
+    (tmp_path / "saxpy.cu").write_text(SAXPY, encoding="utf-8")
+    commands = (
+        "list",
+        "profile -s 64 -v tiled --record a.json",
+        "profile -s 64 -v tiled --executor theory --record b.json",
+        "report a.json",
+        "compare a.json b.json",
+        "profile --executor simulate",
+        "doctor",
+        " ".join(("simulate", *LAUNCH)),
+    )
+    environment = {"PATH": "", "HOME": str(tmp_path), "GEMM_LADDER_CACHE": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", BARE, *commands], cwd=tmp_path, env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = ran.stderr.splitlines()
+    assert said[1].startswith("note: theory only, nothing is simulated: NVRTC is not installed: ")
+    ends = [line for line in said if " ended with " in line]
+    codes = (0, 0, 0, 0, 0, 1, 0, 1)
+    assert ends == [
+        f"{command.split()[0]} ended with {code}"
+        for command, code in zip(commands, codes, strict=True)
+    ], ran.stderr
+    for command in ("profile", "simulate"):
+        at = said.index(f"{command} ended with 1")
+        assert said[at - 1].startswith("error: NVRTC is not installed: ")
+        assert " ended with " in said[at - 2]
+
+
+@pytest.mark.parametrize("hides", ["reports/", "analysis.py"])
+def test_a_users_file_that_hides_a_package_is_named(hides: str, tmp_path: Path) -> None:
+    path = tmp_path / hides
+    path.mkdir() if hides.endswith("/") else path.touch()
+    ran = subprocess.run(
+        [sys.executable, "-m", "toolkit", "list"], cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (1, "")
+    name = hides.rstrip("/").removesuffix(".py")
+    assert ran.stderr.startswith(f"error: {path} hides gemm-ladder's own package {name!r}: rename")
+    assert ran.stderr.count("\n") == 1
+
+
+# Real builds, in fresh environments.
+
+
+def python_of(environment: Path) -> Path:
+    return environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def fresh(folder: Path, distribution: Path, *options: str) -> Path:
+    """Python of a new environment with a distribution and what it asks for, by plain pip."""
+    venv.create(folder, with_pip=True)
+    call([python_of(folder), "-m", "pip", "install", "-q", *options, distribution], folder)
+    return python_of(folder)
+
+
+def use(python: Path, folder: Path) -> None:
+    """Run the commands in an empty folder, as a user of the package does."""
+    folder.mkdir()
+    (folder / "saxpy.cu").write_text(SAXPY, encoding="utf-8")
+    for command in COMMANDS:
+        call([python.with_name("gemm-ladder"), *command], folder)
+    found = call([python, "-c", "import toolkit; print(toolkit.__file__)"], folder)
+    assert "site-packages" in found
+    assert (folder / "profile.html").exists()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("hook", ["build_wheel", "build_sdist"])
+def test_an_installed_package_works_from_an_empty_folder(
+    hook: str, tree: Path, tmp_path: Path
+) -> None:
+    use(fresh(tmp_path / "venv", made(tree, hook, tmp_path)), tmp_path / "empty")
+
+
+@pytest.fixture
+def without_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+
+
+@pytest.mark.exhaustive
+def test_an_install_without_a_compiler_can_simulate(
+    tree: Path, tmp_path: Path, without_compilers: None
+) -> None:
+    python = fresh(tmp_path / "venv", tree)
+    use(python, tmp_path / "empty")
+    assert "AVX2" in call([python, "-m", "toolkit", "doctor"], tmp_path) or (
+        native.MACHINE != "x86_64"
+    )
+
+
+@pytest.mark.exhaustive
+def test_an_install_with_no_compiler_at_all_says_so_and_can_be_repaired(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "")
+        patch.delenv("CC", raising=False)
+        environment = tmp_path / "venv"
+        venv.create(environment, with_pip=True)
+        python = python_of(environment)
+        # no isolation: the backend's wish for the compiler's wheel is not fulfilled
+        call([python, "-m", "pip", "install", "-q", "setuptools>=77"], tmp_path)
+        call([python, "-m", "pip", "install", "-q", "--no-build-isolation", tree], tmp_path)
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        run = [python, "-m", "toolkit"]
+        auto = subprocess.run(
+            [*run, "profile", "-s", "64", "-v", "tiled"], cwd=empty, check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert auto.returncode == 0
+        assert auto.stderr.startswith(
+            "note: theory only, nothing is simulated: the simulator's native core was not built: "
+        )
+        forced = subprocess.run(
+            [*run, "profile", "--executor", "simulate"], cwd=empty, check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert forced.returncode == 1
+        assert forced.stderr.startswith("error: the simulator's native core was not built: run ")
+        assert "python -m toolkit.native" in call([*run, "doctor"], empty)
+        call([python, "-m", "pip", "install", "-q", "ziglang"], empty)
+        call([python, "-m", "toolkit.native"], empty)
+    use(python, tmp_path / "repaired")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "platform", ["x86_64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc"]
+)
+def test_the_dependencies_exist_for_a_platform(platform: str, tmp_path: Path) -> None:
+    resolved = call(
+        [sys.executable, "-m", "uv", "pip", "compile", "-q", "--python-platform", platform,
+         "--python-version", "3.11", "--only-binary", ":all:", "--no-header", "--no-annotate",
+         "pyproject.toml"],
+        ROOT,
+    )  # fmt: skip
+    assert ("nvrtc" in resolved) == ("darwin" not in platform)
+    assert "numpy==" in resolved

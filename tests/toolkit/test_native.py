@@ -1,0 +1,204 @@
+"""The native libraries: which compiler builds them, and that each builds the same."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis import cycles
+from analysis.problem import parse_shape
+from kernels import LADDER
+from kernels.registry import Variant
+from toolkit import native, simulate
+from toolkit.executor import Execution
+from toolkit.sass import core
+
+ROOT = Path(__file__).parents[2]
+needs_zig = pytest.mark.skipif(find_spec("ziglang") is None, reason=f"needs {native.ZIG}")
+needs_compiler = pytest.mark.skipif(
+    native.compiler() is None, reason="needs gcc, clang or the ziglang wheel"
+)
+SEEDS = range(12)  # of random programs
+
+
+@pytest.fixture
+def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A search for a compiler that finds nothing yet, and whose result nobody keeps."""
+    native.compiler.cache_clear()
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(native, "find_spec", lambda name: None)
+    yield
+    native.compiler.cache_clear()
+
+
+def test_a_compiler_is_asked_for_only_where_there_is_none(
+    search: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert native.compiler() is None
+    monkeypatch.setattr(native, "ZIG_WHEELS", {(sys.platform, native.MACHINE)})
+    assert native.requirements() == [native.ZIG]
+    monkeypatch.setattr(native, "ZIG_WHEELS", set())
+    assert native.requirements() == []  # and the package installs without native libraries
+
+
+def test_the_chosen_compiler_comes_first_and_one_that_fails_is_passed_over(
+    search: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list(native._compilers()) == [(str(broken),)]
+    assert native.compiler() is None
+    monkeypatch.setenv("CC", "my-cc -m64")
+    assert list(native._compilers()) == [("my-cc", "-m64"), (str(broken),)]
+
+
+@needs_compiler
+def test_a_source_that_does_not_compile_is_named_and_leaves_no_library(tmp_path: Path) -> None:
+    command = native.compiler()
+    assert command
+    source, library = tmp_path / "wrong.c", tmp_path / "wrong.so"
+    source.write_text("int f(void) { return none; }\n", encoding="utf-8")
+    with pytest.raises(native.BuildError, match=r"(?s)does not compile .*wrong\.c:\n.*none"):
+        native.compile_library(command, source, library, ())
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_the_test_environment_has_the_compiler_that_the_build_asks_for() -> None:
+    assert f'"{native.ZIG}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@needs_zig
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-windows-gnu", "aarch64-linux-gnu"])
+def test_the_libraries_compile_for_other_machines(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "MACHINE", target.partition("-")[0])
+    if "windows" in target:
+        monkeypatch.setattr(sys, "platform", "win32")
+    for name, (source, flags) in native.libraries().items():
+        library = tmp_path / name
+        native.compile_library(native.zig(target), ROOT / source, library, flags)
+        kind = {b"\xcf\xfa": "macos", b"MZ": "windows", b"\x7fE": "linux"}[library.read_bytes()[:2]]
+        assert kind in target
+        names = set(re.findall(rb"\b(?:core|sm)_[a-z_]+\b", library.read_bytes()))
+        assert names >= ({b"sm_run", b"sm_sizes"} if "cycles" in name else {b"core_run"})
+
+
+# Whatever built the core, and for whichever processor: the same bits.
+
+
+@pytest.fixture(scope="module")
+def flavours(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]]:
+    """Every build of the core that runs here, each with the build of the timing model."""
+    found = []
+    for name, command in (("first", native.compiler()), ("zig", zig_of_this_machine())):
+        assert command
+        folder = tmp_path_factory.mktemp(name)
+        for library, (source, flags) in native.libraries().items():
+            native.compile_library(command, ROOT / source, folder / f"{library}.so", flags)
+        model = folder / "analysis._cycles.so"
+        found += [(path, model) for path in sorted(folder.glob("toolkit*"))]
+    return [one for one in found if ctypes.CDLL(str(one[0])).core_runs_here()]
+
+
+def zig_of_this_machine() -> tuple[str, ...]:
+    return list(native._compilers())[-1]
+
+
+def results(
+    flavour: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> list[object]:
+    """Outputs, counters and predicted times of rungs and of random programs."""
+    folder.mkdir()
+    shutil.copy(flavour[0], folder / "_core.so")
+    (folder / "cycles").mkdir()
+    shutil.copy(flavour[1], folder / "_cycles.so")
+    monkeypatch.setattr(core, "__file__", str(folder / "core.py"))
+    monkeypatch.setattr(cycles, "__file__", str(folder / "cycles/__init__.py"))
+    for cached in (core.library, core.operations, cycles._library):
+        cached.cache_clear()
+    # those without a workspace, of which the launch is the registry's alone
+    plain = [x for x in LADDER if not (x.workspace_bytes or x.bulk_tiles or x.max_extent)]
+    return [*map(of_a_rung, plain), *map(of_a_program, SEEDS)]
+
+
+def of_a_rung(variant: Variant) -> object:
+    problem = parse_shape("96x64x40")
+    rng = np.random.default_rng(1)
+    a, b = (rng.random(s, dtype=np.float32) for s in ((96, 40), (40, 64)))
+    geometry = variant.geometry(variant.defaults, problem)
+    made = simulate(
+        variant.source, variant.entry, grid=geometry.grid, block=geometry.block,
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        arguments=[a, b, np.zeros((96, 64), np.float32), np.int32(96), np.int32(64), np.int32(40),
+                   np.float32(1), np.float32(0)],
+        defines=variant.macros(variant.defaults), arch="sm_80", device="a100-80gb",
+    )  # fmt: skip
+    return summary(made)
+
+
+def of_a_program(seed: int) -> object:
+    sys.path.append(str(ROOT / "tests/corpus"))
+    from random_programs import on_a_gpu
+
+    numbers = np.random.default_rng(seed).integers(-(2**31), 2**31, 64).astype(np.int32)
+    arguments = [np.zeros(64, np.uint32), numbers, np.int32(64)]
+    program = on_a_gpu(seed)
+    return summary(simulate(program, "run", grid=2, block=45, arguments=arguments, arch="sm_90"))
+
+
+def summary(made: Execution) -> object:
+    return [array.tobytes() for array in made.outputs], made.counters, made.predicted
+
+
+@needs_zig
+@pytest.mark.exhaustive
+def test_every_compiler_and_flavour_gives_the_same_bits(
+    flavours: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert len(flavours) >= 2
+    try:
+        first, *others = [
+            results(flavour, monkeypatch, tmp_path / str(k)) for k, flavour in enumerate(flavours)
+        ]
+    finally:
+        monkeypatch.undo()
+        for cached in (core.library, core.operations, cycles._library):
+            cached.cache_clear()
+    for flavour, other in zip(flavours[1:], others, strict=True):
+        assert other == first, flavour[0]
+
+
+@needs_compiler
+def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
+    for name in ("toolkit", "analysis/cycles/sm.c", "analysis/errors.py", "analysis/__init__.py"):
+        source = ROOT / name
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        else:
+            shutil.copy(source, target)
+    (tmp_path / "analysis/cycles/sm.c").write_text("wrong\n", encoding="utf-8")
+    (tmp_path / "toolkit/sass/core/core.c").write_text("int x;\n", encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "toolkit.native"], cwd=tmp_path, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stdout == f"built {tmp_path / 'toolkit/sass/_core.so'}\n"
+    assert ran.stderr.startswith(f"error: {tmp_path / 'analysis/_cycles.so'}: ")
+    assert "Traceback" not in ran.stderr
