@@ -2,8 +2,8 @@
 
 On a GPU every selected rung is compiled by PyCUDA, checked against float64 at every shape and
 timed together with cuBLAS. Without one the same rungs are compiled by NVRTC for the chosen device
-and their machine code is executed on the CPU, checked too and counted; or, if so wished, their
-records carry theory alone. The CPU reference is measured either way.
+and their machine code is executed on the CPU, checked too and counted, and the CPU reference is
+measured. If so wished, records carry theory alone, and nothing is measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records without a GPU: closed forms, NVRTC's resources, and the CPU reference."""
+"""Records without a GPU: closed forms and NVRTC's resources; of the CPU where it is asked for."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class TheoryBench:
             if record.status == "ok":
                 if isinstance(selection.variant, Variant):
                     record = self._rung(record, selection, workload, progress)
+                elif selection.variant is CPU and self.executor == "theory" and not plan.explicit:
+                    record = skipped(record, "theory measures nothing: ask for it by --variant cpu")
                 elif selection.variant is CPU:
                     record, interrupted = measure_cpu(record, workload, plan)
                 else:

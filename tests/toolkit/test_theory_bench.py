@@ -46,7 +46,8 @@ def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
         assert record.resources.compiler.startswith("NVRTC 13.0")
         assert record.occupancy is not None
         assert record.measured is record.check is None
-    assert records["cpu"].measured is not None
+    assert records["cpu"].measured is None
+    assert records["cpu"].reason == "theory measures nothing: ask for it by --variant cpu"
     assert records["cublas"].status == "skipped"
     assert records["cublas"].reason == "runs on a GPU; this profile used none"
 
@@ -56,6 +57,10 @@ def test_every_device_of_the_database_gets_a_ladder(device: str) -> None:
     for label, record in bench("32", ["naive-coalesced", "vectorized:bk=16"], device).items():
         assert (label, record.status, record.reason) == (label, "ok", None)
         assert record.occupancy is not None
+
+
+def test_the_cpu_is_measured_where_it_is_asked_for() -> None:
+    assert bench("32", ["cpu"])["cpu"].measured is not None
 
 
 def test_an_architecture_that_nvrtc_does_not_know_is_said() -> None:
