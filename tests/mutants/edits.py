@@ -76,8 +76,10 @@ def _functions(suffix: str, text: str) -> list[tuple[str, int, int]]:
 def find(root: Path, mutant: Mutant) -> tuple[Path, int]:
     """The file and the line, from zero, that a mutant edits. Raises NotFoundError."""
     places = []
+    name = mutant.function.rsplit(".", 1)[-1]
     for path in files(root, mutant.package, mutant.language):
-        if mutant.function.rsplit(".", 1)[-1] not in (text := path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        if f"{name}(" not in text or mutant.original not in text:
             continue
         lines = text.split("\n")
         for each in functions(path):

@@ -54,6 +54,7 @@ BUILTINS = set(dir(builtins))  # arguments of another type, or in any order
 
 STRICT = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
 
+Span = tuple[int, int]  # columns of a line
 Edit = tuple[str, int, int, str]  # what kind of mistake, columns of a line, what stands there then
 Site = tuple[int, list[Edit]]  # a line of the file, from zero
 
@@ -135,90 +136,94 @@ OTHERS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv:
 OTHERS |= {ast.LShift: ">>", ast.RShift: "<<", ast.BitAnd: "|", ast.BitOr: "&"}
 
 
-def python_sites(path: Path) -> Iterator[Site]:
-    text = path.read_text(encoding="utf-8")
-    lines = text.split("\n")
-    looks = path.parts[-2] == "figures" or path.parts[-2] == "reports"
+class Source:
+    """Python text, and where its nodes stand on a line."""
 
-    def column(line: int, offset: int) -> int:
-        return len(lines[line - 1].encode()[:offset].decode())
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_text(encoding="utf-8")
+        self.lines = self.text.split("\n")
 
-    def span(a: ast.AST, b: ast.AST | None = None) -> tuple[int, int] | None:
-        """Columns of a node, or from the end of one to the begin of the next, on one line."""
-        if b is None:
-            first, last = (a.lineno, a.col_offset), (a.end_lineno, a.end_col_offset)  # type: ignore[attr-defined]
-        else:
-            first, last = (a.end_lineno, a.end_col_offset), (b.lineno, b.col_offset)  # type: ignore[attr-defined]
-        if first[0] != last[0]:
+    def of(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.text, node) or ""
+
+    def span(self, node: ast.expr | ast.stmt) -> Span | None:
+        """Columns of a node, None for one of several lines."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        if node.lineno != node.end_lineno:
             return None
-        return column(*first), column(*last)
+        first, last = node.col_offset, node.end_col_offset
+        return self._column(node.lineno, first), self._column(node.lineno, last)
 
-    def source(node: ast.AST) -> str:
-        return ast.get_source_segment(text, node) or ""
+    def between(self, a: ast.expr, b: ast.expr) -> Span | None:
+        """Columns of an operator, with the spaces around it; None where parentheses are, too."""
+        assert a.end_col_offset is not None
+        if a.end_lineno != b.lineno:
+            return None
+        first, last = a.end_col_offset, b.col_offset
+        span = self._column(b.lineno, first), self._column(b.lineno, last)
+        return None if set("()") & set(self.lines[b.lineno - 1][slice(*span)]) else span
 
-    def edits(node: ast.AST) -> Iterator[tuple[str, tuple[int, int] | None, str]]:
-        match node:
-            case ast.Compare(ops=[op]):
-                between = span(node.left, node.comparators[0])
-                yield "comparison flipped", between, f" {FLIPPED[type(op)]} "
-            case ast.BoolOp(values=[a, b]):
-                other = " or " if isinstance(node.op, ast.And) else " and "
-                if (at := span(a, b)) and set(lines[a.end_lineno - 1][slice(*at)]) <= set(" andor"):  # type: ignore[operator]
-                    yield "and for or", at, other
-                yield "term dropped", span(node), source(a)
-            case ast.BinOp(op=op) if type(op) in OTHERS:
-                at = span(node.left, node.right)
-                if at and not set(lines[node.lineno - 1][slice(*at)]) & set("()"):
-                    yield "other operation", at, f" {OTHERS[type(op)]} "
-                yield "term dropped", span(node), source(node.left)
-            case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-                value = node.value
-                wrong = str(value + 1) if isinstance(value, int) else repr(value * 1.5)
-                yield "wrong constant", span(node), wrong
-            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                yield "condition negated", span(test), f"not ({source(test)})"
-            case ast.Call(func=func, args=[ast.Name() as a, ast.Name() as b, *_]) if (
-                source(func) not in BUILTINS and a.id != b.id
-            ):
-                first, last = span(a), span(b)
-                if first and last and a.lineno == b.lineno:
-                    between_text = lines[a.lineno - 1][first[1] : last[0]]
-                    swapped = source(b) + between_text + source(a)
-                    yield "arguments swapped", (first[0], last[1]), swapped
-            case ast.Expr(value=ast.Call()) | ast.AugAssign():
-                yield "statement removed", span(node), "pass"
+    def _column(self, line: int, offset: int) -> int:
+        return len(self.lines[line - 1].encode()[:offset].decode())
+
+
+def python_sites(path: Path) -> Iterator[Site]:
+    source = Source(path)
+    has_looks = "reports" in path.parts
 
     def visit(node: ast.AST, *, inside: bool) -> Iterator[Site]:
         if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
             return
-        if isinstance(node, ast.Call) and source(node.func).split(".")[-1] in LOOKS_AND_TEXT:
+        if isinstance(node, ast.Call) and source.of(node.func).split(".")[-1] in LOOKS_AND_TEXT:
             return
         if inside and isinstance(node, ast.expr | ast.stmt):
-            line = node.lineno
-            found = [(kind, *at, to) for kind, at, to in edits(node) if at is not None]
-            if isinstance(node, ast.If | ast.IfExp | ast.While):
-                line = node.test.lineno
-            if isinstance(node, ast.Compare | ast.BoolOp | ast.BinOp | ast.Call):
-                found = [each for each in found if node.lineno == node.end_lineno]
-            if found:
+            found = [(kind, *at, to) for kind, at, to in python_edits(node, source) if at]
+            is_branch = isinstance(node, ast.If | ast.IfExp | ast.While)
+            line = node.test.lineno if is_branch else node.lineno  # type: ignore[union-attr]
+            if found and (is_branch or node.lineno == node.end_lineno):
                 yield line - 1, found
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        is_look = has_looks and isinstance(node, ast.keyword | ast.Dict | ast.Tuple | ast.List)
         for name, field in ast.iter_fields(node):
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            if name in {"annotation", "returns", "decorator_list", "args"} and not isinstance(
-                node, ast.Call
-            ):
+            is_head = name in {"annotation", "returns", "decorator_list", "args"}
+            if is_head and not isinstance(node, ast.Call):
                 continue
-            children = field if isinstance(field, list) else [field]
-            for child in children:
-                if not isinstance(child, ast.AST):
-                    continue
-                is_look = isinstance(node, ast.keyword | ast.Dict | ast.Tuple | ast.List)
-                if looks and is_look and isinstance(child, ast.Constant):
-                    continue
-                within = (inside or is_function) and not isinstance(child, ast.ClassDef)
-                yield from visit(child, inside=within)
+            for child in field if isinstance(field, list) else [field]:
+                if isinstance(child, ast.AST) and not (is_look and isinstance(child, ast.Constant)):
+                    within = (inside or is_function) and not isinstance(child, ast.ClassDef)
+                    yield from visit(child, inside=within)
 
-    yield from visit(ast.parse(text), inside=False)
+    yield from visit(ast.parse(source.text), inside=False)
+
+
+def python_edits(node: ast.AST, source: Source) -> Iterator[tuple[str, Span | None, str]]:
+    """What may go wrong at a node: the kind of mistake, the columns, what stands there then."""
+    match node:
+        case ast.Compare(ops=[op]):
+            between = source.between(node.left, node.comparators[0])
+            yield "comparison flipped", between, f" {FLIPPED[type(op)]} "
+        case ast.BoolOp(values=[a, b]):
+            other = " or " if isinstance(node.op, ast.And) else " and "
+            yield "and for or", source.between(a, b), other
+            yield "term dropped", source.span(node), source.of(a)
+        case ast.BinOp(op=op) if type(op) in OTHERS:
+            between = source.between(node.left, node.right)
+            yield "other operation", between, f" {OTHERS[type(op)]} "
+            yield "term dropped", source.span(node), source.of(node.left)
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            wrong = str(value + 1) if isinstance(value, int) else repr(value * 1.5)
+            yield "wrong constant", source.span(node), wrong
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            yield "condition negated", source.span(test), f"not ({source.of(test)})"
+        case ast.Call(func=func, args=[ast.Name() as a, ast.Name() as b, *_]) if (
+            source.of(func) not in BUILTINS and a.id != b.id
+        ):
+            first, last = source.span(a), source.span(b)
+            if first and last and a.lineno == b.lineno:
+                yield "arguments swapped", (first[0], last[1]), f"{b.id}, {a.id}"
+        case ast.Expr(value=ast.Call()) | ast.AugAssign():
+            yield "statement removed", source.span(node), "pass"
 
 
 # C.

@@ -1,0 +1,144 @@
+"""The mutants are in the product still, and what plants them in a copy of it works."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.edits import Mutant, NotFoundError, apply, find, functions, stored
+from tests.mutants.reached import instrument
+from tests.mutants.run import batches
+
+ROOT = Path(__file__).parents[2]
+MOST_LOST = 9  # of 90: a function may change, and `generate.py` draws others then
+
+PYTHON = '''
+class Box:
+    def area(self, width: int) -> int:
+        """The area."""
+        if width < 0:
+            return 0
+        return width * 2
+        return width * 2
+
+def area(width): return width * 2
+'''
+C = """/* int commented(void) { return 1; } */
+#define DEFINED(x) { x }
+static int area(int width) {
+    if (width < 0) { return '}'; }
+    return width * 2; /* } */
+}
+
+static int other(void) { return 1; }
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for package in ("analysis", "kernels", "reports", "toolkit"):
+        (tmp_path / package).mkdir()
+    (tmp_path / "analysis/box.py").write_text(PYTHON)
+    (tmp_path / "toolkit/box.c").write_text(C)
+    return tmp_path
+
+
+def mutant(**changes: object) -> Mutant:
+    fields = {"package": "analysis", "language": "python", "function": "Box.area"}
+    edit = {"edit": "constant", "original": "return width * 2", "replacement": "return width * 3"}
+    return Mutant(**fields | edit | changes)  # type: ignore[arg-type]
+
+
+def test_the_stored_mutants_are_in_the_product_once() -> None:
+    lost = []
+    for each in stored():
+        try:
+            path, line = find(ROOT, each)
+        except NotFoundError as error:
+            lost.append(str(error))
+            continue
+        if path.suffix == ".py":
+            lines = path.read_text(encoding="utf-8").split("\n")
+            before = ast.dump(ast.parse("\n".join(lines)))
+            lines[line] = lines[line].replace(each.original, each.replacement)
+            assert ast.dump(ast.parse("\n".join(lines))) != before, each
+    remedy = "python tests/mutants/generate.py draws others"
+    assert len(lost) <= MOST_LOST, "\n".join([*lost, remedy])
+
+
+def test_every_package_has_mutants_and_a_third_are_of_c() -> None:
+    languages = Counter((each.package, each.language) for each in stored())
+    assert languages.total() == 90
+    assert languages["analysis", "c"] + languages["toolkit", "c"] == 30
+    assert set(languages) == {
+        (p, "python") for p in ("analysis", "kernels", "reports", "toolkit")
+    } | {
+        ("analysis", "c"),
+        ("toolkit", "c"),
+    }
+
+
+def test_a_mutant_is_found_by_its_function_in_whatever_file(tree: Path) -> None:
+    (tree / "analysis/box.py").rename(tree / "analysis/other.py")
+    assert apply(tree, mutant()).name == "other.py"
+    text = (tree / "analysis/other.py").read_text()
+    assert text == PYTHON.replace("return width * 2\n", "return width * 3\n", 1)
+
+
+def test_equal_lines_of_a_function_are_counted(tree: Path) -> None:
+    assert find(tree, mutant())[1] == 6
+    assert find(tree, mutant(occurrence=1))[1] == 7
+
+
+@pytest.mark.parametrize(
+    "changes", [{"occurrence": 2}, {"function": "area.Box"}, {"original": "return"}]
+)
+def test_what_is_not_there_is_not_planted(tree: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(NotFoundError, match="found 0 times"):
+        apply(tree, mutant(**changes))
+
+
+def test_what_is_there_twice_is_not_planted(tree: Path) -> None:
+    (tree / "analysis/copy.py").write_text(PYTHON)
+    with pytest.raises(NotFoundError, match="found 2 times"):
+        apply(tree, mutant())
+
+
+def test_functions_of_c_end_at_their_brace(tree: Path) -> None:
+    found = [(each.name, each.first, each.last) for each in functions(tree / "toolkit/box.c")]
+    assert found == [("area", 2, 6), ("other", 7, 8)]
+
+
+def test_instrumented_functions_say_that_they_were_executed(tree: Path) -> None:
+    instrument(tree)
+    python = (tree / "analysis/box.py").read_text()
+    ast.parse(python)
+    names = ["analysis python Box.area", "analysis python area"]
+    names += ["toolkit c area", "toolkit c other"]
+    assert (tree / "reached_names.json").read_text() == str(names).replace("'", '"')
+    assert "        _reached[0] = 1\n        if width < 0:" in python
+    assert "def area(width): _reached[1] = 1; return width * 2" in python
+    c = (tree / "toolkit/box.c").read_text()
+    assert "static int area(int width) { reached[2] = 1; " in c
+    assert "static int other(void) { reached[3] = 1;  return 1; }" in c
+    assert (tree / "reached.bin").read_bytes() == bytes(4)
+
+
+def test_cheap_tests_run_first_and_last_times_test_before_them() -> None:
+    order = {
+        "tests/test_slow.py::a": 30.0,
+        "tests/test_box.py::b": 2.0,
+        "tests/test_box.py::a": 1.0,
+        "tests/test_fast.py::a": 0.1,
+        "tests/test_last.py::a": 50.0,
+    }
+    found = [list(batch) for batch in batches(order, "box", "tests/test_last.py::a")]
+    assert found == [
+        ["tests/test_last.py::a"],
+        ["tests/test_box.py::a", "tests/test_box.py::b", "tests/test_fast.py::a"],
+        ["tests/test_slow.py::a"],
+        ["tests/test_last.py::a"],
+    ]
