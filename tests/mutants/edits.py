@@ -107,6 +107,8 @@ def _of_python(text: str) -> list[tuple[str, int, int]]:
 
     def visit(node: ast.AST, outer: str) -> None:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue
             name = outer
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{outer}{child.name}."

@@ -116,21 +116,18 @@ def make_pristine(work: Work) -> None:
     build(work.pristine)
 
 
-def build(root: Path) -> None:
-    """Build the native code, as an editable install does, but with less optimization."""
-    script = root / "setup.py"
-    text = script.read_text(encoding="utf-8")
-    script.write_text(text.replace('"-O3"', '"-O1"'), encoding="utf-8")
-    try:
-        subprocess.run(
-            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-            cwd=root,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    finally:
-        script.write_text(text, encoding="utf-8")
+def build(root: Path, package: str = "") -> None:
+    """Build the native libraries, or those of a package, in haste: with less optimization."""
+    script = f"""
+from toolkit import native
+for name, (source, flags) in native.libraries().items():
+    if name.startswith({package!r}):
+        flags = ["-O1" if flag == "-O3" else flag for flag in flags]
+        output = native.ROOT / native.file_of(name)
+        native.compile_library(native.compiler(), native.ROOT / source, output, flags)
+"""
+    command = [sys.executable, "-c", script]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
 
 
 def fresh_tree(work: Work) -> Path:
@@ -367,7 +364,7 @@ def plant(work: Work, mutant: Mutant) -> Path:
     fresh_cache(work)
     path = apply(tree, mutant)
     if mutant.language == "c":
-        build(tree)
+        build(tree, mutant.package)
     return path
 
 
