@@ -70,7 +70,7 @@ def _python(text: str, number: dict[str, int]) -> str:
                 name = f"{outer}{child.name}."
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = child.body[0]
-                mark = f"_reached[{number[name[:-1]]}] = 1"
+                mark = f"_function_reached[{number[name[:-1]]}] = 1"
                 if (
                     first.lineno == child.lineno
                     or not lines[first.lineno - 1][: first.col_offset].isspace()
@@ -97,7 +97,7 @@ def _python(text: str, number: dict[str, int]) -> str:
             break
         head = statement.end_lineno or 0
     if number:
-        lines.insert(head, f"from {MODULE} import reached as _reached")
+        lines.insert(head, f"from {MODULE} import reached as _function_reached")
     return "\n".join(lines)
 
 

@@ -36,7 +36,7 @@ from tests.mutants.edits import Mutant, NotFoundError, apply, find, stored  # no
 
 COLLECTION_S = 1.0  # what a file of tests costs before its first test
 IMPORT = "import"  # in the map: what the imports of the tests execute
-FILES_AT_A_TIME = 12
+FILES_AT_A_TIME = 6
 FIRST_BATCH_S, GROWTH = 8, 4
 MEMORY_BYTES = 12 << 30  # a mutant may ask for more than there is
 COMPILED = ("*.cubin", "*.sass.json")
@@ -179,7 +179,7 @@ def pytest(work: Work, *arguments: str, limit_s: float | None = None, **variable
 
 def _restrain() -> None:
     os.nice(NICE)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 # The map of what tests execute.

@@ -119,8 +119,8 @@ def test_instrumented_functions_say_that_they_were_executed(tree: Path) -> None:
     names = ["analysis python Box.area", "analysis python area"]
     names += ["toolkit c area", "toolkit c other"]
     assert (tree / "reached_names.json").read_text() == str(names).replace("'", '"')
-    assert "        _reached[0] = 1\n        if width < 0:" in python
-    assert "def area(width): _reached[1] = 1; return width * 2" in python
+    assert "        _function_reached[0] = 1\n        if width < 0:" in python
+    assert "def area(width): _function_reached[1] = 1; return width * 2" in python
     c = (tree / "toolkit/box.c").read_text()
     assert "static int area(int width) { reached[2] = 1; " in c
     assert "static int other(void) { reached[3] = 1;  return 1; }" in c
