@@ -37,7 +37,7 @@ from tests.mutants.edits import Mutant, NotFoundError, apply, find, stored  # no
 COLLECTION_S = 1.0  # what a file of tests costs before its first test
 IMPORT = "import"  # in the map: what the imports of the tests execute
 FILES_AT_A_TIME = 6
-FIRST_BATCH_S, GROWTH = 8, 4
+FIRST_BATCH_S, GROWTH = 4, 4
 MEMORY_BYTES = 12 << 30  # a mutant may ask for more than there is
 COMPILED = ("*.cubin", "*.sass.json")
 NICE = 10
@@ -84,6 +84,7 @@ def main() -> int:
     parser.add_argument("--no-exhaustive", action="store_true")
     parser.add_argument("--tests", nargs="*", default=["tests"], help="map: of these only")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end the tests that run
     work = Work(folder=options.work.resolve())
     work.folder.mkdir(parents=True, exist_ok=True)
     if options.what == ["map"]:
@@ -276,7 +277,7 @@ def run_one(
     }
     last = old.get(str(mutant), {}).get("by", "")
     end = time.monotonic() + cap_s
-    for batch in batches(order, file.stem, last):
+    for batch in batches(order, file.relative_to(work.tree), last):
         left_s = end - time.monotonic()
         if left_s <= 0:
             return {"verdict": "missed", "by": f"not all tests within {cap_s} s"}
@@ -285,9 +286,9 @@ def run_one(
     return {"verdict": "missed", "by": f"{len(order)} tests"}
 
 
-def batches(order: dict[str, float], stem: str, last: str) -> list[dict[str, float]]:
-    """The test that found it last time; then whole files, cheap ones and those of its name first,
-    each batch longer than the one before."""
+def batches(order: dict[str, float], mutated: Path, last: str) -> list[dict[str, float]]:
+    """The test that found it last time; then whole files, those of its name, of its folder and
+    cheap ones first, each batch longer than the one before."""
     found = [{last: order[last]}] if last in order else []
     of_file: dict[str, dict[str, float]] = defaultdict(dict)
     for name, seconds in sorted(order.items(), key=lambda each: each[1]):
@@ -296,8 +297,11 @@ def batches(order: dict[str, float], stem: str, last: str) -> list[dict[str, flo
     def cost_s(file: str) -> float:
         return COLLECTION_S + sum(of_file[file].values())
 
-    def key(file: str) -> tuple[bool, float]:
-        return f"test_{stem.strip('_')}" not in Path(file).stem, cost_s(file)
+    def key(file: str) -> tuple[bool, int, float]:
+        is_of_name = Path(file).stem == f"test_{mutated.stem.strip('_')}"
+        folder = Path("tests") / mutated.parent
+        outside = len(folder.parts) - len(Path(os.path.commonpath([folder, Path(file)])).parts)
+        return not is_of_name, outside, cost_s(file)
 
     limit_s: float = FIRST_BATCH_S
     batch: dict[str, float] = {}

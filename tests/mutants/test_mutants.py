@@ -127,18 +127,22 @@ def test_instrumented_functions_say_that_they_were_executed(tree: Path) -> None:
     assert (tree / "reached.bin").read_bytes() == bytes(4)
 
 
-def test_cheap_tests_run_first_and_last_times_test_before_them() -> None:
+def test_tests_of_the_file_and_the_folder_run_first_and_last_times_test_before_them() -> None:
     order = {
-        "tests/test_slow.py::a": 30.0,
-        "tests/test_box.py::b": 2.0,
-        "tests/test_box.py::a": 1.0,
-        "tests/test_fast.py::a": 0.1,
+        "tests/test_cheap.py::a": 0.1,
+        "tests/test_dear.py::a": 30.0,
+        "tests/analysis/test_other.py::a": 1.0,
+        "tests/analysis/test_box.py::b": 0.7,
+        "tests/analysis/test_box.py::a": 0.2,
         "tests/test_last.py::a": 50.0,
     }
-    found = [list(batch) for batch in batches(order, "box", "tests/test_last.py::a")]
+    found = [
+        list(each) for each in batches(order, Path("analysis/box.py"), "tests/test_last.py::a")
+    ]
     assert found == [
         ["tests/test_last.py::a"],
-        ["tests/test_box.py::a", "tests/test_box.py::b", "tests/test_fast.py::a"],
-        ["tests/test_slow.py::a"],
+        ["tests/analysis/test_box.py::a", "tests/analysis/test_box.py::b", *list(order)[2:3]],
+        ["tests/test_cheap.py::a"],
+        ["tests/test_dear.py::a"],
         ["tests/test_last.py::a"],
     ]
