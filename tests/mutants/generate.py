@@ -50,6 +50,7 @@ QUOTAS = {
     ("toolkit", "c"): 24,
 }
 LOOKS_AND_TEXT = {"_log", "print", "echo", "debug", "info", "warning", "BarColumn"}
+LAYOUT = {"range", "domain", "height", "width", "margin"}
 BUILTINS = set(dir(builtins))  # arguments of another type, or in any order
 
 STRICT = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
@@ -62,7 +63,8 @@ Site = tuple[int, list[Edit]]  # a line of the file, from zero
 def main() -> int:
     kept = [mutant for mutant in stored() if is_there(mutant)]
     for (package, language), quota in QUOTAS.items():
-        have = [each for each in kept if (each.package, each.language) == (package, language)]
+        of_it = [each for each in kept if (each.package, each.language) == (package, language)]
+        have = [each for each in of_it if not each.equivalent]
         drawn = draw(package, language, {each.function for each in kept})
         while len(have) < quota:
             mutant = next(drawn)
@@ -176,6 +178,8 @@ def python_sites(path: Path) -> Iterator[Site]:
         if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
             return
         if isinstance(node, ast.Call) and source.of(node.func).split(".")[-1] in LOOKS_AND_TEXT:
+            return
+        if has_looks and isinstance(node, ast.keyword) and node.arg in LAYOUT:
             return
         if inside and isinstance(node, ast.expr | ast.stmt):
             found = [(kind, *at, to) for kind, at, to in python_edits(node, source) if at]

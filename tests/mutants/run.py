@@ -82,6 +82,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "mutants")
     parser.add_argument("--cap", type=int, default=900, help="seconds for the tests of a mutant")
     parser.add_argument("--no-exhaustive", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="leave out mutants with a result")
     parser.add_argument("--tests", nargs="*", default=["tests"], help="map: of these only")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and end the tests that run
@@ -91,6 +92,9 @@ def main() -> int:
         make_map(work, options.tests)
     elif options.what != ["table"]:
         chosen = [int(number) for number in options.what] or list(range(len(stored())))
+        if options.resume:
+            known = read_results(work)
+            chosen = [number for number in chosen if str(stored()[number]) not in known]
         make_pristine(work)
         run_all(work, chosen, options.cap, with_exhaustive=not options.no_exhaustive)
     print(table(work))
@@ -245,8 +249,9 @@ def read_map(work: Work) -> dict[str, Test]:
 def run_all(work: Work, chosen: list[int], cap_s: int, *, with_exhaustive: bool) -> None:
     tests = read_map(work)
     old = read_results(work)
+    mutants = stored()
     for number in chosen:
-        mutant = stored()[number]
+        mutant = mutants[number]
         begin = time.monotonic()
         result = {"mutant": str(mutant), **run_one(work, mutant, tests, old, cap_s)}
         if result["verdict"] == "missed" and with_exhaustive and not mutant.equivalent:

@@ -70,7 +70,7 @@ def test_the_stored_mutants_are_in_the_product_once() -> None:
 
 
 def test_every_package_has_mutants_and_a_third_are_of_c() -> None:
-    languages = Counter((each.package, each.language) for each in stored())
+    languages = Counter((m.package, m.language) for m in stored() if not m.equivalent)
     assert languages.total() == 90
     assert languages["analysis", "c"] + languages["toolkit", "c"] == 30
     assert set(languages) == {
