@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/validation.md that come from the recorded runs.
+"""The tables of docs/against_cublas.md and docs/validation.md that come from the recorded runs.
 
     python benchmarks/recorded_tables.py
 
@@ -21,7 +21,7 @@ SHORT_S = 15e-6  # launches that are little more than their own cost
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
 
-def readme_table(run: Profile) -> str:
+def rungs_table(run: Profile) -> str:
     """Every variant at 4096: rate, share of cuBLAS, roof."""
     rows = ["| rung | TFLOP/s | of cuBLAS | roof (theory) |", "|---|---|---|---|"]
     for record in records_at(run, SQUARE):
@@ -98,7 +98,7 @@ if __name__ == "__main__":
     h100, h200 = recorded_run("h100-sxm"), recorded_run("h200")
     assert h100 is not None
     assert h200 is not None
-    print(readme_table(h200), roofs_table(h200), predictions_table((h100, h200)), sep="\n\n")
+    print(rungs_table(h200), roofs_table(h200), predictions_table((h100, h200)), sep="\n\n")
     for run in (h100, h200):
         errors = prediction_errors(run)
         print(f"{run.device.name}: {len(errors)} launches, mean error {mean(errors):.1%}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.accuracy import ACCURACIES
 from analysis.problem import Gemm
 from analysis.result import Record
 from toolkit.recorded import recorded_run
@@ -32,6 +33,25 @@ TOOLKIT_CALLS = [
     for part in line.split("&&")
     if "toolkit" in (words := shlex.split(part, comments=True))
 ]
+
+
+def test_it_is_short_and_states_limits_and_held_out_errors_first() -> None:
+    assert len(README.splitlines()) <= 130
+    first = README.partition("## Two commands")[0]
+    assert len(first.splitlines()) <= 30
+    for limit in ("No tensor cores", "No bf16 arrays", "Hopper only"):
+        assert limit in first
+    quoted = [line for line in first.splitlines() if re.search(r"\d%", line)]
+    held_out = [line for line in quoted if "held out" in line]
+    assert quoted == [*held_out, *(line for line in quoted if "fitted" in line)]
+
+
+def test_its_errors_are_those_that_the_benchmark_computes() -> None:
+    for one in ACCURACIES:
+        how = "held out" if one.is_held_out else "fitted"
+        error = f"{100 * one.mean_error:.1f}%"
+        rows = [line for line in README.splitlines() if str(one.launches) in line and error in line]
+        assert any(how in row for row in rows), one
 
 
 def test_every_command_is_shown() -> None:
@@ -91,7 +111,7 @@ def test_tables_are_those_of_the_recorded_run() -> None:
     spec.loader.exec_module(tables)
     run, other = recorded_run("h200"), recorded_run("h100-sxm")
     validation = ROOT.joinpath("docs/validation.md").read_text("utf-8")
-    assert tables.readme_table(run) in README
+    assert tables.rungs_table(run) in ROOT.joinpath("docs/against_cublas.md").read_text("utf-8")
     assert tables.roofs_table(run) in validation
     assert tables.predictions_table((other, run)) in validation
     for one in (run, other):
