@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -30,13 +30,14 @@ from analysis.errors import (
     first_line,
 )
 from analysis.result import Resources
+from toolkit import compiler_process
 from toolkit.cache import cached, keep
+from toolkit.compiler_process import Answer, compile_apart
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
 from toolkit.headers import explained, include_options, includes, own_headers
 from toolkit.signature import kernel_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
 
@@ -244,45 +245,44 @@ def _compile_and_cache(request: _Request) -> tuple[str, bytes]:
 
 
 def _compile(request: _Request) -> tuple[str, bytes]:
-    with _program(request) as program:
-        if request.kernel is None:
-            _run_compiler(program, request)
-            image = _image(program)
-            symbols = kernel_symbols(image)
-            return _chosen(None, symbols, request.name, request.source), image
-        expression = request.kernel.encode()
-        _call(_nvrtc().nvrtcAddNameExpression, program, expression)
-        _run_compiler(program, request)
-        symbol = _call(_nvrtc().nvrtcGetLoweredName, program, expression).decode()
-        return symbol, _image(program)
+    answer = _answered(request, request.kernel)
+    if not answer.image:
+        raise InputError(_NO_CODE)
+    if request.kernel is not None:
+        return answer.symbol, answer.image
+    symbols = kernel_symbols(answer.image)
+    return _chosen(None, symbols, request.name, request.source), answer.image
 
 
-@contextmanager
-def _program(request: _Request) -> Iterator[Any]:
-    texts = request.source.encode(), request.name.encode()
-    headers = own_headers(request.source)
-    names, contents = ([text.encode() for text in part] for part in (headers, headers.values()))
-    program = _call(
-        _nvrtc().nvrtcCreateProgram, *texts, len(names), contents or None, names or None
-    )
+def _answered(request: _Request, expression: str | None) -> Answer:
+    """The compiler's answer to a source that is right."""
     try:
-        yield program
-    finally:
-        _nvrtc().nvrtcDestroyProgram(program)
-
-
-def _run_compiler(program: Any, request: _Request) -> None:
-    nvrtc = _nvrtc()
-    options = [option.encode() for option in request.options]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        return
-    log = _log(program)
-    if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
-        raise InputError(f"{request.name}: compiler options: {log.removeprefix('nvrtc: error: ')}")
-    if status != nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
-        raise UnavailableError(f"NVRTC stopped with {status.name}: reinstall it: {REMEDY}")
-    _raise_first_error(log, request)
+        answer = compile_apart(
+            request.source,
+            name=request.name,
+            headers=own_headers(request.source),
+            options=request.options,
+            expression=expression,
+        )
+    except TimeoutError:
+        raise CompileError(
+            f"{request.name} did not compile within {compiler_process.LIMIT_S} s, and the compiler "
+            "was stopped: look for macros or templates that double each other"
+        ) from None
+    except ChildProcessError as error:
+        raise CompileError(
+            f"{request.name}: the compiler crashed ({error}): compile parts of it to see which"
+        ) from error
+    except OSError as error:
+        raise UnavailableError(f"the compiler cannot be started: {error}") from error
+    if answer.status == "NVRTC_SUCCESS":
+        return answer
+    if answer.status == "NVRTC_ERROR_INVALID_OPTION":
+        log = answer.log.removeprefix("nvrtc: error: ")
+        raise InputError(f"{request.name}: compiler options: {log}")
+    if answer.status != "NVRTC_ERROR_COMPILATION":
+        raise UnavailableError(f"NVRTC stopped with {answer.status}: reinstall it: {REMEDY}")
+    _raise_first_error(answer.log, request)
 
 
 def _raise_first_error(log: str, request: _Request) -> NoReturn:
@@ -327,9 +327,8 @@ def _chosen(kernel: str | None, symbols: Sequence[str], where: str, source: str 
 
 
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
-    with _program(request) as program:
-        _run_compiler(program, request)
-        known = _kernels_there(kernel_symbols(_image(program)), request.source)
+    symbols = kernel_symbols(_answered(request, None).image)
+    known = _kernels_there(symbols, request.source)
     if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"
@@ -363,23 +362,6 @@ def _kernels_there(symbols: Sequence[str], source: str) -> list[str]:
     readable = list(map(_readable, symbols))
     compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
     return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
-
-
-def _image(program: Any) -> bytes:
-    nvrtc = _nvrtc()
-    size = _call(nvrtc.nvrtcGetCUBINSize, program)
-    if not size:
-        raise InputError(_NO_CODE)
-    image = bytearray(size)
-    _call(nvrtc.nvrtcGetCUBIN, program, image)
-    return bytes(image)
-
-
-def _log(program: Any) -> str:
-    nvrtc = _nvrtc()
-    log = bytearray(_call(nvrtc.nvrtcGetProgramLogSize, program))
-    _call(nvrtc.nvrtcGetProgramLog, program, log)
-    return log.decode(errors="replace").strip("\0 \n")
 
 
 def _call(function: Any, *arguments: Any) -> Any:

@@ -17,6 +17,7 @@ import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
 from toolkit import compile as compilation
+from toolkit import compiler_process
 from toolkit.compile import Cubin, compile_cubin, supported_architectures
 from toolkit.cubin import kernel_symbols
 
@@ -333,6 +334,54 @@ def test_importing_the_module_loads_no_heavy_package() -> None:
     command = [sys.executable, "-c", program]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+# --- a compiler that does not end, or crashes ----------------------------------------------------
+
+DOUBLING = "".join(f"#define M{n} M{n - 1} M{n - 1}\n" for n in range(1, 28))
+ENDLESS = f"#define M0 x[0] += 1;\n{DOUBLING}__global__ void k(float *x) {{ M27 }}"
+
+
+def test_a_compilation_that_does_not_end_is_stopped_after_a_note(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compiler_process, "NOTICE_S", 0.1)
+    monkeypatch.setattr(compiler_process, "LIMIT_S", 0.5)
+    with pytest.raises(CompileError) as caught:
+        compiled(ENDLESS, "k")
+    assert str(caught.value).startswith("my.cu did not compile within 0.5 s, and the compiler was")
+    assert caplog.messages == ["note: my.cu takes long to compile: it is stopped after 0.5 s"]
+    monkeypatch.setattr(compiler_process, "LIMIT_S", 60)
+    assert compiled(PLAIN, "plain").symbol == "plain"
+
+
+def test_a_compiler_that_crashes_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = tmp_path / "crashing.py"
+    crashing.write_text("import os, sys\nsys.stdin.buffer.read(1)\nos.abort()\n", encoding="utf-8")
+    monkeypatch.setattr(compiler_process, "__file__", str(crashing))
+    monkeypatch.setattr(compiler_process, "_idle", {})
+    with pytest.raises(CompileError, match=r"^my\.cu: the compiler crashed \(status -6\): compile"):
+        compiled(PLAIN, "plain")
+
+
+def test_files_are_found_from_the_folder_that_a_compilation_begins_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in (64, 128):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        (folder / "size.h").write_text(f"#define N {size}\n")
+        monkeypatch.chdir(folder)
+        cubin = compile_cubin(
+            f'#include "size.h"\n{SHARED}',
+            name="my.cu",
+            kernel="shared",
+            arch="sm_86",
+            options=("-I.",),
+        )
+        assert cubin.resources.static_shared_bytes == 4 * size
 
 
 # --- one kernel, and machine code from elsewhere ----------------------------------------------

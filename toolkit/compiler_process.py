@@ -1,0 +1,188 @@
+"""NVRTC in processes of its own: a compilation that does not end can only be stopped with them.
+
+A process serves one compilation after another, in parallel with others. This file is also what it
+executes: from there nothing else of the project is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+# A large kernel of templates takes seconds; macros that double each other never end.
+NOTICE_S, LIMIT_S = 10, 300
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """What NVRTC made of a source: the name of its status, and what there is besides."""
+
+    status: str
+    log: str = ""
+    symbol: str = ""
+    image: bytes = b""
+
+
+def compile_apart(
+    source: str,
+    *,
+    name: str,
+    headers: Mapping[str, str],
+    options: Sequence[str],
+    expression: str | None,
+) -> Answer:
+    """Compile a source; `expression` is the C++ name of the kernel whose symbol is wanted.
+
+    Raises TimeoutError after `LIMIT_S`, ChildProcessError where the compiler crashes, and OSError
+    where its process does not start.
+    """
+    idle = _idle.setdefault(os.getpid(), [])
+    child = idle.pop() if idle else _Child()
+    with ThreadPoolExecutor(1) as pool:
+        request = (_folder(), source, name, dict(headers), tuple(options), expression)
+        asked = pool.submit(child.ask, request)
+        try:
+            answer = _awaited(asked, name)
+        except (EOFError, BrokenPipeError):
+            raise ChildProcessError(f"status {child.stop()}") from None
+        except BaseException:
+            child.stop()
+            raise
+    idle.append(child)
+    return answer
+
+
+def _awaited(asked: Future[Answer], name: str) -> Answer:
+    with suppress(TimeoutError):
+        return asked.result(timeout=NOTICE_S)
+    _log.warning("note: %s takes long to compile: it is stopped after %g s", name, LIMIT_S)
+    return asked.result(timeout=LIMIT_S - NOTICE_S)
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 (of relative paths among the options)
+    except OSError:
+        return None
+
+
+class _Child:
+    """A process that compiles."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", __file__]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        self._send(sys.path)
+
+    def ask(self, request: tuple[Any, ...]) -> Answer:
+        self._send(request)
+        assert self._process.stdout is not None
+        return Answer(*pickle.load(self._process.stdout))
+
+    def _send(self, what: object) -> None:
+        assert self._process.stdin is not None
+        pickle.dump(what, self._process.stdin)
+        self._process.stdin.flush()
+
+    def stop(self) -> int:
+        self._process.kill()
+        status = self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):  # what was not sent yet
+                pipe.close()  # type: ignore[union-attr]
+        return status
+
+
+_idle: dict[int, list[_Child]] = {}  # by process: forks do not share them
+
+
+@atexit.register
+def _stop_all() -> None:
+    for child in _idle.pop(os.getpid(), []):
+        child.stop()
+
+
+# In the child.
+
+
+def _serve() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the compiler prints is no answer
+    sys.path[:] = pickle.load(requests)
+    from cuda.bindings import nvrtc
+
+    with suppress(EOFError):
+        while True:
+            folder, *request = pickle.load(requests)
+            if folder is not None:
+                os.chdir(folder)
+            pickle.dump(tuple(_compiled(nvrtc, *request)), answers)
+            answers.flush()
+
+
+def _compiled(
+    nvrtc: Any,
+    source: str,
+    name: str,
+    headers: Mapping[str, str],
+    options: Sequence[str],
+    expression: str | None,
+) -> Answer:
+    names, contents = ([text.encode() for text in part] for part in (headers, headers.values()))
+    texts = source.encode(), name.encode()
+    try:
+        program = _call(
+            nvrtc.nvrtcCreateProgram, *texts, len(names), contents or None, names or None
+        )
+        try:
+            if expression is not None:
+                _call(nvrtc.nvrtcAddNameExpression, program, expression.encode())
+            encoded = [option.encode() for option in options]
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+            log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            said = log.decode(errors="replace").strip("\0 \n")
+            if status:
+                return Answer(status.name, said)
+            symbol = b""
+            if expression is not None:
+                symbol = _call(nvrtc.nvrtcGetLoweredName, program, expression.encode())
+            image = _filled(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+            return Answer(status.name, said, symbol.decode(), image)
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+    except _CallError as error:
+        return Answer(str(error))
+
+
+class _CallError(Exception):
+    """The name of a status that is no success."""
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    status, *values = function(*arguments)
+    if status:
+        raise _CallError(status.name)
+    return values[0] if values else None
+
+
+def _filled(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:
+    content = bytearray(_call(size, program))
+    if content:
+        _call(fill, program, content)
+    return bytes(content)
+
+
+if __name__ == "__main__":
+    _serve()
