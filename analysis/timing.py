@@ -48,6 +48,7 @@ DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
 MOST_IN_STEP = 1 << 20  # warp instructions after which it is known how much longer that takes
 WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
 AMPLE = 1e9  # bytes per clock: no limit
+DRAM = "DRAM"  # the name of its bound
 OF_SM = "of the SM with the most blocks"
 
 # The steps of the gap that are runs of the model, each of which knows more than the one before.
@@ -55,7 +56,7 @@ GAP = (
     (
         "other instructions",
         "issue",
-        "issue slots that are not multiply-adds of the product, and dependences of fixed latency",
+        "issue slots that are not multiply-adds, and dependences of fixed latency",
     ),
     ("register ports", "ports", "conflicts of register banks, and slots that loads take to write"),
     (
@@ -177,6 +178,13 @@ def predict(work: Work, device: Device) -> Predicted:
     L2 is empty at the start. Raises UnavailableError without the model's native code.
     """
     return _Prediction(work, device, constants_for(device.sm_arch)).predicted()
+
+
+def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
+    """The average rate of DRAM during a launch, lines that were dirty before it included."""
+    bound = next(bound for bound in predicted.bounds if bound.name == DRAM)
+    reachable = device.dram_bytes_per_s * constants_for(device.sm_arch).dram_efficiency
+    return reachable * bound.time_s / predicted.time_s
 
 
 def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) -> int:
@@ -593,7 +601,7 @@ class _Prediction:
                 f"bytes at least, {self.machine.write_bytes_per_clock:.1f} per clock",
             ),
             Bound(
-                name="DRAM",
+                name=DRAM,
                 time_s=dram_s,
                 basis=f"{dram_bytes:,.0f} bytes at {self._dram_rate / 1e9:,.0f} GB/s, "
                 f"{self._dirty_bytes:,.0f} of them written for lines that were dirty before",

@@ -37,7 +37,7 @@ def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> st
     label, time_s = launch.record.label, launch.predicted.time_s
     steps = sorted(launch.predicted.gap, key=lambda one: -one.time_s)
     told = [
-        f"{text.seconds(one.time_s)} {_REMEDIES[one.name](launch)}"
+        f"{text.predicted_seconds(one.time_s)} {_REMEDIES[one.name](launch)}"
         for one in steps
         if one.name in _REMEDIES and one.time_s >= WORTH * time_s
     ]
@@ -46,7 +46,8 @@ def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> st
             f"To try next: nothing that the model knows of costs {label} more than "
             f"{text.percent(WORTH)} of its time."
         )
-    return f"To try next on {label}, of its {text.seconds(time_s)}: {' Then: '.join(told[:MOST])}"
+    whole = text.predicted_seconds(time_s)
+    return f"To try next on {label}, of its {whole}: {' Then: '.join(told[:MOST])}"
 
 
 def subject(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.gap import steps_to_measured
 from analysis.problem import Gemm
@@ -63,7 +63,9 @@ def _roofs(record: Record) -> Iterator[_Item]:
 def _alone(found: Timing) -> Iterator[_Item]:
     for bound in found.predicted.bounds:
         share = bound.time_s / found.predicted.time_s
-        yield _item(ALONE, bound.name, bound.time_s, is_notable=share >= NEGLIGIBLE)
+        yield replace(
+            _predicted_item(ALONE, bound.name, bound.time_s), is_notable=share >= NEGLIGIBLE
+        )
 
 
 def _busiest(predicted: Predicted) -> Iterator[_Item]:
@@ -76,10 +78,10 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
 
 def _gap(found: Timing) -> Iterator[_Item]:
     for step in found.predicted.gap[:1]:  # nominal peak: it is added to nothing
-        yield _item(GAP, step.name, step.time_s)
+        yield _predicted_item(GAP, step.name, step.time_s)
     for step in found.predicted.gap[1:]:
         yield _step(step.name, step.time_s)
-    yield _item(GAP, "time, predicted", found.predicted.time_s)
+    yield _predicted_item(GAP, "time, predicted", found.predicted.time_s)
     if found.measured:
         for step in steps_to_measured(found.predicted, found.measured):
             yield _step(step.name, step.time_s)
@@ -87,9 +89,12 @@ def _gap(found: Timing) -> Iterator[_Item]:
         yield _item(GAP, f"time, {grade}", found.measured.median_s)
 
 
-def _item(group: str, name: str, time_s: float, *, is_notable: bool = True) -> _Item:
-    written = text.seconds(time_s)
-    return _Item(group=group, name=name, time_s=time_s, text=written, is_notable=is_notable)
+def _item(group: str, name: str, time_s: float) -> _Item:
+    return _Item(group=group, name=name, time_s=time_s, text=text.seconds(time_s))
+
+
+def _predicted_item(group: str, name: str, time_s: float) -> _Item:
+    return _Item(group=group, name=name, time_s=time_s, text=text.predicted_seconds(time_s))
 
 
 def _step(name: str, time_s: float) -> _Item:

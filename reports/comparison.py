@@ -231,7 +231,7 @@ def launch_sentences(comparison: LaunchComparison) -> tuple[str, ...]:
 
 def _of_prediction(one: PredictionChange | None) -> Iterator[str]:
     if one is not None:
-        before, after = map(text.seconds, (one.before_s, one.after_s))
+        before, after = map(text.predicted_seconds, (one.before_s, one.after_s))
         limiters = " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
         change = f", {text.change(one.change - 1)}" if one.change and one.change != 1 else ""
         yield f"Predicted time: {before} → {after}{change}; limiter: {limiters}."
@@ -346,8 +346,8 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
 
 
 def _foreseen(one: PredictionChange) -> Iterator[Cell]:
-    yield Cell(text=text.seconds(one.before_s))
-    yield Cell(text=text.seconds(one.after_s))
+    yield Cell(text=text.predicted_seconds(one.before_s))
+    yield Cell(text=text.predicted_seconds(one.after_s))
     change = text.ABSENT if one.change is None else text.change(one.change - 1)
     yield Cell(text=change, is_bad=one.after_s > one.before_s)
     yield Cell(text=" → ".join(dict.fromkeys([one.limiter_before, one.limiter_after])))

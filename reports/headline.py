@@ -145,7 +145,7 @@ def _foreseen(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterat
     compared = f" {verdict(found)}" if any(one.ratio for one in found) else ""
     yield (
         f"{best.record.label} {called}: {text.flop_per_s(predicted.flop_per_s)} "
-        f"({text.seconds(predicted.time_s)}), {_of_peak(predicted.flop_per_s, profile)}, "
+        f"({text.predicted_seconds(predicted.time_s)}), {_of_peak(predicted.flop_per_s, profile)}, "
         f"limited by {predicted.limiter} ({busy} of the time).{compared}"
     )
 

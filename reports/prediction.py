@@ -9,7 +9,7 @@ from statistics import fmean
 
 from analysis.accuracy import Accuracy, Kernels, accuracies
 from analysis.devices import DEVICES, Device
-from analysis.gap import steps_to_measured
+from analysis.gap import REMAINDER_STEP, steps_to_measured
 from analysis.problem import Gemm
 from analysis.result import Bound, GapStep, Predicted, Profile
 from analysis.rungs import Step
@@ -174,7 +174,7 @@ def bounds_table(found: Sequence[Timing]) -> Table:
     rows = (
         [
             Cell(text=one.record.label),
-            Cell(text=text.seconds(one.predicted.time_s)),
+            Cell(text=text.predicted_seconds(one.predicted.time_s)),
             *(_bound_cell(one.predicted, name) for name in names),
             Cell(
                 text=one.predicted.limiter,
@@ -215,7 +215,7 @@ def _bound_cell(predicted: Predicted, name: str) -> Cell:
     share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if has_share else ""
     is_longest = bound == longest(predicted)
     details = (share, *(("longest bound",) if is_longest else ()))
-    return Cell(text=text.seconds(bound.time_s), details=tuple(filter(None, details)))
+    return Cell(text=text.predicted_seconds(bound.time_s), details=tuple(filter(None, details)))
 
 
 def longest(predicted: Predicted) -> Bound | None:
@@ -236,7 +236,7 @@ def _every_bound(found: Sequence[Timing]) -> Table:
             (
                 Cell(text=one.record.label),
                 Cell(text=bound.name),
-                Cell(text=text.seconds(bound.time_s)),
+                Cell(text=text.predicted_seconds(bound.time_s)),
                 Cell(text=bound.basis),
             )
             for one in found
@@ -272,16 +272,17 @@ def _gap_rows(one: Timing) -> Iterator[tuple[Cell, ...]]:
     reached = 0.0
     for step in steps:
         reached += step.time_s
+        shown = text.seconds if step.name == REMAINDER_STEP else text.predicted_seconds
         yield (
             Cell(text=one.record.label),
             Cell(text=step.name),
             Cell(text=signed_seconds(step.time_s)),
-            Cell(text=text.seconds(reached)),
+            Cell(text=shown(reached)),
             Cell(text=text.change(step.time_s / end if end else None)),
             Cell(text=step.detail),
         )
 
 
 def signed_seconds(time_s: float) -> str:
-    """A time that is added or taken away: '+12.30 µs', '−1.200 µs'."""
-    return f"{'−' if time_s < 0 else '+'}{text.seconds(abs(time_s))}"
+    """A time that is added or taken away: '+12.3 µs', '−1.20 µs'."""
+    return f"{'−' if time_s < 0 else '+'}{text.predicted_seconds(abs(time_s))}"

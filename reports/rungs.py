@@ -130,7 +130,9 @@ def _on_sms(step: Step, weight: Weight) -> str:
 
 def _times(ends: Ends) -> tuple[str, str]:
     """Both ends; a step of the gap is below 0 where its cause goes on beside the others."""
-    before, after = (text.seconds(end).replace("-", "−") for end in (ends.before, ends.after))
+    before, after = (
+        text.predicted_seconds(end).replace("-", "−") for end in (ends.before, ends.after)
+    )
     return before, after
 
 
@@ -163,8 +165,8 @@ def _cell(change: Change | None, grade: str) -> Cell:
         if ends
     ]
     if change.quantity not in _AS_RATIO:
-        return Cell(text=_from_to(change.quantity, told[0][1]))
-    details = [f"{_from_to(change.quantity, ends)} ({name})" for name, ends in told]
+        return Cell(text=_from_to(change.quantity, told[0][1], told[0][0]))
+    details = [f"{_from_to(change.quantity, ends, name)} ({name})" for name, ends in told]
     ratios = " / ".join(_ratio(ends) for _, ends in told)
     return Cell(text=ratios, details=tuple(details))
 
@@ -175,8 +177,10 @@ def _ratio(ends: Ends) -> str:
     return text.ratio(ends.ratio)
 
 
-def _from_to(quantity: Quantity, ends: Ends) -> str:
-    before, after = (_unit(quantity)(end) for end in (ends.before, ends.after))
+def _from_to(quantity: Quantity, ends: Ends, grade: str) -> str:
+    is_predicted_time = quantity == "time" and grade == "predicted"
+    shown = text.predicted_seconds if is_predicted_time else _unit(quantity)
+    before, after = (shown(end) for end in (ends.before, ends.after))
     return before if before == after else f"{before} → {after}"
 
 

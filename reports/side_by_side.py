@@ -72,4 +72,5 @@ def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell
     foreseen = ladder.prediction(record)
     limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
     rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
-    return Cell(text=text.seconds(time_s), details=(rate, *limiter), value=time_s)
+    shown = text.seconds if grade == "measured" else text.predicted_seconds
+    return Cell(text=shown(time_s), details=(rate, *limiter), value=time_s)

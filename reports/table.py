@@ -322,7 +322,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
         return _cell(predicted.limiter, share, behind)
 
-    yield column("predicted time", lambda p: _number(p.time_s, text.seconds))
+    yield column("predicted time", lambda p: _number(p.time_s, text.predicted_seconds))
     yield column("predicted rate", lambda p: _number(p.flop_per_s, text.flop_per_s))
     yield column("limiter", limiter, is_number=False)
     yield Column(title="over measured time", grade="predicted", cell=ratio)

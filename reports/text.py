@@ -34,14 +34,19 @@ def seconds(time_s: float | None) -> str:
     return _with_prefix(time_s, "s", digits=4)
 
 
+def predicted_seconds(time_s: float | None) -> str:
+    """A predicted time to three digits: '1.23 ms'. No prediction is accurate to a fourth."""
+    return _with_prefix(time_s, "s", digits=3)
+
+
 def flop_per_s(rate: float | None) -> str:
     """A rate of work to three digits: '8.43 TFLOP/s'."""
     return _with_prefix(rate, "FLOP/s", digits=3)
 
 
-def bytes_per_s(bandwidth: float | None) -> str:
-    """A bandwidth to four digits, in powers of 1000: '936.2 GB/s'."""
-    return _with_prefix(bandwidth, "B/s", digits=4)
+def bytes_per_s(bandwidth: float | None, *, digits: int = 4) -> str:
+    """A bandwidth, in powers of 1000: '936.2 GB/s'. A predicted one has three digits."""
+    return _with_prefix(bandwidth, "B/s", digits=digits)
 
 
 def hertz(clock_hz: float | None) -> str:

@@ -70,7 +70,7 @@ def lead(tuning: Tuning, shape: TunedShape) -> str:
         best = next((one for one in shape.candidates if one.status == "ok"), None)
         if best is None:
             return f"{tuning.variant} {where}: no configuration is right"
-        should = text.seconds(best.expected_s[1])
+        should = text.predicted_seconds(best.expected_s[1])
         grade = "predicted" if best.predicted else "by closed forms"
         return f"{tuning.variant} {where}: {settings(best)} should be fastest, {should} ({grade})"
     best, *others = shape.winners
@@ -170,7 +170,7 @@ def _row(candidate: Candidate) -> tuple[Cell, ...]:
     predicted, swept = candidate.predicted, candidate.swept
     return (
         *(Cell(text=str(value)) for value in candidate.parameters.values()),
-        Cell(text=text.seconds(predicted.time_s if predicted else None)),
+        Cell(text=text.predicted_seconds(predicted.time_s if predicted else None)),
         Cell(text=predicted.limiter if predicted else text.ABSENT),
         Cell(text=text.seconds(swept.median_s if swept else None)),
         _measured(candidate),

@@ -336,7 +336,7 @@ def _predicted_columns(recorded: Profile | None, *, timed_as: str) -> Iterator[_
 
     yield _Column(
         title="time",
-        cell=shown(lambda t: text.seconds(t.predicted.time_s)),
+        cell=shown(lambda t: text.predicted_seconds(t.predicted.time_s)),
         grade="predicted",
         from_width=88 if timed_as == "measured" else 0,
     )

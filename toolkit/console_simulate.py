@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from hashlib import sha256
 from math import prod
 from types import TracebackType
@@ -18,10 +19,12 @@ from rich.table import Table
 
 import toolkit
 from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
+from analysis.devices import Device
 from analysis.launch_comparison import SCHEMA_VERSION
-from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS, flop
 from analysis.occupancy import occupancy
 from analysis.result import Predicted
+from analysis.timing import DRAM, dram_bytes_per_s
 from reports import text
 from reports.prediction import limits
 from toolkit.arguments import Buffer
@@ -39,6 +42,30 @@ SPACES = ("global", "shared", "local", "generic")
 BELOW_L1 = "L2 and DRAM"
 
 FROM_WIDTH_OF_NAMES = 116
+
+
+# Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
+# products and stencils of few points are below.
+ARITHMETIC_FLOP_PER_BYTE = 4.0
+
+
+class Work(StrEnum):
+    """What a launch has a limited rate of, as the first lines call it."""
+
+    INSTRUCTIONS = "all warp instructions"
+    WAVEFRONTS = "all shared-memory wavefronts"
+    SECTORS = "all sectors"
+    ANY = "all instructions, sectors and wavefronts"
+
+
+# Of each limiter. Others are pipes, which the instructions of a line keep busy.
+_WORK_OF = {
+    "shared memory": Work.WAVEFRONTS,
+    "L1": Work.SECTORS,
+    "L2": Work.SECTORS,
+    DRAM: Work.SECTORS,
+    "latency": Work.ANY,
+}
 
 
 class SimulationProgress:
@@ -79,6 +106,9 @@ class SimulationProgress:
 def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     """Everything about one launch; the `top` busiest source lines, None for no lines."""
     execution = simulated.execution
+    for line in _verdict(simulated):
+        out.print(f"[bold]{escape(line)}[/]", soft_wrap=True)
+    out.print()
     for line in _headline(simulated):
         out.print(escape(line), soft_wrap=True)
     for note in filter(None, [execution.resources.note, *execution.notes]):
@@ -93,6 +123,71 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
             _print_lines(lines, simulated.call, top)
         else:
             out.print("no source lines: the machine code was compiled without -lineinfo")
+
+
+def _verdict(simulated: Simulated) -> Iterator[str]:
+    """The time, the limiter, and the most expensive source line with the reason."""
+    predicted, device = simulated.execution.predicted, simulated.call.device
+    if predicted is None or device is None:
+        basis = simulated.execution.prediction_basis
+        yield (
+            f"{simulated.kernel}: {basis}."
+            if basis
+            else f"{simulated.kernel}: no predicted time without --device, such as --device h200."
+        )
+        yield "Limiter: unknown without a predicted time."
+    else:
+        rate = text.flop_per_s(predicted.flop_per_s)
+        also = f", {rate}" if _is_arithmetic(simulated.execution) else ""
+        yield (
+            f"{simulated.kernel}: {text.predicted_seconds(predicted.time_s)} predicted on "
+            f"{device.name}{also}."
+        )
+        yield f"L{limits(predicted)[1:]}{_of_dram(predicted, device)}."
+    yield _most_expensive(simulated)
+
+
+def _of_dram(predicted: Predicted, device: Device) -> str:
+    """The rate of DRAM and its share of the bandwidth, if DRAM limits."""
+    if predicted.limiter != DRAM:
+        return ""
+    rate = dram_bytes_per_s(predicted, device)
+    share = text.percent(rate / device.dram_bytes_per_s)
+    return f": {text.bytes_per_s(rate, digits=3)} of DRAM, {share} of its bandwidth"
+
+
+def _is_arithmetic(execution: Execution) -> bool:
+    """True if FLOP/s describe the launch: a matrix product, but no copy, reduction or stencil."""
+    moved = sum(execution.counters[f"dram__bytes_{way}.sum"] for way in ("read", "write"))
+    return flop(execution.instructions) >= ARITHMETIC_FLOP_PER_BYTE * moved > 0
+
+
+def _most_expensive(simulated: Simulated) -> str:
+    """The line with most of the work that limits the launch, and its dearest access."""
+    lines = summed_by_line(simulated.execution.instructions)
+    if not lines:
+        return "Most expensive line: unknown, the machine code was compiled without -lineinfo."
+    predicted = simulated.execution.predicted
+    limiting = _WORK_OF.get(predicted.limiter, Work.INSTRUCTIONS) if predicted else Work.ANY
+    work = limiting if any(line.work(limiting) for line in lines) else Work.ANY
+    line = max(lines, key=lambda line: line.work(work))
+    share = text.percent(line.work(work) / sum(line.work(work) for line in lines))
+    where = "" if _is_own(line, simulated.call) else f" of {line.file}"
+    return f"Most expensive: line {line.number}{where}, {share} of {work}{_reason(line, work)}."
+
+
+def _reason(line: Line, work: Work) -> str:
+    """What the dearest access of a line takes, empty if its instructions cost more."""
+    of = [one for one in line.accesses if work in (one.work, Work.ANY)]
+    one = max(of, key=lambda access: access.units, default=None)
+    if one is None or (work is Work.ANY and one.units < line.executed / 2):
+        return ""
+    found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
+    unit = "wavefronts" if one.work is Work.WAVEFRONTS else "sectors"
+    if found == ideal:
+        return f": {one.space} {one.action}s take {found} {unit} each, the fewest possible"
+    waste = f" ({one.waste})" if one.waste else ""
+    return f": {one.space} {one.action}s take {found} {unit} each instead of {ideal}{waste}"
 
 
 def _headline(simulated: Simulated) -> Iterator[str]:
@@ -193,12 +288,13 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
     """The time and what limits it, the simple bounds, and the gap from nominal peak."""
     device = simulated.call.device
     where = f" on {device.name}" if device else ""
-    rate = f", {text.flop_per_s(predicted.flop_per_s)}" if predicted.flop_per_s else ""
-    out.print(f"[bold]{text.seconds(predicted.time_s)}[/] predicted{escape(where)}{rate}")
+    is_arithmetic = _is_arithmetic(simulated.execution)
+    rate = f", {text.flop_per_s(predicted.flop_per_s)}" if is_arithmetic else ""
+    out.print(f"[bold]{text.predicted_seconds(predicted.time_s)}[/] predicted{escape(where)}{rate}")
     fitted = "fitted on such a device" if predicted.is_fitted else "not fitted on such a device"
     for line in (
         f"at {predicted.clock_hz / 1e6:,.0f} MHz, L2 {predicted.l2} before; "
-        f"{text.seconds(predicted.launch_s)} of it are the cost of any launch",
+        f"{text.predicted_seconds(predicted.launch_s)} of it are the cost of any launch",
         limits(predicted),
         simulated.execution.prediction_basis,
         f"constants of {predicted.constants}, {fitted}",
@@ -206,7 +302,7 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
     out.print(_bounds_table(predicted))
-    if predicted.flop_per_s:
+    if is_arithmetic:
         out.print(_gap_table(predicted))
 
 
@@ -224,7 +320,9 @@ def _bounds_table(predicted: Predicted) -> Table:
     notable = [bound for bound in predicted.bounds if bound.time_s > NEGLIGIBLE * predicted.time_s]
     for bound in sorted(notable, key=lambda bound: -bound.time_s):
         table.add_row(
-            f"  {escape(bound.name)}", text.seconds(bound.time_s), f"[dim]{escape(bound.basis)}[/]"
+            f"  {escape(bound.name)}",
+            text.predicted_seconds(bound.time_s),
+            f"[dim]{escape(bound.basis)}[/]",
         )
     return table
 
@@ -234,9 +332,9 @@ def _gap_table(predicted: Predicted) -> Table:
     table = _prediction_table("from FP32 peak", "predicted", "")
     for k, step in enumerate(predicted.gap):
         sign = "+" if k and step.time_s >= 0 else "−" if step.time_s < 0 else ""
-        time = f"{sign}{text.seconds(abs(step.time_s))}"
+        time = f"{sign}{text.predicted_seconds(abs(step.time_s))}"
         table.add_row(f"  {escape(step.name)}", time, f"[dim]{escape(step.detail)}[/]")
-    table.add_row("  time", text.seconds(predicted.time_s), "")
+    table.add_row("  time", text.predicted_seconds(predicted.time_s), "")
     return table
 
 
@@ -332,6 +430,19 @@ class Access:
     def excess(self) -> int:
         return self.units - self.ideal
 
+    @property
+    def work(self) -> Work:
+        return Work.WAVEFRONTS if self.space == "shared" else Work.SECTORS
+
+    @property
+    def waste(self) -> str:
+        """Why `units` are above `ideal`, empty if that is negligible."""
+        if self.space == "shared":
+            return "bank conflicts" if self.excess > NEGLIGIBLE * self.units else ""
+        if self.space == "local" or self.units < WASTEFUL * self.ideal:
+            return ""
+        return "uncoalesced" if self.units >= UNCOALESCED * self.ideal else "partly used"
+
 
 def accesses(instructions: Iterable[InstructionCounts]) -> list[Access]:
     """The accesses of some instructions, summed by memory and action."""
@@ -366,10 +477,10 @@ class Line:
     branches: int  # those that split a warp, by warps
     splits: int
 
-    @property
-    def cost(self) -> int:
-        """What it takes of the issue slots and of L1, roughly."""
-        return self.executed + sum(access.units for access in self.accesses)
+    def work(self, kind: Work) -> int:
+        """How much work of a kind the line has."""
+        executed = self.executed if kind in (Work.INSTRUCTIONS, Work.ANY) else 0
+        return executed + sum(a.units for a in self.accesses if kind in (a.work, Work.ANY))
 
     def per_request(self, quantity: str, *, shared: bool) -> str:
         of = [access for access in self.accesses if (access.space == "shared") == shared]
@@ -404,13 +515,13 @@ def remarks(line: Line) -> Iterator[str]:
     for one in line.accesses:
         what = f"{one.space} {one.action}s"
         found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
-        if one.space == "shared" and one.excess > NEGLIGIBLE * one.units:
-            yield f"{what} take {found} wavefronts each instead of {ideal}: bank conflicts"
         if one.space == "local":
             yield f"{what}: {one.requests:,} requests for what did not fit into registers"
-        elif one.space != "shared" and one.units >= WASTEFUL * one.ideal:
-            kind = "uncoalesced" if one.units >= UNCOALESCED * one.ideal else "partly used"
-            yield f"{what} take {found} sectors each where {ideal} would hold the bytes: {kind}"
+        elif one.waste and one.space == "shared":
+            yield f"{what} take {found} wavefronts each instead of {ideal}: {one.waste}"
+        elif one.waste:
+            would = f"where {ideal} would hold the bytes"
+            yield f"{what} take {found} sectors each {would}: {one.waste}"
     if line.splits > NEGLIGIBLE * line.branches:
         yield f"splits {text.percent(line.splits / line.branches)} of the warps that branch here"
 
@@ -427,7 +538,7 @@ FULL_WARP = "32"
 
 
 def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
-    busiest = sorted(lines, key=lambda line: line.cost, reverse=True)[:top]
+    busiest = sorted(lines, key=lambda line: line.work(Work.ANY), reverse=True)[:top]
     ordered = sorted(lines, key=lambda line: not _is_own(line, call))
     shown = [line for line in ordered if line in busiest]
     left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"

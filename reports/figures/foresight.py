@@ -91,7 +91,7 @@ def _marks(kind: str, points: Sequence[_Point]) -> dict[str, object]:
         "hovertext": [
             style.hover(
                 point.label,
-                f"{text.seconds(point.predicted_s)} (predicted)",
+                f"{text.predicted_seconds(point.predicted_s)} (predicted)",
                 f"{text.seconds(point.measured_s)} (measured, sweep)",
                 text.change(point.predicted_s / point.measured_s - 1),
             )

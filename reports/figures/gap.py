@@ -69,11 +69,8 @@ class _Row:
     name: str
     time_s: float
     about: str
+    text: str
     is_total: bool
-
-    @property
-    def text(self) -> str:
-        return text.seconds(self.time_s) if self.is_total else signed_seconds(self.time_s)
 
 
 def _rows(one: Timing) -> Iterator[_Row]:
@@ -81,16 +78,22 @@ def _rows(one: Timing) -> Iterator[_Row]:
     for number, step in enumerate(predicted.gap):
         yield _step(step, is_total=number == 0)  # the first is the time at nominal peak
     about = "the sum of the steps above"
-    yield _Row(name="predicted", time_s=predicted.time_s, about=about, is_total=True)
+    time_s = predicted.time_s
+    written = text.predicted_seconds(time_s)
+    yield _Row(name="predicted", time_s=time_s, about=about, text=written, is_total=True)
     if one.measured:
         for step in gap_steps(one)[len(predicted.gap) :]:
             yield _step(step, is_total=False)
         name, time_s = one.grade.partition(" ")[0], one.measured.median_s
-        yield _Row(name=name, time_s=time_s, about=one.grade, is_total=True)
+        written = text.seconds(time_s)
+        yield _Row(name=name, time_s=time_s, about=one.grade, text=written, is_total=True)
 
 
 def _step(step: GapStep, *, is_total: bool) -> _Row:
-    return _Row(name=step.name, time_s=step.time_s, about=step.detail, is_total=is_total)
+    written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
+    return _Row(
+        name=step.name, time_s=step.time_s, about=step.detail, text=written, is_total=is_total
+    )
 
 
 def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str, object]:
@@ -118,7 +121,7 @@ def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str
                 f"{one.record.label}: {row.name}",
                 row.text,
                 *style.broken(row.about),
-                f"reaches {text.seconds(end)}",
+                f"reaches {text.predicted_seconds(end)}",
             )
             for row, end in zip(rows, reached, strict=True)
         ],

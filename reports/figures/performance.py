@@ -182,7 +182,7 @@ def _predictions(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
             [
                 style.hover(
                     f"{record.label}: {text.flop_per_s(predicted.flop_per_s)} (predicted)",
-                    text.seconds(predicted.time_s),
+                    text.predicted_seconds(predicted.time_s),
                     f"limited by {predicted.limiter}",
                 )
                 for _, record, predicted in found

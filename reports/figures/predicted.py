@@ -137,7 +137,7 @@ def _point(one: Timing, look: style.Look) -> dict[str, object]:
 def _about(one: Timing) -> str:
     return style.hover(
         one.record.label,
-        f"{text.seconds(one.predicted.time_s)} (predicted)",
+        f"{text.predicted_seconds(one.predicted.time_s)} (predicted)",
         f"{text.seconds(one.measured.median_s)} ({one.grade})" if one.measured else "",
         f"{text.ratio(one.ratio)} ({text.change(one.ratio - 1)})" if one.ratio else "",
         limits(one.predicted),
@@ -191,7 +191,7 @@ def _about_rate(one: Timing) -> str:
     return style.hover(
         one.record.label,
         f"{text.flop_per_s(one.predicted.flop_per_s)} (predicted)",
-        text.seconds(one.predicted.time_s),
+        text.predicted_seconds(one.predicted.time_s),
         limits(one.predicted),
     )
 
@@ -221,7 +221,7 @@ def _marks(name: str, found: Sequence[Timing]) -> dict[str, object]:
         "hovertext": [
             style.hover(
                 f"{one.record.label}: {name} alone",
-                f"{text.flop_per_s(rate)}, {text.seconds(bound.time_s)} (predicted)",
+                f"{text.flop_per_s(rate)}, {text.predicted_seconds(bound.time_s)} (predicted)",
                 bound.basis,
             )
             for (_, one, bound), rate in zip(points, rates, strict=True)

@@ -127,4 +127,5 @@ def _trace(kind: str, found: Sequence[Candidate], places: dict[str, float]) -> d
 def _times(candidate: Candidate) -> Iterator[str]:
     for kind, (time, _) in KINDS.items():
         if (found := time(candidate)) is not None:
-            yield f"{text.seconds(found)} ({kind})"
+            shown = text.predicted_seconds if kind == "predicted" else text.seconds
+            yield f"{shown(found)} ({kind})"

@@ -26,8 +26,8 @@ def test_the_two_dearest_steps_are_told_with_their_remedies(
 ) -> None:
     steps = {"nominal peak": 3e-3, "register ports": 0.4e-3, "bank conflicts": 1e-3, "launch": 6e-4}
     assert advice(with_gap(build, in_prediction, steps), build.SHAPE) == (
-        "To try next on vectorized, of its 5.000 ms: 1.000 ms for bank conflicts of shared memory: "
-        "a padded or swizzled layout has none. Then: 600.0 µs to launch it: several products in "
+        "To try next on vectorized, of its 5.00 ms: 1.00 ms for bank conflicts of shared memory: "
+        "a padded or swizzled layout has none. Then: 600 µs to launch it: several products in "
         "one launch, or in a CUDA graph, share that."
     )
 
@@ -68,7 +68,7 @@ def test_waits_are_of_bandwidth_or_of_too_few_warps(
 ) -> None:
     steps = {"exposed latency": 1e-3}
     made = with_gap(build, in_prediction, steps, limiter="DRAM")
-    assert "1.000 ms to wait, mostly for DRAM: larger tiles" in advice(made, build.SHAPE)
+    assert "1.00 ms to wait, mostly for DRAM: larger tiles" in advice(made, build.SHAPE)
     made = with_gap(build, in_prediction, steps)
     said = advice(made, build.SHAPE)  # two thirds of the warps fit
     assert "at barriers: loads of the next tile while this one is used would hide it." in said

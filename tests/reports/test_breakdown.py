@@ -39,8 +39,8 @@ def test_the_gap_ends_at_what_was_measured(build: SimpleNamespace, on_gpu: Profi
     )
     shown = rows(made, build, "tiled")
     assert shown[-3:] == [
-        "time, predicted: 50.65 ms",
-        "remainder: +1.000 ms",
+        "time, predicted: 50.6 ms",
+        "remainder: +1.00 ms",
         "time, measured: 51.65 ms",
     ]
 

@@ -159,7 +159,7 @@ def test_predicted_times_that_changed_have_a_table(
     assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
     (section,) = shape_sections(found)
     assert rows(section.predictions) == [
-        ["tiled", "56.81 ms", "113.6 ms", "+100.0 %", "shared memory → L1"]
+        ["tiled", "56.8 ms", "114 ms", "+100.0 %", "shared memory → L1"]
     ]
     shown = page(found)
     assert "<h3>Predicted times</h3>" in shown

@@ -251,7 +251,7 @@ def test_a_predicted_answer_leads_where_nothing_was_measured(
 ) -> None:
     found = answer(in_prediction, build.SHAPE)
     assert found.lead == (
-        "vectorized is predicted to be the fastest rung: 16.6 TFLOP/s (8.263 ms), 46.7 % of the "
+        "vectorized is predicted to be the fastest rung: 16.6 TFLOP/s (8.26 ms), 46.7 % of the "
         "FP32 peak, limited by shared memory (busy 60.0 % of the time)."
     )
     assert found.trust.startswith("Predictions for this GPU: mean error 9.5 % on 18 held-out ")
@@ -277,7 +277,7 @@ def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Pr
     # 459.418 ms / 68.5564 ms, and of both the longest bound by far is 3/5 of it
     assert "naive-coalesced is 6.70× (predicted) as fast as naive-uncoalesced. " in step
     assert "The largest reason is shared memory: " in step
-    assert "falls from 303.2 ms to 45.25 ms (by predicted bounds)." in step
+    assert "falls from 303 ms to 45.2 ms (by predicted bounds)." in step
 
 
 def test_without_predictions_nothing_of_them_is_said(

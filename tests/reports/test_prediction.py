@@ -139,8 +139,8 @@ def test_bounds_stand_beside_the_limiter_and_the_next_one(
     ]  # fmt: skip
     assert {column.grade for column in found.columns[1:]} == {"predicted"}
     tiled = next(row for row in found.rows if row[0].text == "tiled")
-    assert tiled[1].text == "56.81 ms"  # 51.6459 ms + 10%
-    assert tiled[3].text == "34.09 ms"  # 3/5 of it
+    assert tiled[1].text == "56.8 ms"  # 51.6459 ms + 10%
+    assert tiled[3].text == "34.1 ms"  # 3/5 of it
     assert tiled[3].details == ("60.0 % of it", "longest bound")
     assert tiled[4].details == ("10.0 % of it",)
     assert (tiled[5].text, tiled[5].details) == ("shared memory", ("busy 60.0 % of the time",))
@@ -153,12 +153,12 @@ def test_steps_reach_the_predicted_and_then_the_measured_time(
     found = ladder.timings(build.foreseen(on_gpu), build.SHAPE)
     rows = [row for row in gaps_table(found).rows if row[0].text == "tiled"]
     assert [(row[1].text, row[2].text, row[3].text) for row in rows] == [
-        ("nominal peak", "+14.20 ms", "14.20 ms"),  # 56.81 ms / 4
-        ("shared memory", "+56.81 ms", "71.01 ms"),
-        ("overlap", "−14.20 ms", "56.81 ms"),
+        ("nominal peak", "+14.2 ms", "14.2 ms"),  # 56.81 ms / 4
+        ("shared memory", "+56.8 ms", "71.0 ms"),
+        ("overlap", "−14.2 ms", "56.8 ms"),
         # (56.81 ms - 2 µs) · (1.695 / 1.6575 - 1)
-        ("clock actually held", "+1.285 ms", "58.10 ms"),
-        ("remainder", "−6.450 ms", "51.65 ms"),
+        ("clock actually held", "+1.29 ms", "58.1 ms"),
+        ("remainder", "−6.45 ms", "51.65 ms"),
     ]
     assert [rows[0][4].text, rows[-1][4].text] == ["+27.5 %", "−12.5 %"]  # of 51.65 ms
 
@@ -229,7 +229,7 @@ def test_limits_are_words(in_prediction: Profile) -> None:
     assert limits(foreseen) == (
         "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %)"
     )
-    assert signed_seconds(-1.2e-6) == "−1.200 µs"
+    assert signed_seconds(-1.2e-6) == "−1.20 µs"
     assert signed_seconds(0.0) == "+0 s"
 
 

@@ -41,8 +41,8 @@ def test_a_sentence_names_the_gain_the_reason_and_the_price() -> None:
     assert sentence(step(FASTER, SECTORS, reason=L1, price=price), grade="recorded") == (
         "new is 1.50× (predicted) and 2.00× (recorded) as fast as old. The largest reason is L1: "
         "L1 sectors fall from 80,000 to 20,000, 4.00× fewer, and the time that L1 alone needs "
-        "falls from 40.00 µs to 10.00 µs (by predicted bounds). Against it, the time that shared "
-        "memory alone needs rises from 0 s to 12.00 µs."
+        "falls from 40.0 µs to 10.0 µs (by predicted bounds). Against it, the time that shared "
+        "memory alone needs rises from 0 s to 12.0 µs."
     )
 
 
@@ -52,10 +52,10 @@ def test_a_step_of_the_gap_is_named_as_one() -> None:
     made = step(FASTER, reason=ports, price=hidden, basis="predicted steps")
     assert sentence(made).endswith(
         "The largest reason is register ports: the part of register ports in the gap from nominal "
-        "peak falls from 619.0 µs to 222.0 µs (by predicted steps). Against it, the part of "
-        "exposed latency in the gap from nominal peak rises from −86.00 µs to 21.00 µs."
+        "peak falls from 619 µs to 222 µs (by predicted steps). Against it, the part of "
+        "exposed latency in the gap from nominal peak rises from −86.0 µs to 21.0 µs."
     )
-    assert reason(made) == "register ports: 619.0 µs → 222.0 µs"
+    assert reason(made) == "register ports: 619 µs → 222 µs"
 
 
 def test_more_busy_sms_are_fewer_idle_ones() -> None:
@@ -79,7 +79,7 @@ def test_fewer_busy_sms_are_named_where_less_work_takes_longer() -> None:
     assert "new is 0.800× (predicted) as fast as old." in said
     assert (
         "shared wavefronts fall from 20,000 to 11,000, 1.82× fewer, but the time that shared "
-        "memory alone needs rises from 76.00 µs to 87.00 µs on 64 SMs instead of 132"
+        "memory alone needs rises from 76.0 µs to 87.0 µs on 64 SMs instead of 132"
     ) in said
     # DRAM is there for all SMs
     of_dram = weight("DRAM", "DRAM bytes", 1e-6, 2e-6)
@@ -106,11 +106,11 @@ def test_no_reason_is_said_to_be_none() -> None:
 
 
 def test_a_reason_is_short_on_a_terminal() -> None:
-    assert reason(step(SECTORS, reason=L1)) == "L1 sectors 4.00× fewer: 40.00 µs → 10.00 µs"
-    assert reason(step(change("L1 sectors", 0, 7), reason=L1)) == "L1: 40.00 µs → 10.00 µs"
+    assert reason(step(SECTORS, reason=L1)) == "L1 sectors 4.00× fewer: 40.0 µs → 10.0 µs"
+    assert reason(step(change("L1 sectors", 0, 7), reason=L1)) == "L1: 40.0 µs → 10.0 µs"
     fp32 = weight("FP32", None, 4e-6, 8e-6)
     assert reason(step(change("busy SMs", 132, 64), reason=fp32)) == (
-        "FP32 on 64 SMs instead of 132: 4.000 µs → 8.000 µs"
+        "FP32 on 64 SMs instead of 132: 4.00 µs → 8.00 µs"
     )
 
 
@@ -136,7 +136,7 @@ def test_the_table_has_both_grades_and_every_quantity(
     # 51.6459 ms after 68.5564 ms; predictions are 10% above both
     assert tiled[1].text == "0.753× / 0.753×"
     assert tiled[1].details == (
-        "75.41 ms → 56.81 ms (predicted)",
+        "75.4 ms → 56.8 ms (predicted)",
         "68.56 ms → 51.65 ms (recorded)",
     )
 

@@ -184,7 +184,7 @@ def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(
     assert grades[1:4] == ["recorded", "predicted", "compiled"]
     places = {c.title: n for n, c in enumerate(beside.columns) if c.grade == "predicted"}
     tiled = next(row for row in beside.rows if row[1].text == "tiled")
-    assert tiled[places["predicted time"]].text == "56.81 ms"  # 51.6459 ms + 10%
+    assert tiled[places["predicted time"]].text == "56.8 ms"  # 51.6459 ms + 10%
     assert tiled[places["over measured time"]].text == "1.10×"
     assert tiled[places["limiter"]].text == "shared memory"
     assert tiled[places["limiter"]].details == ("busy 60.0 %", "then issue, 50.0 %")

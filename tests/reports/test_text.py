@@ -106,6 +106,12 @@ def test_size(value: int, expected: str) -> None:
     assert text.size(value) == expected
 
 
+def test_a_predicted_time_has_three_digits_at_most() -> None:
+    shown = [text.predicted_seconds(x) for x in (28.449e-6, 1.2e-3, 0.99951, 0, None)]
+    assert shown == ["28.4 µs", "1.20 ms", "1.00 s", "0 s", "–"]
+    assert text.seconds(28.449e-6) == "28.45 µs"  # measured
+
+
 def test_ratio_keeps_three_digits() -> None:
     assert text.ratio(1.2704) == "1.27×"
     assert text.ratio(61.15) == "61.1×"

@@ -33,7 +33,7 @@ def test_the_lead_names_those_that_are_tied() -> None:
 
 
 def test_without_a_measurement_the_lead_says_predicted() -> None:
-    assert lead(TUNING, UNMEASURED).endswith("bk=4,tm=16 should be fastest, 400.0 µs (predicted)")
+    assert lead(TUNING, UNMEASURED).endswith("bk=4,tm=16 should be fastest, 400 µs (predicted)")
 
 
 def test_the_points_tell_the_space_the_stages_and_the_yardsticks() -> None:

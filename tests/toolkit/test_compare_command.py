@@ -129,7 +129,7 @@ def test_predicted_times_are_compared_and_hold_nothing(simulated: Profile) -> No
     result = compare("d.json", "e.json", "--fail-on", "counts")
     assert result.exit_code == 0
     assert "Predicted times: 2 compared; 2 changed, in naive-coalesced and tiled." in result.stdout
-    assert re.search(r"^ tiled +1\.000 ms +1\.100 ms +\+10\.0 % +issue → L1", result.stdout, re.M)
+    assert re.search(r"^ tiled +1\.00 ms +1\.10 ms +\+10\.0 % +issue → L1", result.stdout, re.M)
     assert refused("d.json", "e.json", "--fail-on", "time") == (
         "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and hold "
         "nothing): profile both sides alike"

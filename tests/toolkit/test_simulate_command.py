@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from analysis.counters import COUNTERS
 from analysis.devices import DEVICES
+from analysis.sm_constants import constants_for
 from toolkit import console
 from toolkit.arguments import make_arguments, parse_arguments
 from toolkit.cli import app
@@ -86,7 +87,7 @@ def refused(*arguments: str, code: int = 1) -> str:
 
 
 def test_the_launch_is_told_first() -> None:
-    said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()
+    said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()[4:]
     first, grid, arguments, seed, basis, traffic, resources, occupancy, empty, *_ = said
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
@@ -106,6 +107,75 @@ def test_the_launch_is_told_first() -> None:
         occupancy == "  64 of 64 warps fit on an SM of NVIDIA H200 SXM 141 GB, limited by threads"
     )
     assert empty == ""
+
+
+SCALE = """extern "C" __global__ void scale(float *y, const float *x, float a) {
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    y[i] = a * x[i];
+}
+"""
+PRODUCT = """extern "C" __global__ void product(float *c, const float *a, const float *b, int n) {
+    const int j = threadIdx.x, i = blockIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
+    c[i * n + j] = sum;
+}
+"""
+
+
+def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line() -> None:
+    time, limiter, line, empty, *_ = shown(*LAUNCH, "--device", "h200").splitlines()
+    assert re.fullmatch(r"transpose: \d\.\d\d µs predicted on NVIDIA H200 SXM 141 GB\.", time)
+    assert re.fullmatch(r"Limited by latency \(\S+ % of the time\), then .* \(\S+ %\)\.", limiter)
+    assert re.fullmatch(
+        r"Most expensive: line 11, \S+ % of all instructions, sectors and wavefronts: "
+        r"shared loads take 32 wavefronts each instead of 1 \(bank conflicts\)\.",
+        line,
+    )
+    assert empty == ""
+
+
+def test_without_a_device_the_first_lines_say_what_is_missing() -> None:
+    time, limiter, line, *_ = shown(*LAUNCH).splitlines()
+    assert time == "transpose: no predicted time without --device, such as --device h200."
+    assert limiter == "Limiter: unknown without a predicted time."
+    assert line.startswith("Most expensive: line 11, ")
+
+
+def test_without_a_prediction_the_first_line_says_why() -> None:
+    time = shown(*LAUNCH, "--device", "h200", "--blocks", "1").splitlines()[0]
+    assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
+
+
+def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate() -> None:
+    Path("scale.cu").write_text(SCALE, encoding="utf-8")
+    call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
+    said = shown(*call.split())
+    found = document(*call.split())["predicted"]
+    time, limiter, line, *_ = said.splitlines()
+    assert time.endswith(" predicted on NVIDIA GeForce RTX 3090.")
+    dram_s = next(bound["time_s"] for bound in found["bounds"] if bound["name"] == "DRAM")
+    rate = re.search(r": (\S+) GB/s of DRAM, (\S+) % of its bandwidth\.$", limiter)
+    assert rate
+    # 936.2 GB/s nominal, of which the bound allows a fitted share
+    reachable = 936.2 * constants_for("sm_86").dram_efficiency
+    assert float(rate[1]) == pytest.approx(reachable * dram_s / found["time_s"], rel=0.01)
+    assert float(rate[2]) == pytest.approx(100 * float(rate[1]) / 936.2, rel=0.01)
+    assert line == (
+        "Most expensive: line 3, 100.0 % of all sectors: global loads take 4 sectors each, "
+        "the fewest possible."
+    )
+    for word in ("FLOP", "product", "multiply-adds", "FP32 peak"):
+        assert word not in said
+
+
+def test_a_matrix_product_has_its_flop_rate_and_the_gap_from_peak() -> None:
+    Path("product.cu").write_text(PRODUCT, encoding="utf-8")
+    arguments = [word for _ in range(3) for word in ("-a", "f32[64,64]")]
+    said = shown(*"product.cu -g 64 -b 64 -d h200".split(), *arguments, "-a", "i32=64")  # noqa: SIM905
+    assert re.match(r"product: \S+ µs predicted on NVIDIA H200 SXM 141 GB, \S+ GFLOP/s\.\n", said)
+    steps = said.split("from FP32 peak")[1]
+    assert [s in steps for s in ("nominal peak", "exposed latency", "launch", "time")] == [True] * 4
 
 
 def test_counters_are_shown_in_groups_with_what_follows_from_them() -> None:
@@ -177,16 +247,17 @@ def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for() -> None:
     assert re.search(r"^source lines: the 2 busiest of \d+, --top \d+ shows all$", said, re.M)
     assert re.findall(r"^ +(\d+)  \S.* \d", said.partition("source lines")[2], re.M) == ["7", "11"]
     assert "source lines" not in shown(*LAUNCH, "--no-lines")
-    assert "line 11" not in shown(*LAUNCH, "--no-lines")
+    assert "\nline 11" not in shown(*LAUNCH, "--no-lines")
 
 
 def test_machine_code_without_lines_says_so() -> None:
     cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_80", options=())
     Path("transpose.cubin").write_bytes(cubin.image)
     said = shown("transpose.cubin", *LAUNCH[1:])
-    assert said.startswith("transpose of transpose.cubin for sm_80 (ptxas 13.0.88)\n")
+    assert "\n\ntranspose of transpose.cubin for sm_80 (ptxas 13.0.88)\n" in said
     assert "  0: f32[64,64]=random; 1: f32[64,64]=zeros; 2: i32=64\n" in said
     assert said.endswith("no source lines: the machine code was compiled without -lineinfo\n")
+    assert said.splitlines()[2].startswith("Most expensive line: unknown, the machine code was co")
 
 
 @pytest.mark.parametrize("section", [b".nv.info.add", b".text.add", b".symtab", b".strtab"])
@@ -335,7 +406,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_device_stands_for_its_architecture(device: str, arch: str, note: str | None) -> None:
     said = shown(*LAUNCH, "--device", device, "--no-lines")
-    assert said.startswith(f"transpose of transpose.cu for {arch} (")
+    assert f"\n\ntranspose of transpose.cu for {arch} (" in said
     assert ("\nnote: compiled for sm_75, because this compiler does not" in said) == bool(note)
     assert note is None or f"the device's own {note}: " in said
 
@@ -356,13 +427,7 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(
     assert re.search(r"^   latency +\S+ [nµ]s   one warp by itself takes", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
-    assert "predicted" not in shown(*LAUNCH)
-
-
-def test_the_gap_from_peak_is_shown_of_what_computes() -> None:
-    said = shown("add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", "h200", "--no-lines")
-    steps = said.split("from FP32 peak")[1]
-    assert [s in steps for s in ("nominal peak", "exposed latency", "launch", "time")] == [True] * 4
+    assert "µs predicted" not in shown(*LAUNCH)
 
 
 def test_the_document_has_the_prediction() -> None:
@@ -496,7 +561,7 @@ def test_wrong_usage_is_said_with_code_2(arguments: str) -> None:
 
 def test_markup_in_what_is_given_is_shown_as_it_is() -> None:
     Path("[red].cu").write_text(ADD, encoding="utf-8")
-    assert shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]").startswith("add of [red].cu")
+    assert "\n\nadd of [red].cu" in shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]")
     assert refused("[/].cu", "-g", "1", "-b", "1").startswith("kernel source '[/].cu' cannot")
 
 
@@ -505,7 +570,7 @@ def test_a_listing_of_templates_and_kernels_is_short_of_nothing() -> None:
         "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }", encoding="utf-8"
     )
     launch = ("t.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-k", "fill<7>", "--save", "0=x.npy")
-    assert shown(*launch).startswith("fill<7> of t.cu for sm_90")
+    assert "\n\nfill<7> of t.cu for sm_90" in shown(*launch)
     assert set(np.load("x.npy").tolist()) == {7.0}
 
 

@@ -32,7 +32,7 @@ def test_steps_end_in_the_predicted_time(build: SimpleNamespace, in_prediction: 
     assert list(bars.x) == pytest.approx([time_s / 4, time_s, -time_s / 4, time_s])
     assert list(bars.measure) == ["absolute", "relative", "relative", "absolute"]
     assert list(figure.layout.yaxis.ticktext)[-1] == "predicted"
-    assert list(bars.text[1:3]) == ["+8.263 ms", "−2.066 ms"]
+    assert list(bars.text[1:3]) == ["+8.26 ms", "−2.07 ms"]
 
 
 def test_a_measurement_adds_its_clock_and_a_remainder(

@@ -50,7 +50,7 @@ def test_hover_has_every_time_with_its_grade() -> None:
     won = space.figure(SHAPE).data[2]
     assert won.hovertext[0].split("<br>") == [
         "coarsened-1d:bk=8,tm=8",
-        "2.000 ms (predicted)",
+        "2.00 ms (predicted)",
         "1.000 ms (measured, sweep)",
         "1.000 ms (measured, tied for the best)",
     ]
