@@ -847,9 +847,9 @@ def parse_selection(text: str) -> Selection:
 
 def parse_settings(text: str) -> tuple[Variant | Reference, dict[str, int]]:
     """What `text` names, and the legal values that it gives to parameters, each by itself."""
-    name, _, settings = text.strip().lower().replace("_", "-").partition(":")
+    name, colon, settings = text.strip().lower().replace("_", "-").partition(":")
     variant = find(name)
-    pairs = [_parse_setting(text, setting) for setting in settings.split(",") if setting]
+    pairs = [_parse_setting(text, one) for one in settings.split(",")] if colon else []
     chosen = dict(pairs)
     if len(chosen) < len(pairs):
         raise InputError(f"{text!r}: a parameter is given twice: give each one value")

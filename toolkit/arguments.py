@@ -1,10 +1,10 @@
 """The arguments of a kernel, written as text: what `simulate --arg` takes.
 
-    f32[4096,4096]          a buffer, filled at random
+    f32[4096,4096]          a buffer, filled at random; a size may be a product, 64*1024
     f32[1024]=zeros         filled: zeros, ones, arange, random, a number, or the file data.npy
     f32[1024]=unwritten     an output: `check` reports who reads it before it is written
     data.npy                a buffer as it was saved
-    i32=4096                a value
+    i32=4096                a value; 4096 alone where the source declares a plain type
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
 
 Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's names for them.
@@ -26,6 +26,7 @@ from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.executor import Argument
 from toolkit.files import check_regular
 from toolkit.host import available_bytes
+from toolkit.signature import Declared
 
 TYPES: dict[str, np.dtype[Any]] = {
     f"{letter}{8 * size}": np.dtype(f"{kind}{size}")
@@ -54,6 +55,10 @@ RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many 
 # A simulation works on a copy of every buffer.
 COPIES = 2
 
+# Types of no NumPy array: their bits fit in one of integers.
+_AS_BITS = {"bf16": "u16", "bfloat16": "u16", "fp8": "u8", "f8": "u8", "e4m3": "u8", "e5m2": "u8"}
+
+_BARE_NUMBER = re.compile(r"[-+]?\.?\d[\w.+-]*", re.ASCII)
 _BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 _VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
 _EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:i32=1,f32=2'"
@@ -73,9 +78,15 @@ class Buffer:
         return prod(self.shape) * self.dtype.itemsize
 
 
-def parse_arguments(texts: Sequence[str]) -> list[Buffer | np.generic]:
-    """What each text asks for; nothing large is made yet. Raises InputError with its position."""
-    return [_at(position, text) for position, text in enumerate(texts)]
+def parse_arguments(
+    texts: Sequence[str], declared: Sequence[Declared] | None = None
+) -> list[Buffer | np.generic]:
+    """What each text asks for; nothing large is made yet. Raises InputError with its position.
+
+    `declared` are the parameters in the source, None if unknown: they give a bare number its type.
+    """
+    known = [*(declared or ()), *([None] * len(texts))]
+    return [_at(position, text, known[position]) for position, text in enumerate(texts)]
 
 
 def make_arguments(parsed: Sequence[Buffer | np.generic], *, seed: int) -> list[Argument]:
@@ -124,8 +135,10 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(position: int, text: str) -> Buffer | np.generic:
+def _at(position: int, text: str, declared: Declared | None) -> Buffer | np.generic:
     try:
+        if _BARE_NUMBER.fullmatch(text):
+            return number(text, _declared_type(text, declared))
         return _parsed(text)
     except InputError as error:
         raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
@@ -149,7 +162,20 @@ def _parsed(text: str) -> Buffer | np.generic:
     raise InputError(f"it is not understood: give {_EXAMPLES}")
 
 
+def _declared_type(text: str, declared: Declared | None) -> np.dtype[Any]:
+    """The type that the source gives a bare number."""
+    if declared is None:
+        raise InputError(f"the type of this number is unknown here: give one, such as i32={text}")
+    if declared.pointer:
+        raise InputError(f"the kernel takes `{declared.text}`: give a buffer, such as f32[{text}]")
+    if declared.dtype is None:
+        raise InputError(f"`{declared.text}` is no plain type: give one, such as i32={text}")
+    return np.dtype(declared.dtype)
+
+
 def _type(name: str) -> np.dtype[Any]:
+    if bits := _AS_BITS.get(name):
+        raise InputError(f"{name} is no type of an array here: give the bits as {bits}")
     found = TYPES.get(name) or _NUMPY_NAMES.get(name)
     if found is None and name in _OF_C:
         raise InputError(f"{name!r} is a name of C: write {_OF_C[name]}")
@@ -159,10 +185,10 @@ def _type(name: str) -> np.dtype[Any]:
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"\d{1,18}", part, re.ASCII) for part in parts):
+    parts = [re.split(r" *\* *", part.strip()) for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,18}", one, re.ASCII) for part in parts for one in part):
         raise InputError(f"[{shortened(text)}] is no size: give one such as [1024] or [64,64]")
-    return tuple(map(int, parts))
+    return tuple(prod(map(int, part)) for part in parts)
 
 
 def _fill(text: str | None, dtype: np.dtype[Any]) -> str | np.generic | Path:

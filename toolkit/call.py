@@ -20,7 +20,7 @@ from toolkit.files import same_file
 from toolkit.launch_checks import architecture_of, device_of
 from toolkit.plan import chosen_seed
 from toolkit.sanitizer import Checked, check
-from toolkit.signature import Declared, signature
+from toolkit.signature import Declared, kernel_names, signature
 from toolkit.simulator import MAX_INSTRUCTIONS, simulate
 from toolkit.store import check_writable
 
@@ -144,11 +144,12 @@ def parse_call(
     saves: Sequence[str] = (),
 ) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
-    parsed = parse_arguments(arguments)
+    text = None if source.suffix == ".cubin" else read_source(source)[0]
+    parsed = parse_arguments(arguments, _declared(text, kernel) if text else None)
     chosen_arch, chosen_device = _target(arch, device)
     return Call(
         source=source,
-        text=None if source.suffix == ".cubin" else read_source(source)[0],
+        text=text,
         kernel=kernel,
         grid=_extent("--grid", grid),
         block=_extent("--block", block),
@@ -165,6 +166,12 @@ def parse_call(
         seed=chosen_seed(seed),
         saves=_saves(saves, parsed, source),
     )
+
+
+def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
+    """The parameters of the kernel, or of the only one in the source."""
+    names = kernel_names(text) if kernel is None else [kernel]
+    return signature(text, names[0]) if len(names) == 1 else None
 
 
 def _extent(option: str, text: str) -> Extent:

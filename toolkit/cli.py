@@ -324,13 +324,13 @@ def simulate(
 
     Arguments, in the kernel's order:
 
-    'f32[64,64]' is a buffer of random numbers.
+    'f32[64,64]' is a buffer of random numbers; 'f32[64*64]' has one axis.
     'f32[64]=zeros' is one of zeros; also ones, arange, 2.5 or data.npy.
     'data.npy' is one as it was saved.
-    'i32=4096' is a value.
+    'i32=4096' is a value, '4096' one of the type that the source declares.
     'struct:i32=1,f32=2' is a struct by value.
 
-    Types are i8 to i64, u8 to u64, f16, f32, f64 and bool.
+    Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
         from toolkit.call import parse_call

@@ -254,12 +254,12 @@ def _check_declared(what: str, argument: Array, parameter: Parameter, declared: 
     if declared.pointer and not is_array:
         raise InputError(f"{what} is {_shown(argument)}: give an array: it becomes a device buffer")
     if declared.kind is not None and not declared.pointer and is_array:
-        scalar = f"x[()] of type {_name(declared)}" if argument.ndim == 0 else _name(declared)
+        scalar = f"x[()] of type {declared.dtype}" if argument.ndim == 0 else declared.dtype
         raise InputError(f"{what} is an array: give a value, {scalar}")
     if declared.kind is not None and not _fits(argument, declared, exactly=not is_array):
         kind = f"an array of {argument.dtype.name}" if is_array else _shown(argument)
         view = " (x.view changes the type without changing bytes)" if is_array else ""
-        raise InputError(f"{what} is {kind}: give {_name(declared)}{view}")
+        raise InputError(f"{what} is {kind}: give {declared.dtype}{view}")
     _check_size(what, argument, parameter)
 
 
@@ -267,21 +267,15 @@ def _fits(argument: Array, declared: Declared, *, exactly: bool) -> bool:
     """Whether a type can stand for the declared one: signed for unsigned, raw bytes for any."""
     dtype = argument.dtype
     if not exactly:
-        if dtype.kind in "Vc" or dtype.itemsize == 1 or declared.size == 1:
-            return True  # structs, complex numbers, bytes
+        if dtype.kind == "V" or dtype.itemsize == 1 or declared.size == 1:
+            return True  # structs, bytes
+        if dtype.kind == "c":  # an array of pairs: of float2 or float4
+            is_pair = (declared.kind, 2 * (declared.size or 0)) == ("float", dtype.itemsize)
+            return is_pair and declared.components % 2 == 0
         if dtype.itemsize == declared.size == 2:
             return True  # the bits of a half or of a bfloat16
     kind = "float" if dtype.kind == "f" else "integer"
     return dtype.kind in "fiub" and (kind, dtype.itemsize) == (declared.kind, declared.size)
-
-
-def _name(declared: Declared) -> str:
-    """What NumPy calls a declared type."""
-    assert declared.size is not None
-    if declared.kind == "float":
-        return f"float{8 * declared.size}"
-    unsigned = "unsigned" in declared.text or "uint" in declared.text or "size_t" in declared.text
-    return f"{'u' * unsigned}int{8 * declared.size}"
 
 
 def _shown(argument: Array) -> str:

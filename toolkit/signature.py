@@ -33,8 +33,8 @@ _PLAIN: dict[str, tuple[Kind, int]] = {
     name: ("integer", size) for size, names in _INTEGERS.items() for name in names.split()
 } | {name: ("float", size) for size, names in _FLOATS.items() for name in names.split()}
 # float4 and its like: arrays of their elements
-_VECTORS: dict[str, tuple[Kind, int]] = {
-    f"{name}{count}": _PLAIN[name]
+_VECTORS = {
+    f"{name}{count}": (*_PLAIN[name], count)
     for name in ("char", "uchar", "short", "ushort", "int", "uint", "float", "double", "half")
     for count in (1, 2, 3, 4)
 }
@@ -45,7 +45,8 @@ class Declared:
     """A parameter as it is declared.
 
     `kind` and `size` (bytes) are those of the value or, of a pointer, of what it points to; None
-    where the type is not a plain one. `text` is the declaration, `name` None where it has none.
+    where the type is not a plain one. `components` is 4 of a pointer to float4. `text` is the
+    declaration, `name` None where it has none.
     """
 
     text: str
@@ -53,6 +54,17 @@ class Declared:
     pointer: bool
     kind: Kind | None = None
     size: int | None = None
+    components: int = 1
+
+    @property
+    def dtype(self) -> str | None:
+        """NumPy's name of the plain type, None of any other."""
+        if self.kind is None or self.size is None:
+            return None
+        if self.kind == "float":
+            return f"float{8 * self.size}"
+        unsigned = bool(re.search(r"\b(?:unsigned|uchar|ushort|uint|size_t)", self.text))
+        return f"{'u' * unsigned}int{8 * self.size}"
 
 
 def signature(source: str, kernel: str) -> tuple[Declared, ...] | None:
@@ -122,19 +134,22 @@ def _declared(text: str) -> Declared:
     else:
         type_text, name, array = match["type"], match["name"], match["array"]
     stars = type_text.count("*") + bool(array)
-    kind, size = _plain_type(type_text.replace("*", " "), pointed_to=bool(stars))
+    kind, size, components = _plain_type(type_text.replace("*", " "), pointed_to=bool(stars))
     if stars > 1:
-        kind = size = None
-    return Declared(text=text, name=name, pointer=bool(stars), kind=kind, size=size)
+        kind, size, components = None, None, 1
+    return Declared(
+        text=text, name=name, pointer=bool(stars), kind=kind, size=size, components=components
+    )
 
 
-def _plain_type(text: str, *, pointed_to: bool) -> tuple[Kind | None, int | None]:
+def _plain_type(text: str, *, pointed_to: bool) -> tuple[Kind | None, int | None, int]:
     words = text.replace("std::", "").split()
     if words.count("long"):
         # Linux: 64 bits like `long long`; `long double` is 64 bits on a device
         known = set(words) <= {"long", "int", "unsigned", "signed"}
-        return ("integer", 8) if known else (None, None)
+        return ("integer", 8, 1) if known else (None, None, 1)
     sized = [word for word in words if word not in ("unsigned", "signed", "int")]
     name = sized[0] if len(sized) == 1 else "int" if words and not sized else ""
-    known_types = _PLAIN | _VECTORS if pointed_to else _PLAIN
-    return known_types.get(name, (None, None))
+    if name in _PLAIN:
+        return *_PLAIN[name], 1
+    return _VECTORS.get(name, (None, None, 1)) if pointed_to else (None, None, 1)

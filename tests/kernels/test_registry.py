@@ -176,6 +176,8 @@ def test_selection_names_only_what_differs_from_the_default() -> None:
         ("tiled:tile=33", InputError, "tile = 33 is not legal: choose one of 8, 16, 32"),
         ("tiled:tile=x", InputError, "'tile=x' is no setting"),
         ("tiled:tile", InputError, "'tile' is no setting"),
+        ("tiled:", InputError, "'tiled:': '' is no setting: write name=integer, as in tiled:tile"),
+        ("tiled:tile=16,", InputError, "'tiled:tile=16,': '' is no setting"),
         ("coarsened-1d:bk=4,tm=4", InputError, "bk \\* tm must be at least 64"),
         ("cublas:tile=3", InputError, "has no parameters"),
     ],

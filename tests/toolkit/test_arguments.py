@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from toolkit.arguments import TYPES, Buffer, make_arguments, number, parse_arguments
+from toolkit.signature import signature
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +151,7 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape() -> None:
         ("f32[-1]", "[-1] is no size"),
         ("f32[1.5]", "[1.5] is no size"),
         ("f32[４]", "[４] is no size"),
-        ("f32[4*4]", "[4*4] is no size"),
+        ("f32[4**4]", "[4**4] is no size"),
         (f"f32[{'9' * 30}]", "[999999999999999999999999999999] is no size"),
         (
             "f32[4]=zeroes",
@@ -211,6 +212,65 @@ def test_buffers_beyond_memory_are_refused_before_any_is_made() -> None:
     assert refused("f32[10]", "f32[1000000,1000000]").endswith(
         "GB are free: make 'f32[1000000,1000000]' smaller"
     )
+
+
+# --- what the source declares -------------------------------------------------------------------
+
+
+def typed(text: str, declaration: str) -> Any:
+    (value,) = parse_arguments([text], signature(f"__global__ void k({declaration}) {{}}", "k"))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "declaration", "value"),
+    [
+        ("4096", "int n", np.int32(4096)),
+        ("-1", "long long n", np.int64(-1)),
+        ("0xff", "unsigned char n", np.uint8(255)),
+        ("3", "float x", np.float32(3)),
+        (".5", "double x", np.float64(0.5)),
+        ("-2e-3", "half x", np.float16(-2e-3)),
+    ],
+)
+def test_a_bare_number_has_the_declared_type(text: str, declaration: str, value: Any) -> None:
+    found = typed(text, declaration)
+    assert (found, found.dtype) == (value, value.dtype)
+
+
+@pytest.mark.parametrize(
+    ("text", "declaration", "message"),
+    [
+        ("4096", "float *x", "the kernel takes `float *x`: give a buffer, such as f32[4096]"),
+        ("4096", "T n", "`T n` is no plain type: give one, such as i32=4096"),
+        ("4096", "", "the type of this number is unknown here: give one, such as i32=4096"),
+        ("1.5", "int n", "'1.5' is no whole number: give one such as 4096, -1 or 0x1000"),
+        ("300", "char n", "300 does not fit: int8 holds -128 to 127"),
+    ],
+)
+def test_a_bare_number_of_no_known_type_is_refused(
+    text: str, declaration: str, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        typed(text, declaration)
+    assert str(caught.value) == f"--arg 0 ('{text}'): {message}"
+
+
+def test_a_size_may_be_a_product() -> None:
+    found = parse_arguments(["f16[8192*4096]", "f32[ 4 * 2,3]"])
+    assert [one.shape for one in found if isinstance(one, Buffer)] == [(33554432,), (8, 3)]
+    assert refused("f32[4*]") == (
+        "--arg 0 ('f32[4*]'): [4*] is no size: give one such as [1024] or [64,64]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "bits"),
+    [("bf16[64]", "bf16", "u16"), ("bfloat16=1", "bfloat16", "u16"), ("e4m3[4]", "e4m3", "u8")],
+)
+def test_types_without_arithmetic_here_are_refused_by_name(text: str, name: str, bits: str) -> None:
+    said = f"{name} is no type of an array here: give the bits as {bits}"
+    assert refused(text) == f"--arg 0 ('{text}'): {said}"
 
 
 # --- any text, any number ---------------------------------------------------------------------

@@ -49,7 +49,6 @@ def test_values(text: str, name: str | None, kind: str | None, size: int | None)
         ("const float* __restrict__ x", "x", "float", 4),
         ("float x[]", "x", "float", 4),
         ("float x[4][4]", "x", "float", 4),
-        ("float4 *x", "x", "float", 4),  # four floats
         ("unsigned char *bytes", "bytes", "integer", 1),
         ("void *p", "p", None, None),
         ("const T *x", "x", None, None),
@@ -59,6 +58,29 @@ def test_values(text: str, name: str | None, kind: str | None, size: int | None)
 )
 def test_pointers(text: str, name: str | None, kind: str | None, size: int | None) -> None:
     assert declared(text) == Declared(text=text, name=name, pointer=True, kind=kind, size=size)
+
+
+def test_a_pointer_to_vectors_has_components() -> None:
+    found = declared("float4 *x")
+    assert (found.kind, found.size, found.components) == ("float", 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("int up", "int32"),
+        ("unsigned n", "uint32"),
+        ("const uchar n", "uint8"),
+        ("std::uint64_t n", "uint64"),
+        ("size_t n", "uint64"),
+        ("bool b", "int8"),
+        ("double x", "float64"),
+        ("half x", "float16"),
+        ("T x", None),
+    ],
+)
+def test_plain_types_have_a_name_in_numpy(text: str, dtype: str | None) -> None:
+    assert declared(text).dtype == dtype
 
 
 SOURCE = """

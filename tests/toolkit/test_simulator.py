@@ -233,6 +233,10 @@ def test_scalars_of_every_size_arrive(declared: str, argument: np.generic) -> No
             "argument 0 of twice (float *x) is an array of int32: give float32",
         ),
         (
+            [np.zeros(4, np.complex64), np.int32(4)],
+            "argument 0 of twice (float *x) is an array of complex64: give float32",
+        ),
+        (
             [np.int64(4), np.int32(4)],
             "argument 0 of twice (float *x) is int64 4: give an array: it becomes a device buffer",
         ),
@@ -275,10 +279,22 @@ def test_arguments_that_are_not_the_kernels_are_refused(arguments: Any, message:
 def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type() -> None:
     source = "__global__ void k(const float *x, unsigned *y) { y[0] = __float_as_uint(x[0]); }"
     one = np.array([1.0], np.float32)
-    for x in (one, one.view(np.uint8), one.view([("r", "f4")]), np.ones(1, np.complex64)):
+    for x in (one, one.view(np.uint8), one.view([("r", "f4")])):
         for y in (np.zeros(1, np.uint32), np.zeros(1, np.int32)):
             outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
             assert outputs[1].view(np.uint32)[0] == 0x3F800000
+
+
+def test_complex_numbers_are_pairs() -> None:
+    source = "__global__ void k(float2 *x, double4 *y) { y[0].w = x[1].y; }"
+    x, y = np.array([1, 2 + 3j], np.complex64), np.zeros(2, np.complex128)
+    outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
+    assert outputs[1].tolist() == [0, 3j]
+    with pytest.raises(InputError, match=r"float2 \*x\) is an array of complex128: give float32"):
+        simulate(source, grid=1, block=1, arguments=[y, y])
+    triples = source.replace("float2", "float3")
+    with pytest.raises(InputError, match=r"float3 \*x\) is an array of complex64: give float32"):
+        simulate(triples, grid=1, block=1, arguments=[x, y])
 
 
 def test_without_a_source_sizes_are_checked() -> None:

@@ -62,6 +62,8 @@ def test_json_is_the_record_that_is_stored(folder: Path) -> None:
         (["tiled", "--shape", "64,4x"], "error: shape '4x' is not understood"),
         (["tiled", "--device", "h2000"], "error: unknown device 'h2000'"),
         (["tiled", "--html", "no/where.html"], "error: cannot write no/where.html"),
+        (["tiled:"], "error: 'tiled:': '' is no setting: write name=integer, as in tiled:tile=16"),
+        (["tiled", "--strategy", "nope"], "error: unknown --strategy 'nope': did you mean "),
         (["tiled", "--workers", "2", "--strategy", "mls"], "error: --workers 2 with strategy mls"),
     ],
 )

@@ -41,7 +41,7 @@ def check_available(strategy: str, workers: int | None) -> None:
     from kernel_tuner.interface import strategy_map
 
     if strategy not in strategy_map:
-        raise UnknownNameError("strategy", strategy, strategy_map)
+        raise UnknownNameError("--strategy", strategy, strategy_map)
 
 
 def sweep(request: Request, cache: SweepCache, progress: Progress) -> dict[str, Known]:

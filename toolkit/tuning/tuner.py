@@ -49,12 +49,17 @@ class Effort:
     sampling: Sampling = field(default_factory=Sampling)
 
     def check(self) -> None:
-        """Raise InputError for what cannot go together."""
+        """Raise InputError for an unknown strategy, or for what cannot go together.
+
+        A strategy cannot be checked without Kernel Tuner: that raises UnavailableError.
+        """
         if self.workers is not None and self.strategy != BRUTE_FORCE:
             raise InputError(
                 f"--workers {self.workers} with strategy {self.strategy}, which measures one "
                 f"configuration at a time: take strategy {BRUTE_FORCE}"
             )
+        if self.strategy != BRUTE_FORCE:
+            check_available(self.strategy, None)
 
 
 class Tuner:
