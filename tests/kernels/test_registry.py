@@ -308,3 +308,21 @@ def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
     assert variant.tile_of_c({"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
     assert variant.tile_of_c({"tile": 32}, problem, 4) == (range(32), range(32, 64))
     assert not variant.tile_of_c({"tile": 32}, problem, 6)[0]  # below C
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "is_a_copied", "is_b_copied"),
+    [
+        (68, 2304, False, False),
+        (68, 2301, False, True),
+        (69, 2304, True, False),
+        (65, 2305, True, True),
+    ],
+)
+def test_rows_that_do_not_begin_at_16_bytes_are_copied(
+    k: int, n: int, is_a_copied: bool, is_b_copied: bool
+) -> None:
+    realigned = find("realigned")
+    assert realigned.copies is not None
+    copies = realigned.copies(realigned.defaults, Gemm(m=2561, n=n, k=k))
+    assert (copies.a is not None, copies.b is not None) == (is_a_copied, is_b_copied)

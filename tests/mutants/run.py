@@ -95,6 +95,8 @@ def main() -> int:
         if options.resume:
             known = read_results(work)
             chosen = [number for number in chosen if str(stored()[number]) not in known]
+        if not options.what:
+            chosen = [number for number in chosen if not stored()[number].equivalent]
         make_pristine(work)
         run_all(work, chosen, options.cap, with_exhaustive=not options.no_exhaustive)
     print(table(work))
@@ -403,7 +405,7 @@ def table(work: Work) -> str:
     rows: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for mutant in stored():
         verdict = results.get(str(mutant), {}).get("verdict", "not run")
-        if mutant.equivalent and verdict.startswith("missed"):
+        if mutant.equivalent and not verdict.startswith("found"):
             verdict = "equivalent"
         for row in ((mutant.package, mutant.language), ("all", "")):
             rows[row][verdict] += 1

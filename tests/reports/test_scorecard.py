@@ -93,6 +93,18 @@ def test_every_counter_stands_with_all_its_numbers(
     assert not any("dadd" in str(one) for one in tiled.rows)  # 0 by all
 
 
+def test_a_counter_says_how_much_it_may_differ_and_of_what(
+    build: SimpleNamespace, in_counters: Profile
+) -> None:
+    found = scorecard(in_counters, build.SHAPE)
+    assert found is not None
+    rows = dict(found.everything)["tiled"].rows
+    allowed = {one[0].details: [detail for cell in one for detail in cell.details] for one in rows}
+    conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
+    assert "allowed: 18 % of the wavefronts" in allowed[conflicts,]
+    assert "allowed: 15 %" in allowed["dram__bytes_read.sum",]
+
+
 def test_a_known_reason_is_no_disagreement(build: SimpleNamespace, in_counters: Profile) -> None:
     record = next(r for r in in_counters.records if r.label == "tiled")
     assert record.resources is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from analysis.result import Profile
 from reports.figures import lanes
 
@@ -41,6 +43,12 @@ def test_every_lane_tells_where_it_reaches(build: SimpleNamespace, in_trace: Pro
     assert figure.data[1].hovertext[5] == "lane 5<br>A[5][0], byte 1,280"
     assert figure.data[8].hovertext[0] == "bank 0: 2 words<br>lanes 0 and 16"
     assert "in 32 sectors of 32<br>B; 4 could hold them" in figure.layout.annotations[0].text
+
+
+def test_every_piece_stands_inside_the_axis(build: SimpleNamespace, in_trace: Profile) -> None:
+    figure = lanes.figure(in_trace, build.SHAPE, "tiled")
+    lowest = min(y for trace in figure.data for y in trace.y if y is not None)
+    assert figure.layout.yaxis.range[0] == pytest.approx(lowest - lanes.ROW / 2)
 
 
 def test_without_a_trace_it_says_so(build: SimpleNamespace, in_simulation: Profile) -> None:

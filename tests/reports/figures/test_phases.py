@@ -24,6 +24,17 @@ def test_elements_name_the_thread_that_loads_and_count_those_that_read(in_trace:
     assert reads.hovertext[0] == "A[0][0]<br>read by thread 0 and thread 1"
 
 
+def test_each_matrix_has_its_name_above_its_first_column(in_trace: Profile) -> None:
+    figure = phases.figure(in_trace.phases)
+    squares = figure.data[0]
+    half = len(squares.x) // 2  # A's elements first
+    first_columns = [min(squares.x[:half]), min(squares.x[half:])]
+    assert [(one.text, one.x) for one in figure.layout.annotations] == [
+        ("A", first_columns[0]),
+        ("B", first_columns[1]),
+    ]
+
+
 def test_the_table_has_a_row_per_thread(in_trace: Profile) -> None:
     assert in_trace.phases is not None
     table = phases.table(in_trace.phases)
