@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from case import Case, Near, blank, flat, real, small, threads, tiles, words
@@ -365,6 +366,108 @@ def function_pointers(n: int) -> Case:
     )
 
 
+WORD = 2**32
+
+
+def looped(x: int, i: int) -> int:
+    for k in range(x & 3):
+        i = (i * 5 + k) % WORD
+    return x ^ i
+
+
+def added(x: int, i: int) -> int:
+    return (x * 3 + i) % WORD
+
+
+INNER = (
+    looped,
+    lambda x, i: (x + 7) % WORD if x & 1 else x * x % WORD ^ i,
+    added,
+    lambda x, i: (x - i * 9) % WORD,
+)
+
+
+def calls_twice(x: int, i: int) -> int:
+    y = INNER[x >> 2 & 3](x, i)
+    return INNER[y & 3](y, x) ^ y
+
+
+OUTER = (
+    lambda x, i: (INNER[x & 3](x, i) + 1) % WORD,
+    calls_twice,
+    lambda x, i: INNER[x >> 3 & 3](x, i) if x & 4 else (x + i) % WORD,
+    added,
+)
+
+
+def nested(x: int) -> int:
+    for i in range(3):
+        x = OUTER[(x >> 5) + i & 3](x, i) * 2654435761 % WORD
+    return x
+
+
+def ragged(given: int) -> int:
+    x = given
+    for i in range(given & 7):
+        x = OUTER[x + i & 3](x, i)
+    return x
+
+
+def pointers(kernel: str, of_one: Callable[[int], int], n: int) -> Case:
+    grid, block = flat(n)
+    return Case(
+        name=f"{kernel}_{n}",
+        file="pointers.cu",
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        make=lambda rng: [
+            blank(n, np.uint32),
+            rng.integers(0, WORD, n).astype(np.uint32),
+            np.int32(n),
+        ],
+        expected=lambda a: [np.array([of_one(x) for x in a[1].tolist()], np.uint32)],
+    )
+
+
+def xor_of_turns(x: int, turns: int) -> int:
+    for i in range(turns):
+        x ^= i * 0x9E3779B9 % WORD
+    return x
+
+
+def left_for_a_barrier() -> Case:
+    def expected(args: list) -> list:
+        x = [xor_of_turns(x, t % 8) for t, x in enumerate(args[1].tolist())]
+        return [np.array([(x[t] + x[63 - t]) % WORD for t in range(64)], np.uint32)]
+
+    return left("left_for_a_barrier", 64, expected)
+
+
+def left_for_a_shuffle() -> Case:
+    def expected(args: list) -> list:
+        x = [xor_of_turns(x, t & 3) for t, x in enumerate(args[1].tolist())]
+        sums = [(y + (x[t - 5] if t % 8 >= 5 else y)) % WORD for t, y in enumerate(x)]
+        return [np.array([xor_of_turns(y, y & 7) for y in sums], np.uint32)]
+
+    return left("left_for_a_shuffle", 50, expected)
+
+
+def left(kernel: str, threads: int, expected: Callable[[list], list]) -> Case:
+    return Case(
+        name=kernel,
+        file="pointers.cu",
+        kernel=kernel,
+        grid=(1, 1, 1),
+        block=(threads, 1, 1),
+        make=lambda rng: [
+            blank(threads, np.uint32),
+            rng.integers(0, WORD, threads).astype(np.uint32),
+        ],
+        expected=expected,
+    )
+
+
 # Launches.
 
 AFFINE = np.dtype(
@@ -599,6 +702,10 @@ CASES = (
     local_pointer(200),
     generic_pointer(),
     function_pointers(150),
+    pointers("pointers_nested", nested, 150),
+    pointers("pointers_ragged", ragged, 150),
+    left_for_a_barrier(),
+    left_for_a_shuffle(),
     by_value(150),
     small_arguments(),
     scale("scale<float, 4>", np.float32, 4, 301),
@@ -630,6 +737,8 @@ COUNTED = (
     calls(10_000),
     recursion(300),
     function_pointers(5_000),
+    pointers("pointers_nested", nested, 5_000),
+    pointers("pointers_ragged", ragged, 5_000),
     dynamic_shared(5000, 4),
     indices_3d((7, 5, 3), (9, 5, 3)),
     ragged_block(50, (10, 7)),

@@ -84,6 +84,10 @@ class Writer:
     random: random.Random
     variables: list[tuple[str, str]] = field(default_factory=list)
     names: int = 0
+    types: tuple[str, ...] = TYPES
+    expressions: int = DEPTH  # how deep values are
+    intrinsics: float = 0.3  # share of the values
+    returns: bool = True
 
     # Statements.
 
@@ -101,7 +105,7 @@ class Writer:
         del self.variables[known:]
 
     def declaration(self, depth: int, in_loop: bool) -> Iterator[str]:
-        kind = self.random.choice(TYPES)
+        kind = self.random.choice(self.types)
         value = self.value(kind)
         yield f"{kind} {self.new(kind)} = {value};"
 
@@ -141,7 +145,7 @@ class Writer:
         yield "}"
 
     def leave(self, depth: int, in_loop: bool) -> Iterator[str]:
-        how = self.random.choice(("break", "continue", "return total"))
+        how = self.random.choice(("break", "continue", "return total")[: 2 + self.returns])
         yield f"if ({self.condition()}) {how};"
 
     def new(self, kind: str) -> str:
@@ -153,20 +157,21 @@ class Writer:
     # Expressions.
 
     def condition(self) -> str:
-        kind, relation = self.random.choice(TYPES), self.random.choice(("<", ">=", "==", "!="))
+        kind, relation = self.random.choice(self.types), self.random.choice(("<", ">=", "==", "!="))
         compared = f"{self.value(kind, 1)} {relation} {self.value(kind, 1)}"
         other = self.random.choice(("", "", " && (t & 2)", " || (total & 4)"))
         return f"({compared}){other}"
 
-    def value(self, kind: str, depth: int = DEPTH) -> str:
+    def value(self, kind: str, depth: int | None = None) -> str:
+        depth = self.expressions if depth is None else depth
         if depth == 0 or self.random.random() < 0.2:
             return self.leaf(kind)
         if self.random.random() < 0.15:
-            other = self.random.choice(TYPES)
+            other = self.random.choice(self.types)
             return self.converted(self.value(other, depth - 1), other, kind)
         if self.random.random() < 0.1:
             return f"(({self.condition()}) ? {self.leaf(kind)} : {self.value(kind, depth - 1)})"
-        if self.random.random() < 0.3:
+        if self.random.random() < self.intrinsics:
             return self.call(kind, depth)
         a, b = (self.value(kind, depth - 1) for _ in range(2))
         return self.sum_of_reals(kind, a, b) if kind in REAL else self.sum_of(kind, a, b)
