@@ -51,26 +51,32 @@ extern "C" __global__ void pointers_ragged(unsigned* out, const unsigned* in, in
     out[t] = x;
 }
 
-// The compiler unrolls the loop: lanes that have no turns left after a part of it leave by a branch
-// and wait for the others, at the barrier or for the shuffle.
+// For sm_100 and later, lanes that have no turns left after a part of the second loop leave it by a
+// branch and wait in a WARPSYNC for the others, which stand at a BSYNC.
 extern "C" __global__ void left_for_a_barrier(unsigned* out, const unsigned* in)
 {
     __shared__ unsigned shared[64];
-    const unsigned t = threadIdx.x;
+    const unsigned t = threadIdx.x, lane = t & 31;
+    const unsigned mask = t / 32 == 50 / 32 ? (1u << 18) - 1 : 0xffffffffu;
     unsigned x = in[t];
-    for (unsigned i = 0, n = t % 8; i < n; ++i) x ^= i * 0x9e3779b9u;
-    shared[t] = x;
+    for (unsigned i = 0, n = t % 4; i < n; ++i) x ^= i * 0x9e3779b9u;
+    const unsigned long long y = __shfl_up_sync(mask, (unsigned long long)x << 7 | t, 5, 8);
+    for (unsigned i = 0, n = lane & 3; i < n; ++i) x ^= i * 0x9e3779b9u;
     __syncthreads();
-    out[t] = x + shared[63 - t];
+    if (t < 32) shared[t] = 0x1234u * t;
+    __syncthreads();
+    if ((x & 3) != 1) atomicMax(&shared[0], t);
+    __syncthreads();
+    out[t] = shared[0] + (unsigned)y;
 }
 
-extern "C" __global__ void left_for_a_shuffle(unsigned* out, const unsigned* in)
+// There, lanes leave the loop for the end of an outer region.
+extern "C" __global__ void left_for_an_outer_region(unsigned* out, const unsigned* in)
 {
     const unsigned t = threadIdx.x;
-    const unsigned mask = t < 32 ? 0xffffffffu : 0x3ffffu;
     unsigned x = in[t];
-    for (unsigned i = 0, n = t & 3; i < n; ++i) x ^= i * 0x9e3779b9u;
-    x += __shfl_up_sync(mask, x, 5, 8);
+    for (unsigned i = 0, n = in[t] & 7; i < n; ++i) x = x * 3 + i;
+    __syncthreads();
     for (unsigned i = 0, n = x & 7; i < n; ++i) x ^= i * 0x9e3779b9u;
     __syncthreads();
     out[t] = x;
