@@ -1,4 +1,8 @@
-"""Random programs on the simulator and on the host's processor: the same results, bit by bit."""
+"""Random programs on the simulator and on the host's processor: the same results, bit by bit.
+
+Here are a few of them, the same ones each time. `python tests/corpus/random_warps.py 0 2000` takes
+2,000 others in which lanes work together.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,9 @@ from toolkit.simulator import simulate
 sys.path.append(str(Path(__file__).parent))
 from inventory import ARCHITECTURES
 from random_programs import on_a_gpu, on_the_host
+from random_warps import FLAGS, mismatches
 
 THREADS = 64
-# no contraction to a multiply-add, and integers that wrap, as on the GPU
-FLAGS = ("-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing")
 
 
 def inputs(seed: int) -> NDArray[np.int32]:
@@ -60,3 +63,24 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
 def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
     seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
     assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
+
+
+@pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs ucontext.h")
+@pytest.mark.parametrize(
+    ("arch", "first"),
+    [
+        *((arch, 0) for arch in ARCHITECTURES),
+        *(
+            pytest.param(arch, first, marks=pytest.mark.exhaustive)
+            for arch in ARCHITECTURES
+            for first in range(2, 42, 8)
+        ),
+    ],
+)
+def test_lanes_that_work_together_do_what_the_host_does(
+    arch: str, first: int, tmp_path: Path
+) -> None:
+    begin = 1000 * int(arch.removeprefix("sm_")) + first
+    count = 8 if first else 2
+    assert mismatches(range(begin, begin + count), arch, tmp_path) == []
