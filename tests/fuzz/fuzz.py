@@ -37,8 +37,8 @@ MOST_LINES = 6  # of a traceback
 COUNTS = {
     "cubins": 10_000,
     "stored_text": 20_000,
-    "stored_document": 10_000,
-    "stored_launch": 10_000,
+    "profiles": 10_000,
+    "launches": 10_000,
     "report": 100,
     "disassembly": 8_000,
     "operands": 36_000,
@@ -128,7 +128,8 @@ def _run_process(name: str, seed: int, first: int, end: int) -> tuple[int, list[
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=os.environ | {"GEMM_LADDER_CACHE": folder},  # what is damaged is not kept
+            # what is damaged is not kept, nor what `tune` finds
+            env=os.environ | {"GEMM_LADDER_CACHE": folder, "GEMM_LADDER_DATA": folder},
         ) as child,
     ):
 

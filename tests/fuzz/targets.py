@@ -8,18 +8,23 @@ from __future__ import annotations
 import json
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
-from analysis.launch_comparison import compare_launches
-from reports.comparison import launch_sentences, launch_tables
 from toolkit.arguments import parse_arguments
 from toolkit.call import parse_call
 from toolkit.cli import app, damage_of
@@ -28,8 +33,11 @@ from toolkit.cubin import warp_operations
 from toolkit.experiment import profile
 from toolkit.sass.decode import OperandError, decode, parse_guard, parse_operands
 from toolkit.sass.disassemble import disassemble
-from toolkit.store import dumps, parse, parse_launch
+from toolkit.store import JOURNAL_PARTS, dumps, parse
 
+VARIANTS = ["tiled", "vectorized", "cpu"]
+RUN = ["--shape=64", *(f"--variant={one}" for one in VARIANTS)]
+RUN += ["--executor=simulate", "--device=t4", "--seed=1"]
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 HOSTILE: tuple[Any, ...] = (
     MARKUP,
@@ -67,7 +75,7 @@ SOURCE = """extern "C" __global__ void scale(float *x, int n) {
 @cache
 def document() -> dict[str, Any]:
     """A profile as it is stored."""
-    made = profile([64], ["tiled", "vectorized", "cpu"], executor="simulate", device="t4", seed=1)
+    made = profile([64], VARIANTS, executor="simulate", device="t4", seed=1)
     found: dict[str, Any] = json.loads(dumps(made))
     return found
 
@@ -118,40 +126,105 @@ def stored_text(data: bytes) -> None:
     _read(data.decode(errors="replace"))
 
 
-def stored_document(data: bytes) -> None:
-    """The reader, and all that is made of what it lets through, on a damaged profile."""
-    text = _damaged(document(), data)
-    if text is not None:
-        _read(text)
-
-
-def stored_launch(data: bytes) -> None:
-    """The same for what `simulate --json` printed, and a comparison with what it was before."""
-    text = _damaged(launch_document(), data)
-    if text is None:
-        return
-    try:
-        found = parse_launch(text, "launch.json")
-        before = parse_launch(json.dumps(launch_document()), "before.json")
-        compared = compare_launches(before, found)
-        launch_sentences(compared)
-        launch_tables(compared)
-    except ToolkitError as error:
-        _check_line(error)
-
-
-def _damaged(whole: dict[str, Any], data: bytes) -> str | None:
-    """A document with hostile places, as text if it has one."""
+def profiles(data: bytes) -> None:
+    """Commands on a damaged profile, or on the damaged journal of a run."""
     choices = Choices(data)
+    with _folder() as folder:
+        _write(folder / "before.json", document())
+        if choices.number(4):
+            text = _damaged(document(), choices)
+            damaged = "damaged.json"
+        else:
+            text = _torn(_journal(), choices)
+            damaged = "damaged.json.journal"
+        (folder / damaged).write_text(text, encoding="utf-8", errors="surrogatepass")
+        compared = ["compare", "before.json", damaged, "--fail-on", "counts,time"]
+        words = [
+            ["profile", *RUN, "--resume", "--record", "damaged.json", "--html", "p.html"],
+            ["compare", damaged, "before.json"],
+            [*compared, "--json"],
+        ][choices.number(8) :]
+        _run_command(words[0] if words else compared, names=damaged)
+
+
+def launches(data: bytes) -> None:
+    """The same for what `simulate --json` printed."""
+    choices = Choices(data)
+    with _folder() as folder:
+        _write(folder / "before.json", launch_document())
+        text = _damaged(launch_document(), choices)
+        (folder / "damaged.json").write_text(text, encoding="utf-8", errors="surrogatepass")
+        files = ["before.json", "damaged.json"]
+        files = files[::-1] if choices.number(2) else files
+        more = ([], ["--json"], ["--fail-on", "counts"])[choices.number(3)]
+        _run_command(["compare", *files, *more], names="damaged.json")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """An empty working folder, which is the data folder too, on a machine with no GPU."""
+    with TemporaryDirectory() as name, chdir(name), no_gpu():
+        yield Path(name)
+
+
+@contextmanager
+def no_gpu() -> Iterator[None]:
+    kept = sys.modules.get("pycuda")
+    sys.modules["pycuda"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["pycuda"]
+        if kept is not None:
+            sys.modules["pycuda"] = kept
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+@cache
+def _journal() -> str:
+    """The journal of a run that was cut short."""
+    whole = document()
+    parts = [{name: [] for name in JOURNAL_PARTS} | {"records": [r]} for r in whole["records"][:2]]
+    parts[0]["listings"] = whole["listings"]
+    head = whole | {name: [] for name in JOURNAL_PARTS}
+    return "".join(json.dumps(one) + "\n" for one in (head, *parts))
+
+
+def _torn(text: str, choices: Choices) -> str:
+    """Lines of which some are damaged, lost, doubled or cut."""
+    lines = text.splitlines(keepends=True)
+    for _ in range(1 + choices.number(3)):
+        at = choices.number(len(lines))
+        what = choices.number(5)
+        if what == 0:
+            lines[at:] = [lines[at][: choices.number(len(lines[at]))]]
+        elif what == 1:
+            lines[at : at + 1] = [lines[at], lines[at]]
+        elif what == 2:
+            lines[at] = "7\n"
+        else:
+            with suppress(ValueError):
+                lines[at] = _damaged(json.loads(lines[at]), choices) + "\n"
+    return "".join(lines)
+
+
+def _damaged(whole: Any, choices: Choices) -> str:
+    """A document with hostile places, as text."""
     damaged = json.loads(json.dumps(whole))
     for _ in range(1 + choices.number(3)):
         _damage(damaged, choices)
     try:
         text = json.dumps(damaged)
     except ValueError:  # Python has no text for such an integer
-        return None
+        text = json.dumps(whole).replace("1", "9" * 5000, 1)
     if choices.number(20) == 0:
         text = text.replace("[", DEEP[: choices.number(len(DEEP))], 1)
+    elif choices.number(10) == 0:
+        at = choices.number(len(text))
+        text = text[:at] + choices.text()[:8] + text[at + choices.number(8) :]
     return text
 
 
@@ -166,8 +239,13 @@ def _read(text: str) -> None:
 
 def _damage(value: Any, choices: Choices) -> None:
     """Put something hostile into one place of a document."""
-    places = list(_places(value))
-    holder, key = places[choices.number(len(places))]
+    holder, key = None, None
+    while isinstance(value, dict | list) and value and (holder is None or choices.number(8)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        holder, key = value, keys[choices.number(len(keys))]
+        value = holder[key]
+    if holder is None:
+        return
     what = choices.number(len(HOSTILE) + 2)
     if what < len(HOSTILE):
         holder[key] = HOSTILE[what]
@@ -313,14 +391,18 @@ def _damage_cubin(image: bytearray, choices: Choices) -> None:
         image[at & ~3 : (at & ~3) + 4] = struct.pack("<I", word)
 
 
-def _run_command(words: list[str], *, names: Path) -> None:
+def _run_command(words: list[str], *, names: str | Path = "", codes: Any = (0, 1, 3)) -> None:
     """A command that works, or ends with one line that names a file."""
-    result = CliRunner().invoke(app, words)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code in (0, 1), result.output
-    if result.exit_code and not result.stdout:
-        (line,) = result.stderr.splitlines()
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+        command_group()(words, prog_name="gemm-ladder")
+    assert end.value.code in codes, err.getvalue()
+    assert "Traceback" not in out.getvalue() + err.getvalue()
+    if end.value.code in (1, 3) and not out.getvalue():
+        *others, line = err.getvalue().splitlines()
+        assert line.startswith("error: "), line
+        assert len(line) < 10_000, line[:200]
+        assert all(other.startswith(("note: ", "wrote ")) for other in others), others
         assert str(names) in line, line
 
 
@@ -349,64 +431,111 @@ def launch(data: bytes) -> None:
         _check_line(error)
 
 
-WORDS = [
-    "profile",
-    "report",
-    "compare",
-    "list",
-    "doctor",
-    "simulate",
-    "check",
-    "--shape",
-    "--variant",
-    "--device",
-    "--executor",
-    "theory",
-    "--seed",
-    "--samples",
-    "--html",
-    "--record",
-    "--json",
-    "--resume",
-    "-g",
-    "-b",
-    "-a",
-    "-D",
-    "--arch",
-    "--blocks",
-    "-k",
-    "--strict",
-    "--top",
-    "--help",
-    "4",
-    "4x4",
-    "1,1",
-    "tiled",
-    "tiled:tile=16",
-    "t4",
-    "f32[4]",
-    "i32=1",
-    "sm_90",
-    "devices",
-    "x.cu",
-]
+# What the options and arguments of the commands are given, besides any text and any number.
+VALUES = {
+    "shape": ["4", "4x4x4", "16,8x4x12", "0", "4x", "99999999"],
+    "variant": ["tiled", "tiled:tile=16", "cpu", "cublas", "tiled:", "tiled:tile=5", "tield"],
+    "device": ["t4", "H200", "rtx-309"],
+    "executor": ["theory", "simulate", "gpu", "gpus"],
+    "source": ["k.cu", "k.cubin", "launch.json", "absent.cu", ".", "/dev/zero", "bad.cu"],
+    "grid": ["1", "2,1", "0", "-1", "1,1,1,1", "99999999999"],
+    "block": ["32", "1,32", "2048", "x"],
+    "kernel": ["scale", "scale<1>", "absent"],
+    "arg": [
+        "f32[32]",
+        "i32=4",
+        "4",
+        "f16[8]",
+        "x.npy",
+        "f32[9999999999999]",
+        "struct:i32=1",
+        "f32=",
+    ],
+    "arch": ["sm_90", "sm_75", "sm_9", "90"],
+    "define": ["A=1", "A", "=", "A=(", "1A=2"],
+    "option": ["-lineinfo", "--maxrregcount=16", "--nothing"],
+    "blocks": ["all", "representative", "1", "0", "-1"],
+    "save": ["0=out.npy", "0=x.npy", "9=out.npy", "0", "0=k.cu"],
+    "html": ["out.html", "saved.json", ".", "absent/out.html", "loop"],
+    "record": ["out.json", "saved.json", ".", "k.cu"],
+    "output": ["out.cubin", "k.cu", "k.cubin", "."],
+    "records": ["saved.json", "launch.json", "absent.json", "k.cu", "/dev/zero"],
+    "recorded": ["saved.json", "absent.json"],
+    "before": ["saved.json", "launch.json", "k.cu", "/dev/zero"],
+    "after": ["saved.json", "launch.json", "other.json", "absent.json"],
+    "counters_from": ["k.cu", "saved.json", "absent.ncu-rep", "counters.csv"],
+    "fail_on": ["counts", "time", "counts,time", "speed"],
+    "strategy": ["brute_force", "random_sample", "nope"],
+    "what": ["devices", "variants", "nothing"],
+    "cache": ["cache", "k.cu"],
+}
+NUMBERS = ["1", "1", "0", "-1", "0.5"]
+ODD = st.integers().map(str) | st.floats().map(str) | st.text()
+# What would work for long is kept short, or is refused: the last one of an option counts.
+LIMITS = {
+    "profile": ["--seconds", "0.01", "--variant", "tiled"],
+    "tune": ["--predict", "1", "--measure", "1", "--seconds", "0.01", "--no-keep"],
+    "simulate": ["--max-instructions", "20000"],
+    "check": ["--max-instructions", "20000"],
+}
+RARE = {"doctor": 20, "tune": 4}  # what takes long: one in so many
+
+
+@st.composite
+def argument_lists(draw: st.DrawFn) -> list[str]:
+    """A command with options and values that it may, or may not, take."""
+    commands = command_group().commands
+    name = draw(st.sampled_from(sorted(commands)))
+    if draw(st.integers(1, RARE.get(name, 1))) > 1:
+        return [name, "--help"]
+    words = [name]
+    for parameter in commands[name].params:
+        is_option = parameter.param_type_name == "option"
+        if is_option and not (parameter.required or draw(st.integers(0, 5)) == 5):
+            continue
+        usual = st.sampled_from(VALUES.get(parameter.name, NUMBERS))
+        values = [draw(ODD if draw(st.integers(0, 9)) == 9 else usual) for _ in range(2)]
+        many = parameter.nargs != 1 or getattr(parameter, "multiple", False)
+        for one in values[: 2 if many and draw(st.booleans()) else 1]:
+            if not is_option:
+                words.append(one)
+            elif getattr(parameter, "is_flag", False):
+                words.append(draw(st.sampled_from(parameter.opts)))
+            else:
+                words += [draw(st.sampled_from(parameter.opts)), one]
+    if draw(st.integers(0, 9)) == 9:
+        words.insert(draw(st.integers(0, len(words))), draw(st.text()))
+    return [*words, *LIMITS.get(name, [])]
+
+
+@cache
+def command_group() -> Any:
+    return get_command(app)
+
+
+@given(argument_lists())
+@settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def _any_arguments(words: list[str]) -> None:
+    with _folder() as folder:
+        _write(folder / "saved.json", document())
+        _write(folder / "other.json", document() | {"seed": 2})
+        _write(folder / "launch.json", launch_document())
+        (folder / "k.cu").write_text(SOURCE, encoding="utf-8")
+        (folder / "bad.cu").write_text("int x = ;", encoding="utf-8")
+        (folder / "counters.csv").write_text('"ID","Metric Name"\n1,x\n', encoding="utf-8")
+        (folder / "k.cubin").write_bytes(image())
+        np.save(folder / "x.npy", np.ones(32, np.float32))
+        (folder / "loop").symlink_to("loop")
+        inputs = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        _run_command(words, codes=(0, 1, 2, 3))
+        kept = {"k.cu", "k.cubin", "x.npy", "launch.json", "counters.csv", "bad.cu"}
+        for path, content in inputs.items():
+            assert path.name not in kept or path.read_bytes() == content, (path.name, words)
 
 
 def command_line(data: bytes) -> None:
-    """The commands, on words of theirs and of nobody's; what would work for long is left out."""
-    choices = Choices(data)
-    count = 1 + choices.number(6)
-    words = [
-        WORDS[n] if (n := choices.number(2 * len(WORDS))) < len(WORDS) else choices.text()
-        for _ in range(count)
-    ]
-    if "doctor" in words[:1] or "profile" in words[:1]:
-        words = [*words, "--seconds", "none"]  # refused before anything runs
-    result = CliRunner().invoke(app, words)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code in (0, 1, 2, 3)
-    assert "Traceback" not in result.output
+    """The commands with any arguments, which hypothesis makes of the bytes."""
+    _any_arguments.hypothesis.fuzz_one_input(data)  # type: ignore[attr-defined]
 
 
 def _check_line(error: ToolkitError) -> None:
@@ -419,8 +548,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
         stored_text,
-        stored_document,
-        stored_launch,
+        profiles,
+        launches,
         report,
         disassembly,
         operands,
