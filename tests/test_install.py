@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from toolkit import native
+from toolkit.commands import nvidia_remedy
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
@@ -141,6 +142,11 @@ def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path
         at = said.index(f"{command} ended with 1")
         assert said[at - 1].startswith("error: NVRTC is not installed: ")
         assert " ended with " in said[at - 2]
+
+
+def test_on_macos_no_remedy_asks_for_what_does_not_exist() -> None:
+    assert nvidia_remedy("pip install x", "win32") == "pip install x"
+    assert "Linux and Windows only" in nvidia_remedy("pip install x", "darwin")
 
 
 @pytest.mark.parametrize("hides", ["reports/", "analysis.py"])

@@ -6,9 +6,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 _PATIENCE_S = 10.0
+
+
+def nvidia_remedy(install: str, platform: str = sys.platform) -> str:
+    """What to do without a package that NVIDIA makes: `install`, but on macOS it makes none."""
+    if platform != "darwin":
+        return install
+    return "NVIDIA makes it for Linux and Windows only; `profile --executor theory` works here"
 
 
 def command_path(name: str, *folders: Path) -> str | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from analysis.errors import (
 from analysis.result import Resources
 from toolkit import compiler_process
 from toolkit.cache import cached, keep
+from toolkit.commands import nvidia_remedy
 from toolkit.compiler_process import Answer, compile_apart
 from toolkit.cubin import kernel_sizes, kernel_symbols, origin
 from toolkit.headers import explained, include_options, includes, own_headers
@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-REMEDY = (
-    "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'"
-    if sys.platform != "darwin"
-    else "NVIDIA makes it for Linux and Windows only; profile --executor theory works here"
-)
+REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)

@@ -93,7 +93,7 @@ def test_the_libraries_compile_for_other_machines(
         native.compile_library(native.zig(target), ROOT / source, library, flags)
         kind = {b"\xcf\xfa": "macos", b"MZ": "windows", b"\x7fE": "linux"}[library.read_bytes()[:2]]
         assert kind in target
-        names = set(re.findall(rb"\b(?:core|sm)_[a-z_]+\b", library.read_bytes()))
+        names = set(re.findall(rb"(?:core|sm)_[a-z_]+", library.read_bytes()))
         assert names >= ({b"sm_run", b"sm_sizes"} if "cycles" in name else {b"core_run"})
 
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from toolkit.cache import cached, keep
+from toolkit.commands import nvidia_remedy
 
 WHEEL = "nvidia-cuda-nvdisasm"
-REMEDY = f"pip install {WHEEL}"
+REMEDY = nvidia_remedy(f"pip install {WHEEL}")
 LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged image gets there
 
 _PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "
