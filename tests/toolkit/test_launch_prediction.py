@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tomllib
 from math import fsum
 from pathlib import Path
@@ -377,6 +379,45 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
         monkeypatch.setattr(toolkit.prediction, "MODEL", model_digest(tree))
         assert time_of(launched(COPY))
     assert len(made) == 2
+
+
+OF_A_LAUNCH = f"""
+import numpy as np
+from toolkit import simulate
+x = np.ones(128, dtype=np.float32)
+print(simulate({COPY!r}, grid=1, block=128, arguments=[x, x], device="t4").predicted.time_s)
+"""
+OF_A_RUNG = """
+from toolkit.experiment import profile
+(record,) = profile([64], ["tiled"], executor="simulate", device="t4", seed=1).records
+print(record.predicted.time_s)
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("file", "program"),
+    [("launch_prediction.py", OF_A_LAUNCH), ("simulated_ladder.py", OF_A_RUNG)],
+)
+def test_an_edit_changes_the_answer_of_the_next_process(
+    file: str, program: str, tmp_path: Path
+) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / "tree" / package)
+    edited, line = tmp_path / "tree/toolkit" / file, 'dram_read_bytes=modelled["'
+
+    def answer() -> float:
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, check=True)
+        return float(done.stdout)
+
+    before = answer()
+    text = edited.read_text(encoding="utf-8")
+    assert line in text
+    edited.write_text(text.replace(line, line.replace("=", "=1e9 + ")), encoding="utf-8")
+    assert answer() > 1.5 * before  # 1 GB takes 3 ms at the 320 GB/s of a T4
+    edited.write_text(text, encoding="utf-8")
+    assert answer() == before
 
 
 def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree: Path) -> None:
