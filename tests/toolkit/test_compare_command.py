@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from analysis.comparison import compare as compare_profiles
 from analysis.counters import MODELLED
+from analysis.launch_comparison import compare_launches
 from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.result import Interval, Measured, Predicted, Profile, Record
-from toolkit import profile, save
+from toolkit import load, profile, save
 from toolkit.cli import app
+from toolkit.store import load_launch
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +169,18 @@ def test_json_is_a_document_with_a_version() -> None:
     assert change["after"] - change["before"] == 1
     assert compare("a.json", "c.json", "--json").stdout == result.stdout  # stable
     assert compare("a.json", "c.json", "--json", "--fail-on", "counts").exit_code == 3
+
+
+def test_python_and_the_command_compare_alike() -> None:
+    found = compare_profiles(load("a.json"), load("c.json"))
+    assert json.loads(compare("a.json", "c.json", "--json").stdout) == plain(found)
+    files = launch("d.json", 17), launch("e.json", 16)
+    launches = compare_launches(*map(load_launch, files))
+    assert json.loads(compare(*files, "--json").stdout) == plain(launches)
+
+
+def plain(found: Any) -> Any:
+    return json.loads(json.dumps(asdict(found)))
 
 
 def test_a_page_is_written_and_nothing_it_reads_is_overwritten() -> None:
