@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         os.environ["GEMM_LADDER_CACHE"] = str(compiler_outputs(config.rootpath))
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # each process would compile all anew
+            os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
 
 
 def compiler_outputs(root: Path) -> Path:

@@ -230,7 +230,9 @@ def test_code_that_finds_no_room_is_fetched_again_and_again(lines: int, expected
     assert steady(table, 1, [*range(8 * lines)], fetch_clocks=20, code_lines=8) == expected
 
 
-@pytest.mark.parametrize("kib", [16, 30, 36, 40, 64, 112])
+@pytest.mark.parametrize(
+    "kib", [16, 30, 36, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (40, 64, 112))]
+)
 def test_loops_that_do_not_stay_take_what_was_measured(kib: int) -> None:
     count = 64 * kib
     table = code(*[FFMA | {"pipe_clocks": 1}] * count, EXIT)

@@ -17,6 +17,7 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Check
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, find
+from tests.sampling import sampled
 from toolkit.compile import compile_cubin
 from toolkit.executor import Execution, buffers_of
 from toolkit.simulator import Simulator
@@ -67,11 +68,15 @@ def test_alpha_and_beta_scale_right_at_ragged_shapes(variant: Variant) -> None:
             assert check.passed, (text, check)
 
 
-NEW = [
-    pytest.param(variant, chosen, id=variant.label(chosen))
-    for variant in LADDER[7:12]
-    for chosen in near_defaults(variant)
-]
+NEW = sampled(
+    [
+        pytest.param(variant, chosen, id=variant.label(chosen))
+        for variant in LADDER[7:12]
+        for chosen in near_defaults(variant)
+    ],
+    key=lambda kernel: kernel[0].name,
+    per_key=2,
+)
 
 
 @pytest.mark.parametrize(("variant", "parameters"), NEW)

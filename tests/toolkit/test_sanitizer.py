@@ -40,7 +40,7 @@ def faults(found: Checked) -> list[tuple[str, int]]:
     return [(x.kind, x.times) for x in found.findings if x.tool == "memcheck"]
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
 @pytest.mark.parametrize(
     ("statements", "expected"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,6 +22,7 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Check, LineCounters, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
+from tests.sampling import sampled
 from toolkit import simulated_ladder
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.executor import Execution
@@ -136,8 +138,15 @@ def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_ladder, "FULL_K_BUDGET", 0)
 
 
-@pytest.mark.parametrize("label", [label for label in RUNGS if label not in SHARING])
-@pytest.mark.parametrize("shape", ["256x256x2048", "200x136x1411"])
+@pytest.mark.parametrize(
+    ("label", "shape"),
+    sampled(
+        product(
+            [label for label in RUNGS if label not in SHARING], ["256x256x2048", "200x136x1411"]
+        ),
+        key=lambda case: case[0],
+    ),
+)
 def test_counts_extrapolated_along_k_are_those_of_full_execution(
     label: str, shape: str, short_of_time: None
 ) -> None:
@@ -217,11 +226,15 @@ def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int)
     ("label", "shape"),
     [
         ("stream-k:workers=168", "1000x700x96"),  # fewer tiles than workers
-        ("stream-k", "2304x2304x100"),  # 324 tiles for 264 workers: a turn of 264 behind them
-        ("stream-k", "2300x2292x100"),
-        ("tall-thread-tile", "2700x2304x68"),  # 17 x 18 tiles, the last row beyond C
-        ("realigned", "2561x2301x67"),  # rows that are copied first
-        ("realigned", "640x2301x1027"),  # fewer tiles than workers, and too large to run together
+        # 324 tiles for 264 workers: a turn of 264 behind them
+        pytest.param("stream-k", "2304x2304x100", marks=pytest.mark.exhaustive),
+        pytest.param("stream-k", "2300x2292x100", marks=pytest.mark.exhaustive),
+        # 17 x 18 tiles, the last row beyond C
+        pytest.param("tall-thread-tile", "2700x2304x68", marks=pytest.mark.exhaustive),
+        # rows that are copied first
+        pytest.param("realigned", "2561x2301x67", marks=pytest.mark.exhaustive),
+        # fewer tiles than workers, and too large to run together
+        pytest.param("realigned", "640x2301x1027", marks=pytest.mark.exhaustive),
         ("realigned", "640x2304x68"),  # none to copy
     ],
 )
@@ -240,7 +253,9 @@ def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
     assert "with all that they wait for already there" in found.simulated.basis
 
 
-@pytest.mark.parametrize("splits", [2, 32, 132])
+@pytest.mark.parametrize(
+    "splits", [2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (32, 132))]
+)
 def test_blocks_that_wait_for_each_other_count_alike_but_for_asking(splits: int) -> None:
     """Neighbours wait for each other: executed together, they ask in vain until all have left."""
     selection = parse_selection(f"split-k:splits={splits}")

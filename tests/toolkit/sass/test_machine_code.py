@@ -22,7 +22,9 @@ from toolkit.sass.program import Program, load_program
 from toolkit.theory_bench import compile_for
 
 sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "corpus"))
 from machine_code_snapshots import ARCHITECTURES, RECORDED, lines
+from sample import in_sample
 
 BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}
 VARIANTS = [variant for variant in LADDER if isinstance(variant, Variant)]
@@ -44,10 +46,21 @@ extern "C" __global__ void odd(
 """
 
 
+ALL = "every rung for "
+CODE = [
+    *ARCHITECTURES,
+    *(pytest.param(ALL + arch, marks=pytest.mark.exhaustive) for arch in ARCHITECTURES),
+]
+
+
 @cache
-def ladder(arch: str) -> tuple[tuple[Program, Any], ...]:
+def ladder(code: str) -> tuple[tuple[Program, Any], ...]:
+    """The rungs of the sample for an architecture, or all of them."""
     found = []
+    arch = code.removeprefix(ALL)
     for variant in (v for v in VARIANTS if v.runs_on(int(arch.removeprefix("sm_")))):
+        if code == arch and not in_sample(variant.file, arch):
+            continue
         program = load_program(compile_for(BY_ARCHITECTURE[arch], parse_selection(variant.name)))
         found.append((program, machine_code(program)))
     return tuple(found)
@@ -59,6 +72,7 @@ def rows(arch: str) -> Iterator[tuple[Instruction, Any]]:
 
 
 def odd(arch: str) -> list[tuple[Instruction, Any]]:
+    arch = arch.removeprefix(ALL)
     program = load_program(compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch))
     return list(zip(program.instructions, machine_code(program), strict=True))
 
@@ -72,7 +86,7 @@ def test_a_small_kernel_reads_as_recorded(arch: str) -> None:
     )
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", CODE)
 def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch: str) -> None:
     """Of every instruction of every rung: which registers are kept, and so which slots they are."""
     seen = 0
@@ -84,7 +98,7 @@ def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch: str) -> None:
     assert seen > 100
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", CODE)
 def test_results_of_variable_latency_are_waited_for(arch: str) -> None:
     """Whoever names a register that a scoreboard guards waits for it first, or one before did."""
     guarded_in_all = 0
@@ -128,7 +142,7 @@ def results(instruction: Instruction, row: Any) -> range:
     return range(first.index, first.index + max(1, int(row["registers"])))
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", CODE)
 def test_stall_counts_cover_dependent_multiply_adds(arch: str) -> None:
     """An FFMA whose sum the next one reads is followed after 4 clocks or more."""
     for program, table in ladder(arch):
@@ -211,7 +225,7 @@ def test_requests_hand_over_their_operands(pattern: str, registers: int, operand
         assert (row["registers"], row["operands"]) == (registers, operands)
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", CODE)
 def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch: str) -> None:
     """Of stores, in order: both halves of an address, then every register of what is stored."""
     seen = 0
