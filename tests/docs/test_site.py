@@ -14,6 +14,7 @@ import pytest
 from docs.snippets.pages import ROOT
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
+pytestmark = pytest.mark.exhaustive  # to make the site takes longer than all other tests of pages
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 REFERENCE = "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").glob("*.md"))

@@ -299,7 +299,7 @@ def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
         raise RuntimeError("broken\nin two lines")
 
     def hangs(_: str) -> Finding:
-        time.sleep(5)
+        time.sleep(10)
         raise AssertionError
 
     def works(name: str) -> Finding:
@@ -308,7 +308,7 @@ def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
     threads = set(threading.enumerate())
     start = time.monotonic()
     findings = doctor._examined({"hangs": hangs, "fails": fails, "works": works}, 0.2)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 8  # usually 0.2 s
     (hanging,) = set(threading.enumerate()) - threads
     assert hanging.daemon  # or Python would wait for it at its end
     assert findings == [

@@ -162,7 +162,7 @@ def test_what_never_ends_is_ended(method: str, monkeypatch: pytest.MonkeyPatch) 
         for _ in range(2):
             with pytest.raises(LaunchError, match=f"^{HUNG} 2 s and was stopped: an endless loop"):
                 child.ask(method, limit_s=2.0)
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 60  # usually 5 s
         assert not alive(process)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from analysis.errors import InputError, UnsupportedError
 from analysis.problem import Gemm
 from kernels import LADDER, find
 from kernels.registry import Variant
-from tests.sampling import sampled
+from tests.sampling import chosen_of, sampled
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.patching import (
     OPERATIONS,
@@ -28,6 +30,9 @@ from toolkit.sass.machine import run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.program import Program, load_program
 from toolkit.sass.translate import bind, translate
+
+sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from sample import in_sample
 
 ARCHITECTURES = ("sm_75", "sm_86", "sm_90", "sm_120")
 OPCODES = {
@@ -116,11 +121,19 @@ def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Cubin) -> 
     assert start + 2 * WORD_BYTES <= differing[0] <= differing[-1] < start + 3 * WORD_BYTES
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("variant", PATCHABLE, ids=lambda v: v.name)
+@pytest.mark.parametrize(
+    ("variant", "arch"),
+    chosen_of(
+        [
+            pytest.param(variant, arch, id=f"{variant.name}-{arch}")
+            for variant in PATCHABLE
+            for arch in ARCHITECTURES
+            if variant.runs_on(int(arch.removeprefix("sm_")))
+        ],
+        lambda case: in_sample(case[0].file, case[1]),
+    ),
+)
 def test_operations_are_the_opcodes_that_nvdisasm_reads(variant: Variant, arch: str) -> None:
-    if not variant.runs_on(int(arch.removeprefix("sm_"))):
-        pytest.skip(f"needs sm_{variant.since}")
     cubin = compiled(variant, arch)
     code = words(cubin.image, cubin.symbol)
     program = load_program(cubin)
