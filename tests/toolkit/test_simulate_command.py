@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 from typer.testing import CliRunner
 
 from analysis.counters import COUNTERS
@@ -267,7 +269,21 @@ def test_a_cubin_without_one_of_its_sections_is_damaged(command: str, section: b
     symbol = b"_Z3addPf" if section.endswith(b"add") else b""
     name = section.removesuffix(b"add") + symbol
     assert name + b"\0" in image
-    Path("bad.cubin").write_bytes(image.replace(name + b"\0", name[:-1] + b"?\0"))
+    refused_as_damaged(command, image.replace(name + b"\0", name[:-1] + b"?\0"))
+
+
+@pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
+def test_a_cubin_without_an_instruction_is_damaged(command: str) -> None:
+    image = bytearray(compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image)
+    elf = ELFFile(BytesIO(bytes(image)))
+    index = elf.get_section_index(".text._Z3addPf")
+    size_at = elf["e_shoff"] + index * elf["e_shentsize"] + 0x20  # sh_size
+    image[size_at : size_at + 8] = bytes(8)
+    refused_as_damaged(command, bytes(image))
+
+
+def refused_as_damaged(command: str, image: bytes) -> None:
+    Path("bad.cubin").write_bytes(image)
     launch = [] if command == "reorder" else ["-g", "1", "-b", "32", "-a", "f32[32]"]
     result = CliRunner().invoke(app, [command, "bad.cubin", *launch])
     assert result.exit_code == 1

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from analysis.errors import ToolkitError
+from analysis.errors import InputError, ToolkitError
 from toolkit.compile import Cubin
 from toolkit.cubin import (
     CodeRelocation,
@@ -85,6 +85,8 @@ def load_program(cubin: Cubin) -> Program:
     architecture = int(found[1])
     with reading(f"the machine code of {cubin.kernel}"):
         kernel = read_kernel(cubin.image, cubin.symbol, capability=architecture)
+    if not kernel.code:
+        raise InputError(f"the machine code of {cubin.kernel} is damaged: it has no instruction")
     return Program(
         symbol=cubin.symbol,
         architecture=architecture,
