@@ -326,13 +326,34 @@ def escape(end: str) -> str:
         MOV R2, 0x2"""
 
 
-@pytest.mark.parametrize("end", ["WARPSYNC.ALL", "WARPSYNC 0xffffffff", "BAR.SYNC 0x0"])
-def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "again"), [("WARPSYNC.ALL", 1), ("WARPSYNC 0xffffffff", 1), ("BAR.SYNC 0x0", 0)]
+)
+def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end: str, again: int) -> None:
     """An H100 ran such code to its end; for sm_100, compilers leave BREAK out and rely on it."""
     after, counts = ran(escape(end), with_odd_lanes_in_p0())
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
     assert counts["threads"][5] == 32
+    # as counted there: who waited in the WARPSYNC had been woken, and all issue it again
+    assert (counts["reissued"][2], counts["reissued_threads"][2]) == (0, 0)
+    assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
+
+
+def test_a_bsync_that_let_lanes_go_keeps_no_others() -> None:
+    """The odd lanes come to it later, in two parts, and an H100 does not join them."""
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0x2222_2222  # half of them
+    text = """BSSY B0, 0x50
+        @!P0 BRA 0x50
+        WARPSYNC.ALL
+        @P1 BRA 0x50
+        MOV R1, 0x1
+        BSYNC B0
+        MOV R2, 0x2"""
+    after, counts = ran(text, state)
+    assert (after.r[2] == 2).all()
+    assert (counts["executed"][6], counts["threads"][6]) == (3, 32)
 
 
 def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> None:

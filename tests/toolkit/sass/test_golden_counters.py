@@ -1,9 +1,10 @@
-"""The simulator's counters beside those that an H200 recorded for the very same machine code.
+"""The simulator's counters beside those that GPUs recorded for the very same machine code.
 
-`recorded/counters_sm_90.json` comes from `tests/gpu/record_counters.py`, with the GPU, driver,
-compiler and options that it was made with; `recorded/instructions_sm_90.json` holds what the
-source page of the same run says of each instruction: warps, lanes, lanes whose guard was true,
-divergent branches, sectors of global accesses.
+`recorded/counters_sm_90.json` comes from `tests/gpu/record_counters.py`, with the GPU (an H200),
+driver, compiler and options that it was made with; `recorded/instructions_sm_90.json` holds what
+the source page of the same run says of each instruction: warps, lanes, lanes whose guard was true,
+divergent branches, sectors of global accesses. `recorded/pointers_sm_90.json` was made in the same
+way on an H100, of `tests/corpus/pointers.cu`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from record_counters import recipe
 
 RECORDED = Path(__file__).with_name("recorded")
 GOLDEN = json.loads((RECORDED / "counters_sm_90.json").read_text(encoding="utf-8"))
+POINTERS = json.loads((RECORDED / "pointers_sm_90.json").read_text(encoding="utf-8"))
 INSTRUCTIONS = json.loads((RECORDED / "instructions_sm_90.json").read_text(encoding="utf-8"))
 
 LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
@@ -61,7 +63,7 @@ UNEXPLAINED = {"recursion_300"}
 def launches(group: str) -> list[Any]:
     return [
         pytest.param(launch, id=launch["label"])
-        for launch in GOLDEN["launches"]
+        for launch in (*GOLDEN["launches"], *POINTERS["launches"])
         if launch["group"].startswith(group)
     ]
 

@@ -76,42 +76,57 @@ static void count_again(Worker *c, const Group *g) {
 }
 
 /* `left` says that lanes which left the barrier, or the kernel, open it: who waits then executes
- * its BSYNC once more, as hardware counts it. */
-static void join(Worker *c, Warp *w, u32 state, int left) {
+ * its BSYNC once more, as hardware counts it. So do all who join a group that was woken. Whether
+ * they did. */
+static int join(Worker *c, Warp *w, u32 state, int left) {
+    int counted = 0;
     for (u32 first = 0; first < w->groups; first++) {
         if (w->group[first].state != state) continue;
         const Group leader = w->group[first];
         const u32 wanted = leader.wait & w->alive;
-        u32 come = 0;
+        u32 come = 0, woken = 0;
         for (u32 k = 0; k < w->groups; k++)
-            if (waits_with(&w->group[k], &leader)) come |= w->group[k].mask;
+            if (waits_with(&w->group[k], &leader)) {
+                come |= w->group[k].mask;
+                woken |= w->group[k].woken;
+            }
         if ((come & wanted) != wanted) continue;
         if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted);
         w->group[first].state = READY;
+        w->group[first].woken = 0;
         for (u32 k = w->groups; k-- > first + 1;) {
             Group *g = &w->group[k];
             if (!waits_with(g, &leader)) continue;
             g->state = READY;
+            g->woken = 0;
             if (g->pc == leader.pc) {
                 w->group[first].mask |= g->mask;
                 remove_group(w, k);
             }
         }
         w->current = first;
-        if (left && state == AT_BSYNC) count_again(c, current(w));
+        if (woken || (left && state == AT_BSYNC)) {
+            count_again(c, current(w));
+            counted = 1;
+        }
     }
+    return counted;
 }
 
 enum { BSYNC_FIRM = 1 };
 enum { WARPSYNC_APART = 1 };
 
-/* Those who wait as `leader` does go on without the lanes that are missing. */
+/* Those who wait as `leader` does go on without the lanes that are missing, which will not wait
+ * there. Others who wait were woken too, in vain. */
 static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missing) {
     for (int l = 0; l < LANES; l++)
-        if (missing >> l & 1) w->b[leader->barrier][l] &= ~come;
-    for (u32 k = 0; k < w->groups; k++)
-        if (waits_with(&w->group[k], leader)) w->group[k].wait = come;
-    join(c, w, AT_BSYNC, 1);
+        if (missing >> l & 1) w->b[leader->barrier][l] = 0;
+    for (u32 k = 0; k < w->groups; k++) {
+        Group *g = &w->group[k];
+        if (waits_with(g, leader)) g->wait = come;
+        else g->woken = g->state == AT_BSYNC || g->state == AT_WARPSYNC;
+    }
+    join(c, w, AT_BSYNC, 0);
 }
 
 static u32 lanes_that_wait_with(const Warp *w, const Group *leader) {
@@ -170,7 +185,7 @@ static void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     g->wait = lanes;
     g->barrier = barrier;
     g->pc++;
-    join(c, w, state, 0);
+    if (join(c, w, state, 0)) return;
     g = current(w);
     if (state != AT_BSYNC || g->state != READY || (g->mask & mine) != mine) return;
     /* a group that was put aside at the barrier and comes last is counted with all that it joins;

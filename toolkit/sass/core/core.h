@@ -170,6 +170,7 @@ typedef struct {
     u32 fresh; /* put aside, and nothing executed since */
     u32 again; /* executes its instruction once more */
     u32 firm;  /* AT_BSYNC: waits whatever the others do */
+    u32 woken; /* AT_BSYNC, AT_WARPSYNC: while others were let go from a BSYNC */
     u32 retries; /* tries its instruction again, which was counted */
     u32 expired; /* the time for which it may wait is over */
     u64 mbarrier; /* AT_MBARRIER: address in the cluster's shared memory */
