@@ -53,10 +53,10 @@ def call(command: Sequence[str | Path], folder: Path, **environment: str) -> str
     return ran.stdout
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
     """A copy of what the distributions are made from; nothing is built in the checkout."""
-    folder = tmp_path_factory.mktemp("tree")
+    folder = tmp_path / "tree"
     beside = ["pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "README.md"]
     for name in [*sources(), *beside, "LICENSE"]:
         target = folder / name

@@ -8,6 +8,7 @@ backend runs this file too, where nothing is installed yet: it imports only the 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import platform
@@ -20,7 +21,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 ROOT = Path(__file__).parents[1]
 ZIG = "ziglang==0.17.1"  # newer ones may spell the flags below in another way
@@ -117,6 +118,9 @@ def compile_library(
         ran = subprocess.run(
             [*command, *flags, *position, "-shared", "-o", made, source, "-lm"],
             check=False,
+            env={"ZIG_GLOBAL_CACHE_DIR": _zig_cache(), **os.environ}
+            if "ziglang" in command
+            else None,
             capture_output=True,
             text=True,
             errors="replace",
@@ -143,6 +147,14 @@ def zig(target: str) -> tuple[str, ...]:
     """Command of the ziglang wheel's C compiler; by default it would trap undefined behaviour."""
     command = (sys.executable, "-m", "ziglang", "cc", "-target", target)
     return (*command, "-fno-sanitize=undefined")
+
+
+@cache
+def _zig_cache() -> str:
+    """A folder for what zig keeps, 50 MB, until this process ends: a user may have no home."""
+    folder = mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _works(command: Sequence[str]) -> bool:
