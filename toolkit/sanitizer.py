@@ -34,6 +34,7 @@ from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.core import LANES
 from toolkit.sass.faults import coordinates, describe
+from toolkit.sass.instruction import SourceLine
 from toolkit.sass.machine import Bound, Fault
 from toolkit.sass.representatives import places
 from toolkit.sass.space import Buffer
@@ -61,9 +62,9 @@ _BARRIERS = {
         "divergent thread(s) in warp",
         "a barrier of the block that threads of the same warp do not reach",
     ),
-    watch.DIVERGENT_BLOCK: (
-        "divergent thread(s) in block",
-        "a barrier of the block that other warps left the kernel without reaching",
+    watch.ABSENT_LANE: (
+        "divergent thread(s) in warp",
+        "a warp operation that a thread named by its mask does not execute",
     ),
     watch.INVALID_MASK: (
         "invalid arguments",
@@ -101,7 +102,10 @@ _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is n
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who did what, and where in the source; `line` is None without -lineinfo."""
+    """Who did what, and where in the source; `line` is None without -lineinfo.
+
+    `callers` are the lines that call the inlined functions around it, the innermost first.
+    """
 
     what: str
     block: tuple[int, int, int]
@@ -109,22 +113,27 @@ class Access:
     file: str | None
     line: int | None
     instruction: str
+    callers: tuple[tuple[str, int], ...] = ()
 
     @property
     def place(self) -> str:
         if self.line is None:
             return f"{self.instruction} (compile with -lineinfo for the source line)"
-        return f"{self.file}, line {self.line}"
+        return f"{self.file}, line {self.line}" + "".join(
+            f" (called from line {line}{'' if file == self.file else f' of {file}'})"
+            for file, line in self.callers
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One mistake: what `tool` calls it, the threads and lines, where, and how often.
 
-    Of a hazard `accesses` are two, in the order in which they were simulated: nothing says which
-    comes first on hardware. `address` counts bytes from the start of the block's shared memory, or
-    of the `buffer`; None where it is about no memory. Findings of the same lines are one, which
-    occurred `times` times; the threads are those of the first, if there is one of two warps.
+    Of a hazard `accesses` are two, in the order of the program if both warps run it, else as they
+    were simulated: nothing says which comes first on hardware. `address` counts bytes from the
+    start of the block's shared memory, or of the `buffer`; None where it is about no memory.
+    Findings of the same lines are one, which occurred `times` times; the threads are those of the
+    first, if there is one of two warps.
     """
 
     tool: Tool
@@ -243,7 +252,7 @@ def check_bound(
     _check_memory(launch, translated.cubin.kernel)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = _Words(translated, bound)
-    findings = folded(words.finding(row) for row in raw.findings)
+    findings = folded(words.finding(row) for row in raw.findings if words.is_mistake(row))
     if not follows:
         unseen = ("racecheck", "initcheck")
         findings = [x for x in findings if x.tool not in unseen or x.memory != "shared"]
@@ -341,6 +350,11 @@ def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]
     return [buffers[k].name for k in unwritten]
 
 
+def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
+    while source is not None and (source := source.caller) is not None:
+        yield source.file, source.line
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Where:
     """Global memory: a buffer and the byte in it."""
@@ -354,6 +368,19 @@ class _Words:
 
     def __init__(self, translated: Translated, bound: Bound) -> None:
         self._translated, self._bound = translated, bound
+
+    def is_mistake(self, row: Any) -> bool:
+        """False for a lane that left the kernel before it could come to a warp operation.
+
+        A barrier of a warp waits only for lanes that have not left. A lane whose EXIT can be
+        reached from the operation went past it.
+        """
+        if int(row["kind"]) != watch.ABSENT_LANE:
+            return True
+        code, pc = self._translated.program.instructions, int(row["pc"])
+        is_collective = pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
+        left = int(row["pc_before"])
+        return is_collective and (left == watch.NOBODY or watch.reaches(code, pc, left))
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])
@@ -411,13 +438,18 @@ class _Words:
             row["thread_before"],
         )
         second = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
+        is_async = row["is_async"] in (watch.IS_ASYNC, watch.IS_BULK)
+        # of a[i] += 1 neither the read nor the write of another thread is first
+        if row["is_async"] == watch.READ_IS_FIRST and first.place != second.place:
+            first, second = second, first
+            short, long = _HAZARDS[watch.WRITE_AFTER_READ]
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         remedy = (
             _BULK_REMEDIES[kind]
             if row["is_async"] == watch.IS_BULK
             else "a copy that its thread did not wait for (cp.async.wait)"
-            if row["is_async"]
+            if is_async
             else "no fence and atomic operation orders the blocks"
             if in_global
             else _WITHIN_WARP
@@ -434,7 +466,7 @@ class _Words:
         return self._made(row, "racecheck", short, message, (first, second))
 
     def _unwritten(self, row: Any) -> Finding:
-        access = self._access("read", row["pc"], row["block"], row["thread"])
+        access = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
         message = (
             f"uninitialized read of {self._at(*self._memory(row))}, which nobody has written: "
             f"thread {access.thread} of block {access.block}, {access.place}"
@@ -517,6 +549,7 @@ class _Words:
             file=source.file if source else None,
             line=source.line if source else None,
             instruction=f"{instruction.text.strip()} at {instruction.address:#06x}",
+            callers=tuple(_callers(source)),
         )
 
     def _thread(self, linear: int) -> tuple[int, int, int]:

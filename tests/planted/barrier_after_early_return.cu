@@ -1,6 +1,6 @@
-// Bug       a warp leaves before a barrier that the other waits at
+// Bug       none: a barrier waits only for warps that have not left the kernel
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
-// Expected  synccheck divergent thread(s) in block
+// Expected  nothing
 // NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
@@ -9,6 +9,6 @@ extern "C" __global__ void planted(const float* in, float* out)
     const int t = threadIdx.x;
     if (t >= 32) return;
     copy[t] = in[t];
-    __syncthreads();  // <-
+    __syncthreads();
     out[t] = copy[31 - t];
 }

@@ -31,11 +31,16 @@ class Bug:
     launch: str
     tool: str | None
     kind: str | None
-    nvidia: str  # the tool of compute-sanitizer that sees it, or "none"
+    nvidia: str  # the tool of compute-sanitizer that sees it, "none" or "not recorded"
 
     @property
     def name(self) -> str:
         return self.path.stem
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether compute-sanitizer has looked at it."""
+        return self.nvidia != "not recorded"
 
     @property
     def lines(self) -> frozenset[int]:

@@ -40,7 +40,7 @@ from toolkit.sass.translate import Translated
     WRITE_AFTER_WRITE,
     UNWRITTEN,
     DIVERGENT_WARP,
-    DIVERGENT_BLOCK,
+    ABSENT_LANE,
     INVALID_MASK,
     MISMATCHED_MASK,
     OUT_OF_BOUNDS,
@@ -50,7 +50,7 @@ from toolkit.sass.translate import Translated
 NOBODY = 0xFFFFFFFF
 RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
-IS_ASYNC, IS_BULK = 1, 2  # of a finding
+IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
 # Of check_ops.h: distinct instructions that fault, and what is executed after the first.
 MOST_FAULTS, AFTERLIFE = 100, 1 << 25
 
@@ -152,6 +152,25 @@ def follows_shared_memory(translated: Translated) -> bool:
     return program.cluster == (1, 1, 1) and not any(
         i.opcode in UNFOLLOWED for i in program.instructions
     )
+
+
+def reaches(code: Sequence[Instruction], start: int, end: int) -> bool:
+    """True if instruction `end` may be executed after `start`, or if a jump has no fixed target."""
+    place = {instruction.address: index for index, instruction in enumerate(code)}
+    left, seen = [start], {start}
+    while left:
+        index = left.pop()
+        one = code[index]
+        if index == end or one.opcode in ("RET", "BRX", "JMX"):
+            return True
+        goes_on = one.opcode not in ("BRA", "JMP", "EXIT") or one.guard or len(one.operands) > 1
+        jumps = [place.get(getattr(operand, "integer", -1)) for operand in one.operands]
+        following = [index + 1] if goes_on else []
+        following += [to for to in jumps if to is not None] if one.opcode in ("BRA", "JMP") else []
+        new = {to for to in following if to < len(code)} - seen
+        seen |= new
+        left += new
+    return False
 
 
 def _cell_bytes(lowered: Lowered) -> int:

@@ -66,7 +66,8 @@ def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound
     yield (
         f"shared memory was read {times} where no thread had written, first "
         f"{_bytes(first.width_bytes)} at {_shared_address(first.address, bound)}; "
-        f"{_who(first, bound)}, {_where(first, translated)}"
+        f"{_who(first, bound)}, {_where(first, translated)}; "
+        "`check` says which lines use such a value"
     )
 
 

@@ -111,10 +111,11 @@ Operand = Register | Immediate | Constant | Address | Special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceLine:
-    """A line of CUDA source."""
+    """A line of CUDA source; `caller` is the line that calls it where it was inlined."""
 
     file: str
     line: int
+    caller: SourceLine | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

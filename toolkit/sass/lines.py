@@ -1,8 +1,8 @@
 """The line table that `-lineinfo` leaves in a cubin: a line program of DWARF 2, section 6.2.
 
 Read here rather than through pyelftools, whose reader wants `.debug_info` beside it, which
-`-lineinfo` does not write. NVIDIA adds two extended opcodes about inlined functions (0x90 and
-0x91); they are skipped: the line is that of the innermost function, as `nvdisasm -g` has it.
+`-lineinfo` does not write. The line is that of the innermost function, as `nvdisasm -g` has it.
+NVIDIA's extended opcode 0x90 says where that was inlined: by the number of an earlier row, or 0.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ def _files(data: bytes, offset: int) -> Iterator[str]:
 
 def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
     symbol, address, line, file = "", 0, 1, 1
+    caller: SourceLine | None = None
+    rows: list[SourceLine | None] = [None]  # they count from 1; 0 is no row
     for operation, value in _operations(unit):
         match operation:
             case "advance":
@@ -109,18 +111,22 @@ def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
             case "address":
                 address = int.from_bytes(unit.data[value : value + 8], "little")
                 symbol = targets.get(value, "")
+            case "inlined":
+                caller = rows[value] if value < len(rows) else None
             case "row":
-                source = SourceLine(file=unit.files[file - 1], line=line)
+                source = SourceLine(file=unit.files[file - 1], line=line, caller=caller)
+                rows.append(source)
                 yield _Row(symbol=symbol, address=address, source=source)
             case "end":
                 yield _Row(symbol=symbol, address=address, source=None)
-                symbol, address, line, file = "", 0, 1, 1
+                rows.append(None)
+                symbol, address, line, file, caller = "", 0, 1, 1, None
 
 
-_Operation = Literal["advance", "line", "file", "address", "row", "end"]
+_Operation = Literal["advance", "line", "file", "address", "inlined", "row", "end"]
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
 _CONST_ADD_PC, _FIXED_ADVANCE_PC = 8, 9
-_END_SEQUENCE, _SET_ADDRESS = 1, 2  # extended
+_END_SEQUENCE, _SET_ADDRESS, _INLINED_CALL = 1, 2, 0x90  # extended
 
 
 def _operations(unit: _Unit) -> Iterator[tuple[_Operation, int]]:
@@ -139,6 +145,8 @@ def _operations(unit: _Unit) -> Iterator[tuple[_Operation, int]]:
                 yield "end", 0
             elif data[offset] == _SET_ADDRESS:
                 yield "address", offset + 1
+            elif data[offset] == _INLINED_CALL:
+                yield "inlined", _unsigned(data, offset + 1)[0]
             offset += length
         else:
             operation, offset = _standard(unit, opcode, offset)

@@ -26,7 +26,7 @@
 /* toolkit/sass/check.py numbers them likewise. */
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
-    FOUND_DIVERGENT_WARP, FOUND_DIVERGENT_BLOCK, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
+    FOUND_DIVERGENT_WARP, FOUND_ABSENT_LANE, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
     FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
@@ -35,7 +35,9 @@ enum { CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_INSTEAD_SHIFT = 8 };
 
 enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu, MOST_FINDINGS = 1 << 12 };
 enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };
-enum { IS_ASYNC = 1, IS_BULK }; /* Finding.is_async: a copy of a thread, and a bulk copy */
+/* Finding.is_async: a copy of a thread, a bulk copy, and neither, of a read that was simulated after the
+ * write and comes before it */
+enum { IS_ASYNC = 1, IS_BULK, READ_IS_FIRST };
 
 /* Accesses of two threads, `before` the one that was simulated first; the first pair of each two
  * instructions, and how many there were. */
@@ -370,30 +372,11 @@ static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
                       thread_of(w, __builtin_ctz(w->born & ~here)));
 }
 
-/* Whole warps left the kernel without coming to it. */
-static void check_absent_warps(Worker *c, u32 number) {
-    const Warp *here = NULL, *absent = NULL;
-    const Group *first = NULL;
-    for (u32 n = 0; n < c->warp_count; n++) {
-        const Warp *w = &c->block->warps[n];
-        if (!w->alive && !absent) absent = w;
-        for (u32 j = 0; j < w->groups && !here; j++)
-            if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number) {
-                here = w;
-                first = &w->group[j];
-            }
-    }
-    if (here && absent)
-        report_absent(c, FOUND_DIVERGENT_BLOCK, first->pc - 1,
-                      thread_of(here, __builtin_ctz(first->mask)), absent->index * LANES);
-}
-
 /* A barrier opens; those who wait there still do. */
 static void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     if (!expected) {
         for (u32 n = 0; n < c->warp_count; n++) check_absent_lanes(c, &c->block->warps[n], number);
-        check_absent_warps(c, number);
         check_epoch(c);
         return;
     }
@@ -430,9 +413,20 @@ static void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m) {
         if (m >> l & 1) c->checker->mask[w->index * LANES + l] = masks[l];
 }
 
-/* ... and go on from it, each in company of those that it named. */
-static void check_parting(Worker *c, const Warp *w, u32 lanes) {
+/* ... and go on from it, each in company of those that it named. Lanes that were named and have not come
+ * left the kernel: `pc_before` says where. */
+static void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc) {
     const u32 *mask = c->checker->mask + w->index * LANES;
+    const u32 absent = mask[__builtin_ctz(lanes)] & w->born & ~lanes;
+    if (absent) {
+        const u32 lane = (u32)__builtin_ctz(absent);
+        const Finding f = {.kind = FOUND_ABSENT_LANE, .pc = pc, .space = SPACE_GENERIC,
+                           .pc_before = w->alive >> lane & 1 ? NOBODY : w->left[lane],
+                           .block = c->block->index, .block_before = c->block->index,
+                           .thread = thread_of(w, __builtin_ctz(lanes)),
+                           .thread_before = thread_of(w, (int)lane)};
+        report(c, &f);
+    }
     for (u32 together; lanes; lanes &= ~together) {
         together = (lanes & mask[__builtin_ctz(lanes)]) | (lanes & -lanes);
         check_warp_sync(c, w, together);
@@ -452,6 +446,13 @@ static u32 held(const Checker *k, const u8 *at) {
     u32 x = 0;
     memcpy(&x, at, k->grain);
     return x;
+}
+
+/* A read comes upon a write that was simulated earlier. The read is the first of the two if its warp has
+ * yet to come as far as the warp of the write: then it reads what the write overwrites. */
+static int comes_first(const Worker *c, const Warp *w, const Written *last) {
+    return last->kind == WRITE_PLAIN && last->epoch == c->checker->epoch &&
+           last->thread / LANES != w->index && w->steps < last->step && c->pc < last->pc;
 }
 
 static void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
@@ -482,7 +483,9 @@ static void report_write(Worker *c, const Warp *w, u32 finding, int lane, u32 ce
     else if (last->kind == WRITE_ATOMIC &&
              !is_unordered(c->checker, thread_of(w, lane), last->thread, last->stamp))
         before = last->other_thread, pc = last->other_pc;
-    report_pair(c, w, finding, lane, cell, width, before, pc, asynchrony(last));
+    report_pair(c, w, finding, lane, cell, width, before, pc,
+                finding == FOUND_READ_AFTER_WRITE && comes_first(c, w, last) ? READ_IS_FIRST
+                                                                             : asynchrony(last));
 }
 
 /* Whether the last write of a cell is not ordered before an access of `thread` now. */
@@ -657,6 +660,9 @@ static void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane,
     const u32 thread = thread_of(w, lane);
     for (u32 cell = first; cell < first + count; cell++) {
         Written *written = &k->written[cell];
+        if (kind == WRITE_ATOMIC && cell == first && written->epoch < k->first_epoch &&
+            (i->aux & 0xff) != ATOMIC_EXCH)
+            report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell << k->shift, i->width);
         if (races_with_write(k, written, thread, kind)) {
             const u32 offset = cell * k->grain - (u32)address;
             const int together = written->pc == c->pc && written->step == w->steps &&

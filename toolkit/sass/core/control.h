@@ -91,7 +91,7 @@ static int join(Worker *c, Warp *w, u32 state, int left) {
                 woken |= w->group[k].woken;
             }
         if ((come & wanted) != wanted) continue;
-        if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted);
+        if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted, leader.pc - 1);
         w->group[first].state = READY;
         w->group[first].woken = 0;
         for (u32 k = w->groups; k-- > first + 1;) {
@@ -337,6 +337,8 @@ static void wait_for_cluster(Worker *c, Warp *w) {
 
 static void leave(Worker *c, Warp *w, u32 m) {
     Group *g = current(w);
+    for (int l = 0; l < LANES; l++)
+        if (m >> l & 1) w->left[l] = g->pc;
     w->alive &= ~m;
     g->mask &= ~m;
     if (g->mask) g->pc++;

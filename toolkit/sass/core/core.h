@@ -191,6 +191,7 @@ typedef struct {
     u32 groups, current;
     u32 pushes; /* groups put aside so far */
     u32 born, alive;
+    u32 left[LANES];     /* where each lane left the kernel */
     u32 yielded; /* lanes that executed YIELD in this slice */
     u32 stuck;   /* slices that ended with lanes waiting for such ones */
     u32 index;           /* in the block */
