@@ -33,6 +33,10 @@ from toolkit.sass.disassemble import disassemble
 from toolkit.simulator import simulate
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
+LAST_AND_OLDER = (
+    "sm_90",
+    *(pytest.param(arch, marks=pytest.mark.exhaustive) for arch in ("sm_75", "sm_80", "sm_86")),
+)
 WITH_PROBES = (issue, registers, dispatch, code, shared, barriers, global_memory, atomics)
 
 Code = dict[str, list[tuple[int, str]]]
@@ -113,7 +117,7 @@ def test_a_round_of_bulk_copies_ends_when_all_are_there() -> None:
     assert execution.notes == ()
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_rewritten_operands_are_those_of_the_pattern(arch: str) -> None:
     code = sass(registers, arch)
     for name, probe in BANKS.items():
@@ -140,7 +144,7 @@ def _wanted(operand: str) -> str:
 COUNTER = r"IADD3 .*0x1,"  # of the loop
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
     functions = sass(dispatch, arch)
     initials = {"FFMA": "F", "MOV": "M", "IADD3": "I", "STS": "S", "LDS": "L"}
@@ -163,7 +167,7 @@ def _banks_read(text: str) -> list[str]:
     return [dispatch.BANKS[r % 2] for r in registers[0 if text.startswith("STS") else 1 :]]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_what_is_scarce_is_spread(arch: str) -> None:
     """A load after every 8 FFMAs, though the compiler puts loads first."""
     loop = loop_of(sass(shared, arch)["lds_128_beside_8_ffma"])
@@ -178,7 +182,7 @@ def test_names_of_constants_are_unique_and_say_their_unit() -> None:
     assert [n for n in names if not n.endswith(units)] == []
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
     """A compiler merges loads of one address: what is timed must be there."""
     source = global_memory.SOURCE
@@ -190,7 +194,7 @@ def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
     assert kinds[:4] == ["CS2R", "LDG.", "STS", "CS2R"]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
     code = sass(global_memory, arch)
     for (_, _, flight), probe in global_memory.STREAMS.items():

@@ -8,13 +8,14 @@ import struct
 import subprocess
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path, PurePath
 
 import pytest
 
 from analysis.errors import ToolkitError, UnsupportedError
 from kernels import LADDER
+from tests.sampling import sampled
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.cubin import Relocation, Variable
 from toolkit.sass import program as module
@@ -202,8 +203,9 @@ def listed_sources(cubin: Cubin, folder: Path) -> dict[int, tuple[str, int] | No
     return found
 
 
-@pytest.mark.parametrize("arch", FEW)
-@pytest.mark.parametrize("rung", ["tiled", "vectorized"])
+@pytest.mark.parametrize(
+    ("rung", "arch"), sampled(product(["tiled", "vectorized"], FEW), key=lambda case: case[1])
+)
 def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
     rung: str, arch: str, tmp_path: Path
 ) -> None:
