@@ -145,7 +145,7 @@ def profiles(data: bytes) -> None:
             ["compare", damaged, "before.json"],
             [*compared, "--json"],
         ][choices.number(8) :]
-        _run_command(words[0] if words else compared, names=damaged)
+        _run_command(words[0] if words else compared)
 
 
 def launches(data: bytes) -> None:
@@ -158,7 +158,7 @@ def launches(data: bytes) -> None:
         files = ["before.json", "damaged.json"]
         files = files[::-1] if choices.number(2) else files
         more = ([], ["--json"], ["--fail-on", "counts"])[choices.number(3)]
-        _run_command(["compare", *files, *more], names="damaged.json")
+        _run_command(["compare", *files, *more])
 
 
 @contextmanager
