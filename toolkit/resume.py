@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
-from analysis.errors import InputError
+from analysis.errors import InputError, shortened
 from analysis.problem import Gemm
 from analysis.result import ExecutorName, Profile, Record
 from kernels.registry import Selection, Variant
@@ -15,6 +15,7 @@ SOURCES = "kernel sources"  # the entry of a profile's software that tells them 
 DIGITS = 12
 TOLD_BY_COUNTING = {"Nsight Compute", "Hardware counters"}  # not known when a run begins
 INTERRUPTED = "interrupted"
+MOST = 1000  # letters of a value in a message
 
 
 class Records(dict[tuple[Gemm, str], Record]):
@@ -46,8 +47,9 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
     """
     for what, old, new in _differences(before, now):
         raise InputError(
-            f"cannot resume {where}: {what} was {old}, now it is {new}: "
-            f"leave out --resume, or repeat what was run: {before.command}"
+            f"cannot resume {where}: {what} was {shortened(old, MOST)}, now it is "
+            f"{shortened(new, MOST)}: leave out --resume, or repeat what was run: "
+            f"{shortened(before.command, 2 * MOST)}"
         )
 
 

@@ -207,7 +207,7 @@ def _torn(text: str, choices: Choices) -> str:
         elif what == 2:
             lines[at] = "7\n"
         else:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):  # of what was damaged before
                 lines[at] = _damaged(json.loads(lines[at]), choices) + "\n"
     return "".join(lines)
 
