@@ -24,7 +24,13 @@ import pytest
 HANGS_AFTER_S = 60  # and ten times as long as it takes
 
 
+def file_of(item: pytest.Item) -> str:
+    return item.nodeid.split("::")[0]
+
+
 class Selected:
+    """Runs the tests of MUTANTS_ORDER, or all tests of the files that it names."""
+
     def __init__(self, order: Path, failed: Path) -> None:
         self.seconds: dict[str, float] = json.loads(order.read_text(encoding="utf-8"))
         self.failed = failed
@@ -32,12 +38,16 @@ class Selected:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[Any]) -> None:
         position = {name: k for k, name in enumerate(self.seconds)}
-        chosen = [item for item in items if item.nodeid in position]
-        items[:] = sorted(chosen, key=lambda item: position[item.nodeid])
+
+        def place(item: Any) -> int | None:
+            return position.get(item.nodeid, position.get(file_of(item)))
+
+        items[:] = sorted((item for item in items if place(item) is not None), key=place)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        limit_s = HANGS_AFTER_S + 10 * self.seconds[item.nodeid]
+        seconds = self.seconds.get(item.nodeid, self.seconds.get(file_of(item), 0.0))
+        limit_s = HANGS_AFTER_S + 10 * seconds
         faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__)
         self._note(f"{item.nodeid}: hang or crash")
         result = yield
@@ -75,7 +85,7 @@ class Mapped:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if self.file != (file := item.nodeid.split("::")[0]):
+        if self.file != (file := file_of(item)):
             self.file = file
             _forget()
         self._take()

@@ -37,6 +37,7 @@ from tests.mutants.edits import Mutant, NotFoundError, apply, find, stored  # no
 COLLECTION_S = 1.0  # what a file of tests costs before its first test
 IMPORT = "import"  # in the map: what the imports of the tests execute
 FILES_AT_A_TIME = 6
+UNMAPPED_S = 30.0  # for a file that the map lacks
 FIRST_BATCH_S, GROWTH = 4, 4
 MEMORY_BYTES = 12 << 30  # a mutant may ask for more than there is
 COMPILED = ("*.cubin", "*.sass.json")
@@ -282,6 +283,7 @@ def run_one(
         and (always or wanted in test.reached)
         and (work.tree / name.split("::")[0]).exists()
     }
+    order |= dict.fromkeys(unmapped(work, tests), UNMAPPED_S)
     last = old.get(str(mutant), {}).get("by", "")
     end = time.monotonic() + cap_s
     for batch in batches(order, file.relative_to(work.tree), last):
@@ -293,10 +295,19 @@ def run_one(
     return {"verdict": "missed", "by": f"{len(order)} tests"}
 
 
+def unmapped(work: Work, tests: dict[str, Test]) -> list[str]:
+    """Files of tests that are newer than the map, but for those of hardware."""
+    known = {name.split("::")[0] for name in tests}
+    paths = (path.relative_to(work.tree) for path in (work.tree / "tests").rglob("test_*.py"))
+    files = sorted(str(path) for path in paths if path.parts[1] not in ("gpu", "mutants"))
+    return [name for name in files if name not in known]
+
+
 def batches(order: dict[str, float], mutated: Path, last: str) -> list[dict[str, float]]:
     """The test that found it last time; then whole files, those of its name, of its folder and
     cheap ones first, each batch longer than the one before."""
-    found = [{last: order[last]}] if last in order else []
+    is_known = last in order or last.partition("::")[0] in order
+    found = [{last: order.get(last, UNMAPPED_S)}] if is_known else []
     of_file: dict[str, dict[str, float]] = defaultdict(dict)
     for name, seconds in sorted(order.items(), key=lambda each: each[1]):
         of_file[name.split("::")[0]][name] = seconds
