@@ -53,7 +53,7 @@ LOOKS_AND_TEXT = {"_log", "print", "echo", "debug", "info", "warning", "BarColum
 LAYOUT = {"range", "domain", "height", "width", "margin"}
 BUILTINS = set(dir(builtins))  # arguments of another type, or in any order
 
-STRICT = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
+STRICT = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
 
 Span = tuple[int, int]  # columns of a line
 Edit = tuple[str, int, int, str]  # what kind of mistake, columns of a line, what stands there then

@@ -43,6 +43,16 @@ def test_a_branch_with_two_predicates_refuses_lanes_that_its_guard_lets_through(
     assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
 
 
+@pytest.mark.parametrize("leaving", [0, ODD, 0xFFFFFFFF])
+def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving: int) -> None:
+    state = State()
+    state.p[0] = leaving
+    after, counts = ran("EXIT P0; MOV R1, 0x1", state)
+    assert after.r[1].tolist() == [0 if leaving >> lane & 1 else 1 for lane in range(32)]
+    stay = 32 - leaving.bit_count()
+    assert counts["threads"].tolist() == [32, stay, stay]
+
+
 def test_both_sides_of_a_branch_run_and_meet_again() -> None:
     text = """BSSY B0, 0x50
         @P0 BRA 0x40
