@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 from analysis.counters import COUNTERS
 from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.result import Counted, Profile
-from analysis.scorecard import scored, scores
+from analysis.scorecard import disagreements, scored, scores
 from toolkit import console, load, profile, save
 from toolkit.cli import app
+from toolkit.recorded import recorded_run
 
 GOLDEN = Path(__file__).with_name("sass") / "recorded" / "counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
@@ -36,6 +37,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def simulated() -> Profile:
     return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
+
+
+@pytest.fixture(scope="module")
+def on_an_h200() -> Profile:
+    return profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
 
 
 def counting(made: Profile, **more: int) -> Profile:
@@ -143,16 +149,34 @@ def test_a_report_of_a_file_without_scores_has_them(
     assert "Scorecard of counters" in Path("profile.html").read_text(encoding="utf-8")
 
 
-def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks() -> None:
+def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(on_an_h200: Profile) -> None:
+    run = recorded_run("h200")
+    assert run is not None
+    counted = {(one.label, one.shape): one for one in run.records if one.counted}
+    pairs = [
+        (one, counted[one.label, one.shape])
+        for one in on_an_h200.records
+        if one.simulated and (one.label, one.shape) in counted
+    ]
+    assert len(pairs) >= 18  # rungs at 512
+    assert [
+        (one.label, score.counter, score.simulated, score.measured)
+        for one, earlier in pairs
+        for score in disagreements(scores(one, counted_in=earlier))
+    ] == []
+
+
+def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks(
+    on_an_h200: Profile,
+) -> None:
     recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))
     launches = {
         (launch["selection"], tuple(launch["gemm"])): launch["counters"]
         for launch in recorded["launches"]
         if launch["group"].startswith("ladder")
     }
-    made = profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
     found = []
-    for record in made.records:
+    for record in on_an_h200.records:
         counts = launches.get((record.label, (record.shape.m, record.shape.n, record.shape.k)))
         if counts and record.simulated:
             names = [name for name in recorded["counted"] if name in COUNTERS]

@@ -163,11 +163,13 @@ static u32 begun(const Warp *w, const Group *g) {
 
 /* Where no lane of the warp can go on, those who wait at the BSYNC of the innermost region go on
  * without the others: hardware keeps nobody at a BSYNC for lanes that wait elsewhere, and compilers
- * for sm_100 and later leave the BREAK out where lanes leave a region. Whether there were any. */
+ * for sm_100 and later leave the BREAK out where lanes leave a region. A lane whose TRYWAIT has not
+ * returned can go on: the instruction ends by itself. Returns 1 if lanes were released. */
 static int release_innermost(Worker *c, Warp *w) {
     const Group *inner = NULL;
     for (u32 k = 0; k < w->groups; k++) {
         const Group *g = &w->group[k];
+        if (g->state == AT_MBARRIER) return 0;
         if (g->state == AT_BSYNC && (!inner || begun(w, g) > begun(w, inner))) inner = g;
     }
     if (!inner) return 0;
