@@ -1,8 +1,9 @@
 """The user's cache: what is slow to make, kept by content.
 
-The name of an entry is a digest of all that decides its content. An entry holds a checksum, its
-name and the content. One that is damaged, or that stands under another name, counts as absent and
-is made anew. The cache is a convenience: where it cannot be read or written, nothing is kept.
+The name of an entry is a digest of all that decides its content. An entry holds its name, a
+checksum and the content. An entry that is damaged, or that stands under another name, counts as
+absent and is made anew. The cache is a convenience: where it cannot be read or written, nothing is
+kept.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def cached(name: str) -> bytes | None:
         entry = (cache_directory() / name).read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: a user without a home
         return None
-    checksum, rest = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
-    kept_as, _, content = rest.partition(b"\n")
-    return content if kept_as == name.encode() and sha256(rest).digest() == checksum else None
+    kept_as, _, rest = entry.partition(b"\n")
+    checksum, content = rest[:_DIGEST_BYTES], rest[_DIGEST_BYTES:]
+    return content if kept_as == name.encode() and sha256(content).digest() == checksum else None
 
 
 def keep(name: str, content: bytes) -> None:
@@ -42,5 +43,5 @@ def keep(name: str, content: bytes) -> None:
     with suppress(ToolkitError, OSError, RuntimeError):
         directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
-        rest = name.encode() + b"\n" + content
-        write_atomically(directory / name, sha256(rest).digest() + rest)
+        checksum = sha256(content).digest()
+        write_atomically(directory / name, name.encode() + b"\n" + checksum + content)
