@@ -285,6 +285,8 @@ def run_one(
     }
     order |= dict.fromkeys(unmapped(work, tests), UNMAPPED_S)
     last = old.get(str(mutant), {}).get("by", "")
+    if not (work.tree / last.partition("::")[0]).is_file():
+        last = ""
     end = time.monotonic() + cap_s
     for batch in batches(order, file.relative_to(work.tree), last):
         left_s = end - time.monotonic()
@@ -306,8 +308,7 @@ def unmapped(work: Work, tests: dict[str, Test]) -> list[str]:
 def batches(order: dict[str, float], mutated: Path, last: str) -> list[dict[str, float]]:
     """The test that found it last time; then whole files, those of its name, of its folder and
     cheap ones first, each batch longer than the one before."""
-    is_known = last in order or last.partition("::")[0] in order
-    found = [{last: order.get(last, UNMAPPED_S)}] if is_known else []
+    found = [{last: order.get(last, UNMAPPED_S)}] if last else []
     of_file: dict[str, dict[str, float]] = defaultdict(dict)
     for name, seconds in sorted(order.items(), key=lambda each: each[1]):
         of_file[name.split("::")[0]][name] = seconds
