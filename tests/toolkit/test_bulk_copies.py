@@ -230,3 +230,30 @@ def test_a_block_of_a_cluster_counts_alone() -> None:
     (arrivals,) = (i for i in execution.instructions if i.opcode == "UCGABAR_ARV")
     assert arrivals.executed == grid
     assert whole.outputs[0].tolist() == [32 * k for k in range(grid)]
+
+
+def test_lanes_store_asynchronously_to_the_other_block_of_a_cluster() -> None:
+    body = """extern "C" __global__ void __cluster_dims__(2, 1, 1) send(unsigned* out)
+{
+    __shared__ unsigned got[32];
+    __shared__ u64 barrier;
+    const unsigned t = threadIdx.x, other = blockIdx.x ^ 1;
+    got[t] = 7;
+    if (t == 0) begin(&barrier, 1), publish(), expect(&barrier, 4 * 16);
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    if (t & 1) {
+        unsigned to, of;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(got + t)), "r"(other));
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(of) : "r"(shared_address(&barrier)), "r"(other));
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to),
+            "r"(100 * blockIdx.x + t), "r"(of) : "memory");
+    }
+    wait_for(&barrier, 0);
+    out[32 * blockIdx.x + t] = got[t];
+}"""
+    out = np.zeros((2, 32), np.uint32)
+    ran = simulate(HELPERS + body, "send", grid=2, block=32, arguments=[out], arch="sm_90")
+    lanes = np.arange(32)
+    # odd lanes of each block send 100 times their block and their lane
+    expected = [np.where(lanes % 2, 100 * other + lanes, 7) for other in (1, 0)]
+    assert np.array_equal(ran.outputs[0], expected)
