@@ -233,21 +233,26 @@ def test_a_block_of_a_cluster_counts_alone() -> None:
 
 
 def test_lanes_store_asynchronously_to_the_other_block_of_a_cluster() -> None:
-    body = """extern "C" __global__ void __cluster_dims__(2, 1, 1) send(unsigned* out)
+    body = """__device__ unsigned in_the_other(const void* pointer)
+{
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"(shared_address(pointer)), "r"(blockIdx.x ^ 1));
+    return there;
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) send(unsigned* out)
 {
     __shared__ unsigned got[32];
     __shared__ u64 barrier;
-    const unsigned t = threadIdx.x, other = blockIdx.x ^ 1;
+    const unsigned t = threadIdx.x;
     got[t] = 7;
     if (t == 0) begin(&barrier, 1), publish(), expect(&barrier, 4 * 16);
-    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
-    if (t & 1) {
-        unsigned to, of;
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(got + t)), "r"(other));
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(of) : "r"(shared_address(&barrier)), "r"(other));
-        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to),
-            "r"(100 * blockIdx.x + t), "r"(of) : "memory");
-    }
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    if (t & 1)
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
+            ::"r"(in_the_other(got + t)), "r"(100 * blockIdx.x + t), "r"(in_the_other(&barrier))
+            : "memory");
     wait_for(&barrier, 0);
     out[32 * blockIdx.x + t] = got[t];
 }"""

@@ -22,6 +22,7 @@ from toolkit.sass import program as module
 from toolkit.sass.disassemble import disassemble, disassembler
 from toolkit.sass.instruction import Immediate, Instruction, Register
 from toolkit.sass.program import Program, link, load_program
+from toolkit.sass.space import bank_layout
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 FEW = ("sm_75", "sm_90", "sm_120")
@@ -337,3 +338,13 @@ def test_a_truncated_image_is_told() -> None:
     for size in (0, 3, 64, 1000, len(cubin.image) // 2, len(cubin.image) - 200):
         with pytest.raises(ToolkitError):
             load_program(replace(cubin, image=cubin.image[:size]))
+
+
+def test_a_window_is_two_words_of_the_constants() -> None:
+    known = bank_layout(100).known()  # compiled code of sm_100 reads its local window at 0x2f8
+    assert [offset in known for offset in (0x2F4, 0x2F8, 0x2FC, 0x300)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
