@@ -17,6 +17,7 @@ from analysis.access import Tiling
 from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device
 from analysis.errors import LaunchError, ShapeError
+from analysis.geometry import Geometry
 from analysis.grid import in_bands
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Check, LineCounters, Predicted
@@ -36,6 +37,7 @@ from toolkit.simulated_ladder import (
     line_counters,
     merged,
     period,
+    timed_k,
 )
 from toolkit.simulator import Simulator
 from toolkit.theory_bench import compile_for
@@ -384,6 +386,22 @@ def counts(*executed: int) -> Any:
     found["executed"] = executed
     found["sectors"] = np.array(executed) * 3
     return found
+
+
+@pytest.mark.parametrize(
+    ("k", "shares", "points"),
+    [
+        (96, 1, [96]),  # 1.5 times the second point, 64
+        (104, 1, [32, 64]),  # 4 steps of 8, and twice as many
+        (107, 1, [35, 67]),  # the remainder of a step on top
+        (169, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
+        (144, 3, [144]),
+    ],
+)
+def test_two_values_of_k_stand_for_one_far_behind_them(
+    k: int, shares: int, points: list[int]
+) -> None:
+    assert timed_k(k, 8, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), shares=8 * shares) == points
 
 
 def test_a_line_must_hold_every_point() -> None:
