@@ -184,6 +184,15 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
     assert (counts["reissued"][0], counts["reissued_threads"][0]) == (2, 24 + 12)
 
 
+def test_a_return_with_two_predicates_refuses_lanes_that_its_guard_lets_through() -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0xFFFF
+    state.r[4] = 0x20
+    after, counts = ran("@P0 RET.REL.NODEC P1, R4, 0x0; MOV R1, 0x1; MOV R2, 0x2", state)
+    assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
+    assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
+
+
 def test_the_smaller_part_of_a_split_goes_first() -> None:
     for odd, first in ((0x7, "taken"), (0xFFFFFF00, "stayed"), (0x0000FFFF, "stayed")):
         state = State()

@@ -74,10 +74,13 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         go(c, w, wanted & ~m ? 0 : g->mask, i->imm);
         return;
     }
-    case OP_BRANCH_INDIRECT:
-        if (m) go_indirect(c, w, i, 0, m);
+    case OP_BRANCH_INDIRECT: {
+        const u32 jump = m & predicate(w, i->ps[0]);
+        c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
+        if (jump) go_indirect(c, w, i, 0, jump);
         else g->pc++;
         return;
+    }
     case OP_CALL_SYSTEM:
         if (m) call_system(c, w, i, m);
         else g->pc++;

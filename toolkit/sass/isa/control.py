@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolkit.sass.core import PT
 from toolkit.sass.instruction import (
     INSTRUCTION_BYTES,
@@ -62,23 +64,21 @@ def call(i: Instruction, to: Lowering) -> None:
     if isinstance(target, Register):
         to.emit("CALL_SYSTEM", s=[to.u32(target), to.u32(RETURN_ADDRESS)])
     elif registers:
-        to.emit("BRANCH_INDIRECT", s=[to.u32(x) for x in registers], imm=base_address(to, target))
+        jump_indirect(to, i.operands)
     elif isinstance(target, Immediate):
         to.emit("BRANCH", ps=[PT], imm=to.target(target))
 
 
 @opcode("RET", modifiers="REL ABS NODEC")
 def ret(i: Instruction, to: Lowering) -> None:
-    """register, base of what it is relative to"""
-    register, base = i.operands
-    to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+    """[predicate,] register, base of what it is relative to"""
+    jump_indirect(to, i.operands)
 
 
 @opcode("BRX", "BRXU")
 def brx(i: Instruction, to: Lowering) -> None:
-    """register, base"""
-    register, base, *_ = i.operands
-    to.emit("BRANCH_INDIRECT", s=[to.u32(register)], imm=base_address(to, base))
+    """[predicate,] register, base"""
+    jump_indirect(to, i.operands)
 
 
 @opcode("LEPC")
@@ -87,6 +87,14 @@ def lepc(i: Instruction, to: Lowering) -> None:
     d, *target = i.operands
     address = INSTRUCTION_BYTES * to.target(target[0]) if target else i.address
     to.emit("MOV64", d=[to.out(d)], s=[Source(to.words(address, 0))])
+
+
+def jump_indirect(to: Lowering, operands: Sequence[Operand]) -> None:
+    """[predicate,] register, base: lanes for which the predicate is false stay."""
+    conditions = 1 if is_predicate(operands[0]) else 0
+    register, base, *_ = operands[conditions:]
+    ps = [to.predicate(operands[0])] if conditions else [PT]
+    to.emit("BRANCH_INDIRECT", ps=ps, s=[to.u32(register)], imm=base_address(to, base))
 
 
 def base_address(to: Lowering, operand: Operand) -> int:
