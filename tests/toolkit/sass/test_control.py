@@ -139,6 +139,25 @@ def test_a_saved_and_restored_convergence_barrier_still_joins() -> None:
     assert counts["executed"].tolist()[8] == 1
 
 
+def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone() -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0xF
+    text = """BSSY B0, 0x90
+        @P0 BRA 0x90
+        BMOV.32.CLEAR R5, B0
+        BSSY B0, 0x60
+        @P1 BREAK B0
+        @P1 BRA 0x70
+        BSYNC B0
+        BMOV.32 B0, R5
+        MOV R1, 0x1
+        BSYNC B0
+        MOV R2, 0x3"""
+    after, counts = ran(text, state)
+    assert after.r[1].tolist() == [1, 0] * 16
+    assert (counts["executed"][10], counts["threads"][10]) == (1, 32)
+
+
 def test_warpsync_waits_for_the_lanes_of_its_mask() -> None:
     text = """@P0 BRA 0x20
         MOV R1, 0x1

@@ -116,11 +116,19 @@ static int join(Worker *c, Warp *w, u32 state, int left) {
 enum { BSYNC_FIRM = 1 };
 enum { WARPSYNC_APART = 1 };
 
+/* The lanes of m whose barrier, b of each lane, has lane k in it. The barriers of a function and of
+ * its caller have the same numbers: the lanes of the one must not change the other. */
+static u32 partners(const u32 *b, u32 m, int k) {
+    u32 found = 0;
+    for (int l = 0; l < LANES; l++) found |= m & b[l] >> k << l & 1u << l;
+    return found;
+}
+
 /* Those who wait as `leader` does go on without the lanes that are missing, which will not wait
  * there. Others who wait were woken too, in vain. */
 static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missing) {
     for (int l = 0; l < LANES; l++)
-        if (missing >> l & 1) w->b[leader->barrier][l] = 0;
+        if (missing >> l & 1 && w->b[leader->barrier][l] & come) w->b[leader->barrier][l] = 0;
     for (u32 k = 0; k < w->groups; k++) {
         Group *g = &w->group[k];
         if (waits_with(g, leader)) g->wait = come;

@@ -100,12 +100,15 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         break;
     case OP_BREAK: { /* the lanes of m no longer take part in barrier aux */
         const u32 gone = m & predicate(w, i->ps[0]);
-        for (int l = 0; l < LANES; l++)
-            if (w->b[i->aux][l] & gone) w->b[i->aux][l] &= ~gone;
+        u32 before[LANES];
+        memcpy(before, w->b[i->aux], sizeof before);
+        for (int l = 0; l < LANES; l++) w->b[i->aux][l] &= ~partners(before, gone, l);
         g->pc++;
-        for (u32 k = 0; k < w->groups; k++)
-            if (w->group[k].state == AT_BSYNC && w->group[k].barrier == i->aux)
-                w->group[k].wait &= ~gone;
+        for (u32 k = 0; k < w->groups; k++) {
+            Group *other = &w->group[k];
+            if (other->state == AT_BSYNC && other->barrier == i->aux)
+                other->wait &= ~partners(before, gone, __builtin_ctz(other->mask));
+        }
         join(c, w, AT_BSYNC, 1);
         return;
     }
