@@ -424,3 +424,27 @@ def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(
     assert (counts["executed"][4], counts["threads"][4]) == (2, 32)
     assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
     assert counts["executed"][5] == 1
+
+
+def test_a_barrier_that_a_function_restored_is_still_the_outer_one() -> None:
+    state = with_odd_lanes_in_p0()
+    state.p[1] = 0xFFFFF000  # these call; of the others, some leave B0's region without a BREAK
+    text = """BSSY.RECONVERGENT B2, 0xe0
+        @P1 BRA 0xa0
+        BSSY.RECONVERGENT B1, 0x80
+        BSSY.RELIABLE B0, 0x60
+        @P0 BRA 0x80
+        MOV R1, 0x1
+        BSYNC.RELIABLE B0
+        MOV R1, 0x2
+        BSYNC.RECONVERGENT B1
+        BRA 0xe0
+        BMOV.32.CLEAR R5, B2
+        BSSY.RECONVERGENT B2, 0xc0
+        BSYNC.RECONVERGENT B2
+        BMOV.32 B2, R5
+        BSYNC.RECONVERGENT B2
+        MOV R2, 0x3"""
+    after, counts = ran(text, state)
+    assert after.r[1].tolist() == [2, 0] * 6 + [0] * 20
+    assert (counts["executed"][15], counts["threads"][15]) == (1, 32)

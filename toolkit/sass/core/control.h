@@ -169,16 +169,32 @@ static u32 begun(const Warp *w, const Group *g) {
     return w->begun[g->barrier][__builtin_ctz(g->mask)];
 }
 
+/* Whether g waits at a BSYNC for lanes that wait at one of an inner region, for others than those of
+ * g. The numbers of regions do not say so after a call: a barrier that a function restores keeps the
+ * number of the function's last region. */
+static int is_outer(const Warp *w, const Group *g) {
+    for (u32 k = 0; k < w->groups; k++) {
+        const Group *h = &w->group[k];
+        if (h->state == AT_BSYNC && g->wait & h->mask && !(h->wait & g->mask)) return 1;
+    }
+    return 0;
+}
+
 /* Where no lane of the warp can go on, those who wait at the BSYNC of the innermost region go on
  * without the others: hardware keeps nobody at a BSYNC for lanes that wait elsewhere, and compilers
  * for sm_100 and later leave the BREAK out where lanes leave a region. A lane whose TRYWAIT has not
  * returned can go on: the instruction ends by itself. Returns 1 if lanes were released. */
 static int release_innermost(Worker *c, Warp *w) {
     const Group *inner = NULL;
+    int outer = 1;
     for (u32 k = 0; k < w->groups; k++) {
         const Group *g = &w->group[k];
         if (g->state == AT_MBARRIER) return 0;
-        if (g->state == AT_BSYNC && (!inner || begun(w, g) > begun(w, inner))) inner = g;
+        if (g->state != AT_BSYNC) continue;
+        const int beyond = is_outer(w, g);
+        if (inner && (beyond > outer || (beyond == outer && begun(w, g) <= begun(w, inner)))) continue;
+        inner = g;
+        outer = beyond;
     }
     if (!inner) return 0;
     const Group leader = *inner;
