@@ -14,6 +14,7 @@ import pytest
 from analysis.errors import UnsupportedError
 from toolkit import compile as compilation
 from toolkit import cubin
+from toolkit.compiler_process import compile_apart
 from toolkit.cubin import (
     CodeRelocation,
     ConstantVariable,
@@ -84,19 +85,16 @@ def read_sizes(image: bytes, capability: int) -> dict[str, KernelSizes]:
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None:
-    request = compilation._Request(
-        source=SOURCE,
+    answer = compile_apart(
+        SOURCE,
         name="my.cu",
-        kernel="",
+        headers={},
         options=(f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v"),
-        compiler="",
+        expression=None,
     )
-    with compilation._program(request) as program:
-        compilation._run_compiler(program, request)
-        image, log = compilation._image(program), compilation._log(program)
-    printed = printed_sizes(log)
+    printed = printed_sizes(answer.log)
     assert sorted(printed) == KERNELS
-    assert read_sizes(image, capability) == printed
+    assert read_sizes(answer.image, capability) == printed
     assert printed["shared"].static_shared_bytes == 400  # 100 floats
     assert printed["indexed"].local_bytes == 160  # 40 floats
 

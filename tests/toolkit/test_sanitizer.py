@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.sanitizer import Checked, check
 from toolkit.sass import check as watch
 
@@ -25,13 +28,17 @@ COPY = (
 )
 
 
-def checked(statements: str, arch: str = "sm_90") -> Checked:
+def checked(statements: str) -> Checked:
+    source = SOURCE.replace("STATEMENTS", statements)
+    return run(compile_cubin(source, name="k.cu", kernel="kernel", arch="sm_90"))
+
+
+def run(kernel: Cubin) -> Checked:
     return check(
-        SOURCE.replace("STATEMENTS", statements),
+        kernel,
         grid=1,
         block=64,
         arguments=[np.ones(48, np.float32), np.zeros(64, np.float32), np.int32(1)],
-        arch=arch,
         max_instructions=10**6,
     )
 
@@ -40,26 +47,35 @@ def faults(found: Checked) -> list[tuple[str, int]]:
     return [(x.kind, x.times) for x in found.findings if x.tool == "memcheck"]
 
 
-@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
-@pytest.mark.parametrize(
-    ("statements", "expected"),
-    [
-        ("x[t] = 1;", [("out of bounds", 16)]),  # threads 48 to 63
-        ("out[t] = x[t];", [("out of bounds", 16)]),
-        ("((volatile float*)shared)[t + 40] = 1;", [("out of bounds", 56)]),  # all but 8
-        ("atomicAdd(&x[t], 1.0f);", [("out of bounds", 16)]),
-        ("(which ? x : shared)[t] = 1;", [("out of bounds", 16)]),  # a generic address
-        ("(which ? shared : x)[t] = 1;", [("out of bounds", 16)]),
-        ("*(float*)((char*)x + 2 * t) = 1;", [("misaligned", 32)]),  # the odd ones
-        ("*(float*)((char*)x + 6 * t) = 1;", [("misaligned", 32), ("out of bounds", 16)]),
-        (COPY.replace("TO", "t % 48").replace("FROM", "t"), [("out of bounds", 16)]),
-        (COPY.replace("TO", "t").replace("FROM", "t % 48"), [("out of bounds", 16)]),
-    ],
-)
-def test_every_thread_that_faults_is_counted(
-    statements: str, expected: list[tuple[str, int]], arch: str
-) -> None:
-    found = checked(statements, arch)
+FAULTS = [
+    ("x[t] = 1;", [("out of bounds", 16)]),  # threads 48 to 63
+    ("out[t] = x[t];", [("out of bounds", 16)]),
+    ("((volatile float*)shared)[t + 40] = 1;", [("out of bounds", 56)]),  # all but 8
+    ("atomicAdd(&x[t], 1.0f);", [("out of bounds", 16)]),
+    ("(which ? x : shared)[t] = 1;", [("out of bounds", 16)]),  # a generic address
+    ("(which ? shared : x)[t] = 1;", [("out of bounds", 16)]),
+    ("*(float*)((char*)x + 2 * t) = 1;", [("misaligned", 32)]),  # the odd ones
+    ("*(float*)((char*)x + 6 * t) = 1;", [("misaligned", 32), ("out of bounds", 16)]),
+    (COPY.replace("TO", "t % 48").replace("FROM", "t"), [("out of bounds", 16)]),
+    (COPY.replace("TO", "t").replace("FROM", "t % 48"), [("out of bounds", 16)]),
+]
+
+
+@cache
+def image(arch: str) -> bytes:
+    """All of them as kernels of one source: to compile and disassemble each takes half a second."""
+    source = "".join(
+        SOURCE.replace("STATEMENTS", statements).replace("kernel", f"faults_{number}")
+        for number, (statements, _) in enumerate(FAULTS)
+    )
+    return compile_cubin(source, name="k.cu", kernel="faults_0", arch=arch).image
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_every_thread_that_faults_is_counted(number: int, arch: str) -> None:
+    expected = FAULTS[number][1]
+    found = run(Cubin.from_image(image(arch), f"faults_{number}"))
     assert sorted(faults(found)) == expected
     assert found.executed_blocks == 1
 

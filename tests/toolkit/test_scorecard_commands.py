@@ -166,6 +166,7 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(on_an_h200: 
     ] == []
 
 
+@pytest.mark.exhaustive  # sass/test_golden_counters.py compares the same counters
 def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks(
     on_an_h200: Profile,
 ) -> None:

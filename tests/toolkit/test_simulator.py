@@ -195,24 +195,27 @@ def test_structs_are_passed_by_value_and_in_buffers() -> None:
     assert output["weight"].tolist() == [0.5 * k + 3 for k in range(40)]
 
 
-@pytest.mark.parametrize(
-    ("declared", "argument"),
-    [
-        ("int n", np.int32(-5)),
-        ("unsigned n", np.uint32(2**32 - 5)),
-        ("short n", np.int16(-5)),
-        ("unsigned char n", np.uint8(251)),
-        ("long long n", np.int64(-(2**40))),
-        ("bool n", np.bool_(True)),
-        ("float n", np.float32(-0.5)),
-        ("double n", np.float64(1e300)),
-    ],
-)
-def test_scalars_of_every_size_arrive(declared: str, argument: np.generic) -> None:
-    kind = declared.removesuffix(" n")
-    source = f"__global__ void put({declared}, {kind} *x) {{ x[threadIdx.x] = n; }}"
+SCALARS = {
+    "int": np.int32(-5),
+    "unsigned": np.uint32(2**32 - 5),
+    "short": np.int16(-5),
+    "unsigned char": np.uint8(251),
+    "long long": np.int64(-(2**40)),
+    "bool": np.bool_(True),
+    "float": np.float32(-0.5),
+    "double": np.float64(1e300),
+}
+
+
+@pytest.mark.parametrize("number", range(len(SCALARS)), ids=SCALARS)
+def test_scalars_of_every_size_arrive(number: int) -> None:
+    source = "".join(
+        f'extern "C" __global__ void put_{n}({kind} n, {kind} *x) {{ x[threadIdx.x] = n; }}\n'
+        for n, kind in enumerate(SCALARS)
+    )
+    argument = list(SCALARS.values())[number]
     x = np.zeros(3, argument.dtype)
-    (output,) = simulate(source, grid=1, block=3, arguments=[argument, x]).outputs
+    (output,) = simulate(source, f"put_{number}", grid=1, block=3, arguments=[argument, x]).outputs
     assert output.tolist() == [argument.item()] * 3
 
 
