@@ -147,7 +147,8 @@ def test_the_command_says_what_it_wrote_or_why_not(
 
 
 def test_a_later_run_takes_the_place_of_some_variants(source: Path, folder: Path) -> None:
-    shipped = load(Path(recorded.__file__).with_suffix("") / "h200.json.xz")
+    whole = load(Path(recorded.__file__).with_suffix("") / "h200.json.xz")
+    shipped = replace(whole, listings=())
     one = next(record for record in shipped.records if record.measured)
     stale = replace(one, shape=replace(one.shape, k=1))  # not measured again
     other = replace(one, label="kept", rung=None)
