@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from analysis.access import Tiling
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.grid import MAX_GRID_Y, in_bands
@@ -137,6 +138,15 @@ def test_rows_and_columns_change_places_in_the_uncoalesced_rung() -> None:
     tall = Gemm(m=64, n=32, k=1)
     assert find("naive-uncoalesced").geometry({"width": 32}, tall).grid == (2, 1, 1)
     assert find("naive-coalesced").geometry({"width": 32}, tall).grid == (1, 2, 1)
+
+
+def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_column() -> None:
+    def block(name: str) -> tuple[int, int, int]:
+        low = replace(find(name), tiling=lambda p: Tiling(block_m=8, block_n=32))
+        return low.geometry({"width": 32}, SQUARE).block
+
+    assert block("naive-uncoalesced") == (8, 32, 1)
+    assert block("naive-coalesced") == (32, 8, 1)
 
 
 def test_tall_grids_go_on_in_z() -> None:
