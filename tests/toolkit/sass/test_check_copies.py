@@ -248,3 +248,10 @@ def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
     }
     """
     assert findings(body) == []
+
+
+def test_a_race_through_addresses_of_any_space_is_found() -> None:
+    body = "float* p = in[0] > 0 ? x : out; p[t] = t; BETWEEN out[t] = p[63 - t];"
+    assert kinds(body.replace("BETWEEN", "__syncthreads();")) == set()
+    races = {"racecheck WAR", "racecheck RAW", "initcheck uninitialized read"}
+    assert kinds(body.replace("BETWEEN", "")) == races
