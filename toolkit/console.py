@@ -186,13 +186,17 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for column in rows.columns:
+    for column, *cells in zip(rows.columns, *rows.rows, strict=True):
+        has_details = any(cell.details for cell in cells)
+        longest = max((len(cell.text) for cell in cells), default=0)
         table.add_column(
             f"{escape(column.title)}\n[dim]{escape(column.grade)}[/]"
             if any(column.grade for column in rows.columns)
             else escape(column.title),
             justify="right" if column.is_number else "left",
-            no_wrap=column.is_number or column.title == "variant",
+            # where the terminal is too narrow, details take more lines, and numbers stay whole
+            min_width=longest if column.is_number else None,
+            no_wrap=column.title == "variant" or (column.is_number and not has_details),
         )
     for row in rows.rows:
         table.add_row(*map(_rich_cell, row))

@@ -198,6 +198,16 @@ def test_predicted_times_fit_beside_recorded_ones(
     assert "/ recorded" in table[2]
 
 
+def test_numbers_of_published_times_stay_whole_on_a_narrow_terminal(screen: Screen) -> None:
+    screen.open(80)
+    run = profile([4096], ["naive-uncoalesced"], device="rtx-3090", executor="theory")
+    print_profile(run, None)
+    table = screen.text.split("published elsewhere")[1].split("xGeMM")[0]
+    assert re.search(r"459\.4 ms +299 GFLOP/s +269 GFLOP/s +111\.0 %", table)
+    assert "nominal" in table
+    assert "…" not in table
+
+
 @pytest.mark.parametrize(("width", "is_shown"), [(100, True), (30, False)])
 def test_few_variants_are_taken_apart_where_there_is_room(
     screen: Screen, theory: Profile, width: int, is_shown: bool
