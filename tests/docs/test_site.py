@@ -14,7 +14,8 @@ import pytest
 from docs.snippets.pages import ROOT
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
-pytestmark = pytest.mark.exhaustive  # to make the site takes longer than all other tests of pages
+# To make the site takes longer than all other tests of pages.
+of_the_site = pytest.mark.exhaustive
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 REFERENCE = "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").glob("*.md"))
@@ -55,12 +56,14 @@ def resources(site: Path) -> Iterator[tuple[Path, str]]:
         yield from ((sheet, found) for found in named)
 
 
+@of_the_site
 def test_every_page_is_there(site: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         made = site / page.relative_to(ROOT / "docs").with_suffix(".html")
         assert made.exists() or page.name == "README.md", page
 
 
+@of_the_site
 def test_every_page_asks_for_files_that_are_beside_it(site: Path) -> None:
     asked = list(resources(site))
     assert len({page for page, _ in asked}) > 20
@@ -84,12 +87,14 @@ def test_reference_has_every_module_that_notebooks_import(module: str) -> None:
     assert f"automodule:: {module}\n" in REFERENCE
 
 
+@of_the_site
 def test_docstrings_are_in_the_reference(site: Path) -> None:
     page = (site / "reference/traffic.html").read_text(encoding="utf-8")
     assert 'id="analysis.access.Tiling"' in page
     assert "<td><p>global load A</p></td>" in page  # of the table in its docstring
 
 
+@of_the_site
 def test_notebook_is_a_page_with_its_figures(site: Path) -> None:
     page = (site / "notebook.html").read_text(encoding="utf-8")
     assert page.count("Plotly.newPlot(") == 3

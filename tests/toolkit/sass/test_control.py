@@ -169,7 +169,12 @@ def test_warpsync_waits_for_the_lanes_of_its_mask() -> None:
 
 
 @pytest.mark.parametrize(
-    ("branch", "jumps_if_whole"), [("BRA.DIV ~URZ, 0x30", False), ("BRA.CONV ~URZ, 0x30", True)]
+    ("branch", "jumps_if_whole"),
+    [
+        ("BRA.DIV ~URZ, 0x30", False),
+        ("BRA.CONV ~URZ, 0x30", True),
+        ("@!PT BRA.CONV ~URZ, 0x30", False),
+    ],
 )
 def test_convergence_tests_ask_for_the_lanes_that_live(branch: str, jumps_if_whole: bool) -> None:
     for lanes, divergent in ((FULL, False), (0xFF, False), (FULL, True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolkit.sass.core import PT
 from toolkit.sass.instruction import (
@@ -22,6 +23,7 @@ BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY = 1, 1, 1  # of control.h
 SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
 RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it
 ALL_LANES = 0xFFFFFFFF
+NEVER = Register(file="P", index=PT, invert=True)  # the guard @!PT
 
 
 @opcode("EXIT", modifiers="KEEPREFCOUNT PREEMPTED")
@@ -33,6 +35,11 @@ def exit_(i: Instruction, to: Lowering) -> None:
 def bra(i: Instruction, to: Lowering) -> None:
     """[predicate,] target; .DIV and .CONV: a mask of lanes, target. .ANY: all jump if one does."""
     *conditions, target = i.operands
+    if "CONV" in i.modifiers and i.guard == NEVER:
+        # ptxas inverts the test by its guard where the slow path is the target of this branch alone
+        to.begin(replace(i, guard=None))
+        to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
+        return
     if "DIV" in i.modifiers:
         to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
         return
