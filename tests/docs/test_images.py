@@ -13,7 +13,7 @@ pytest.importorskip("playwright")
 from benchmarks.gallery import FIGURES, OPENED, PARTS, VARIANT, take
 from docs.snippets.pages import ROOT, pages
 from kernels import find
-from tests.reports.browsing import window  # noqa: F401
+from tests.reports.browsing import Window
 from toolkit import profile
 
 FOLDER = ROOT / "docs" / "images"
@@ -36,10 +36,11 @@ def size_px(picture: Path) -> tuple[int, int]:
 
 
 @pytest.mark.browser
-def test_pictures_are_taken(window: object, tmp_path: Path) -> None:  # noqa: F811
-    window.set_viewport_size({"width": 1000, "height": 1000})  # type: ignore[attr-defined]
+def test_pictures_are_taken(window: Window, tmp_path: Path) -> None:
+    shown = window.blank()
+    shown.set_viewport_size({"width": 1000, "height": 1000})
     made = profile(shapes=["256"], variants=[VARIANT], device="h200", executor="simulate", seed=1)
-    take(window, made, ["source", "access", "gap"], tmp_path)
+    take(shown, made, ["source", "access", "gap"], tmp_path)
     assert OPENED in find(VARIANT).source  # type: ignore[union-attr]
     for name in ("source", "access", "gap"):
         width, height = size_px(tmp_path / f"{name}.png")

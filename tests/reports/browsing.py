@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ import pytest
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
+WIDTHS = (400, 900, 1600)  # px: a telephone, half of a screen, a screen
 VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
 
 
-@pytest.fixture(scope="module")
-def window() -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
     """A window of the system's Chromium; a run that must have it sets REQUIRE_BROWSER.
 
-    One for all pages, none of which keeps anything: to open another takes as long as a page.
+    One for all tests of a process: to open another takes as long as a page.
     """
     missing = pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip
     try:
@@ -33,26 +34,66 @@ def window() -> Iterator[Any]:
         missing(f"NO BROWSER TEST WAS RUN: none of {', '.join(EXECUTABLES)} is installed")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started.new_page()
+        yield Window(started.new_page(), tmp_path_factory.mktemp("window") / "page.html")
         started.close()
+
+
+class Window:
+    """The window of a browser, and the page that it shows.
+
+    To open a page takes more than a second of CPU time: Plotly draws its figures. So consecutive
+    tests that leave a page as it is share it.
+    """
+
+    def __init__(self, page: Any, file: Path) -> None:
+        self._page = page
+        self._file = file
+        self._visit: Visit | None = None
+        self._shown: tuple[str, str, str] | None = None  # None: a test may have changed the page
+
+    def show(
+        self,
+        html: str,
+        *,
+        width: int = 1000,
+        scheme: str = "light",
+        fragment: str = "",
+        waits: bool = True,
+        is_kept: bool = False,
+        is_resized: bool = True,
+    ) -> Visit:
+        """The page as a reader first sees it, once its figures are drawn if the test `waits`.
+
+        `is_kept`: the test leaves the page as it is, but for its width, to the next one.
+        `is_resized`: it may be a page that another test left, in a window of another width.
+        """
+        wanted, visit = (html, scheme, fragment), self._visit
+        if visit is None or self._shown != wanted or not (is_resized or visit.widths == {width}):
+            self._file.write_text(html, encoding="utf-8")
+            visit = self._visit = Visit(self.blank(), self._file, width, scheme, fragment)
+        visit.page.emulate_media(media="screen")
+        visit.page.evaluate("scrollTo(0, 0)")
+        if waits:
+            visit.wait()
+        if visit.widths != {width}:
+            visit.resize(width)
+        self._shown = wanted if is_kept else None
+        return visit
+
+    def blank(self) -> Any:
+        """Playwright's page, with nothing in it."""
+        self._shown = None
+        self._page.goto("about:blank")  # the end of the page before
+        self._page.mouse.move(0, 0)
+        return self._page
 
 
 class Visit:
     """A page that was opened from a file, with what it complained of and asked for."""
 
-    def __init__(
-        self,
-        window: Any,
-        file: Path,
-        *,
-        width: int,
-        scheme: str,
-        fragment: str = "",
-        waits: bool = True,
-    ) -> None:
-        self.page = window
-        self.page.goto("about:blank")  # the end of the page before
-        self.page.mouse.move(0, 0)
+    def __init__(self, page: Any, file: Path, width: int, scheme: str, fragment: str = "") -> None:
+        self.page = page
+        self.widths = {width}  # that it has had, px
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(media="screen", color_scheme=scheme)
         self.complaints: list[str] = []
@@ -61,8 +102,16 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(file.as_uri() + fragment)
-        if waits:
-            self.wait()
+
+    def resize(self, width: int) -> None:
+        """Another width of the window, once the figures that are drawn have followed it."""
+        self.widths.add(width)
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.until(
+            f"{VISIBLE}.filter(p => p.dataset.drawn !== undefined)"
+            ".every(p => p.dataset.narrow === String(p.clientWidth < NARROW)"
+            " && p.querySelector('.main-svg').clientWidth === p.clientWidth)"
+        )
 
     def wait(self) -> None:
         """Until every visible figure is drawn."""
@@ -83,3 +132,19 @@ class Visit:
         return self.page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
+
+    def assert_it_fits(self, also: Callable[[], None] = lambda: None) -> None:
+        """No overflow at any width and what is asserted `also`; no complaint, nothing fetched."""
+        for width in sorted(WIDTHS, reverse=min(self.widths) != WIDTHS[0]):  # narrow figures once
+            self.resize(width)
+            assert self.overflow() == 0, f"at {width} px"
+            also()
+        assert self.complaints == []
+        assert self.fetched() == []
+
+    def open_details(self) -> None:
+        self.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+    def fetched(self) -> list[str]:
+        """What the page asked a network for."""
+        return [url for url in self.requests if not url.startswith(("file:", "data:"))]

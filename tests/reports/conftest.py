@@ -55,6 +55,7 @@ from analysis.result import (
     TileRead,
 )
 from analysis.theory import theory
+from reports import render
 
 N = 4096
 SHAPE = Gemm(m=N, n=N, k=N)
@@ -566,7 +567,7 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
@@ -577,35 +578,35 @@ def build() -> SimpleNamespace:
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_theory() -> Profile:
     return profile()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def on_gpu() -> Profile:
     return profile(is_measured=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_simulation() -> Profile:
     made = profile()
     return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_trace(in_simulation: Profile) -> Profile:
     """A simulation with machine code, first requests and phases."""
     return traced(in_simulation)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_prediction(in_simulation: Profile) -> Profile:
     """A simulation with predicted times, each 10% above what was published."""
     return foreseen(in_simulation)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_counters() -> Profile:
     """A run on a GPU with hardware counters; tiled has one warp instruction too many."""
     made = profile(is_measured=True)
@@ -613,3 +614,19 @@ def in_counters() -> Profile:
         counted(r, inst_executed=1) if r.label == "tiled" else counted(r) for r in made.records
     )
     return replace(made, records=tuple(records))
+
+
+@pytest.fixture(scope="session")
+def of_two_shapes() -> str:
+    """The page of a run on a GPU at two shapes."""
+    return render(with_ceilings(profile(SHAPE, SMALL, is_measured=True)))
+
+
+@pytest.fixture(scope="session")
+def of_prediction(in_prediction: Profile) -> str:
+    return render(in_prediction)
+
+
+@pytest.fixture(scope="session")
+def of_counters(in_counters: Profile) -> str:
+    return render(in_counters)
