@@ -191,13 +191,13 @@ const nextTask = () => new Promise((done) => setTimeout(done));
 let turn = 0;
 async function drawAll({ again = false } = {}) {
   const mine = ++turn;
-  await plotly;
+  await Promise.all([plotly, ...visible().map((plot) => textOf(scriptOf(plot)))]); // for drawNow
   const distance = (plot) => Math.abs(plot.getBoundingClientRect().top - innerHeight / 3);
   const wanted = visible().filter((plot) => again || plot.dataset.drawn === undefined);
   for (const plot of wanted.sort((one, other) => distance(one) - distance(other))) {
     await nextTask();
     if (mine !== turn) return;
-    await draw(plot);
+    if (again || plot.dataset.drawn === undefined) await draw(plot); // else it was printed
   }
 }
 
@@ -474,8 +474,11 @@ follow();
 addEventListener("hashchange", follow);
 addEventListener("resize", resize);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll({ again: true }));
-function redraw() {
-  for (const plot of visible().filter((one) => one.dataset.drawn !== undefined)) drawNow(plot);
-}
-addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; redraw(); });
-addEventListener("afterprint", () => { delete document.documentElement.dataset.print; redraw(); });
+addEventListener("beforeprint", () => {
+  document.documentElement.dataset.print = "";
+  if (window.Plotly) visible().filter((plot) => unpacked.has(scriptOf(plot))).forEach(drawNow);
+});
+addEventListener("afterprint", () => {
+  delete document.documentElement.dataset.print;
+  visible().filter((plot) => plot.dataset.drawn !== undefined).forEach(drawNow);
+});
