@@ -71,8 +71,9 @@ class Window:
         if visit is None or self._shown != wanted or not (is_resized or visit.widths == {width}):
             self._file.write_text(html, encoding="utf-8")
             visit = self._visit = Visit(self.blank(), self._file, width, scheme, fragment)
-        visit.page.emulate_media(media="screen")
-        visit.page.evaluate("scrollTo(0, 0)")
+        else:
+            visit.page.emulate_media(media="screen")
+            visit.page.evaluate("scrollTo(0, 0)")
         if waits:
             visit.wait()
         if visit.widths != {width}:

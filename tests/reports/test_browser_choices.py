@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from analysis.devices import find_device
 from analysis.result import Profile
 from reports import render, render_together
-
-sys.path.append(str(Path(__file__).parent))
-from browsing import Visit, window
-
-__all__ = ["window"]
+from tests.reports.browsing import Visit, Window
 
 pytestmark = pytest.mark.browser
 
@@ -29,10 +23,14 @@ SOURCE = "section[aria-labelledby=source-0]"
 ACCESS = "section[aria-labelledby=access-0]"
 
 
-def opened(window: Any, html: str, folder: Path, **more: Any) -> Visit:
-    file = folder / "profile.html"
-    file.write_text(html, encoding="utf-8")
-    return Visit(window, file, **({"width": 1000, "scheme": "light", "waits": False} | more))
+@pytest.fixture(scope="module")
+def of_gpu(on_gpu: Profile) -> str:
+    return render(on_gpu)
+
+
+@pytest.fixture(scope="module")
+def of_trace(in_trace: Profile) -> str:
+    return render(in_trace)
 
 
 def drawn(visit: Visit, plot: str) -> str:
@@ -42,42 +40,22 @@ def drawn(visit: Visit, plot: str) -> str:
     return plot
 
 
-def test_the_ladder_sorts_by_a_column_both_ways(
-    window: Any, on_gpu: Profile, tmp_path: Path
-) -> None:
-    visit = opened(window, render(on_gpu), tmp_path)
-    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
-    button.click()
-    rising = visit.page.evaluate(ORDER)
-    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
-    assert rising[-1] == "one-block"  # without a time
-    button.press("Enter")
-    falling = visit.page.evaluate(ORDER)
-    assert falling[-1] == "one-block"
-    assert falling[:-1] == rising[-2::-1]
-    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
-    assert head.get_attribute("aria-sort") == "descending"
-    assert visit.complaints == []
+def test_headings_and_controls_have_names(window: Window, of_trace: str) -> None:
+    window.blank()  # the first Tab of a page is pressed below
+    visit = window.show(of_trace, waits=False, is_kept=True)
+    nameless = visit.page.evaluate(
+        "[...document.querySelectorAll('button, select, a, figure, [role=region]')]"
+        ".filter(e => !e.closest('.plot') && !(e.getAttribute('aria-label') "
+        "|| e.textContent.trim() && e.tagName !== 'SELECT' || e.labels?.length)).length"
+    )
+    assert nameless == 0
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.className") == "skip"
+    assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
-def test_a_line_opens_its_machine_code_by_pointer_and_by_key(
-    window: Any, in_trace: Profile, tmp_path: Path
-) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
-    line = visit.page.locator(f"{SOURCE} button.line", has_text="3")
-    line.click()
-    opened_row = visit.page.locator(f"{SOURCE} tr.sass")
-    assert opened_row.locator("tbody code").all_text_contents() == [
-        "LDG.E R1, [R2]",
-        "STS [R3], R1",
-    ]
-    line.press("Enter")
-    assert opened_row.count() == 0
-    assert visit.complaints == []
-
-
-def test_lines_that_waste_traffic_say_why(window: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
+def test_lines_that_waste_traffic_say_why(window: Window, of_trace: str) -> None:
+    visit = window.show(of_trace, waits=False, is_kept=True)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     said = visit.page.locator(f"{SOURCE} .reason").all_text_contents()
     assert said == [
@@ -90,18 +68,48 @@ def test_lines_that_waste_traffic_say_why(window: Any, in_trace: Profile, tmp_pa
     assert shares == ["10.0 %", "20.0 %", "70.0 %"]
 
 
-def test_source_shows_markup_as_it_is(window: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
+def test_source_shows_markup_as_it_is(window: Window, of_trace: str) -> None:
+    visit = window.show(of_trace, waits=False, is_kept=True)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     assert visit.page.locator(f"{SOURCE} td.text b").count() == 0
     text = visit.page.locator(f"{SOURCE} td.text").first.text_content()
     assert text == "// a kernel <b>of four lines</b>"
 
 
-def test_a_variant_is_chosen_for_source_and_requests_alike(
-    window: Any, in_trace: Profile, tmp_path: Path
-) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
+def test_a_line_opens_its_machine_code_by_pointer_and_by_key(window: Window, of_trace: str) -> None:
+    visit = window.show(of_trace, waits=False, is_kept=True)
+    line = visit.page.locator(f"{SOURCE} button.line", has_text="3")
+    line.click()
+    opened_row = visit.page.locator(f"{SOURCE} tr.sass")
+    assert opened_row.locator("tbody code").all_text_contents() == [
+        "LDG.E R1, [R2]",
+        "STS [R3], R1",
+    ]
+    line.press("Enter")
+    assert opened_row.count() == 0
+    assert visit.complaints == []
+
+
+def test_the_menu_draws_another_request(window: Window, of_trace: str) -> None:
+    visit = window.show(of_trace, waits=False, is_kept=True)
+    plot = drawn(visit, f"document.querySelector('{ACCESS} .of-variant:not([hidden]) .plot')")
+    shown = f"{plot}.data.filter(t => t.visible).at(-1)"
+    assert visit.page.evaluate(f"{shown}.name") == "sectors"
+    assert visit.page.evaluate(f"{shown}.x.length") == 32  # a column of a matrix
+    section = visit.page.locator(f"{ACCESS} .of-variant:visible")
+    section.locator(".controls select").select_option(
+        label="line 4: load from shared memory, 4 B per lane"
+    )
+    visit.until(f"{shown}.name === 'banks'")
+    assert visit.page.evaluate(f"{shown}.x.length") == 16  # every other bank
+    assert set(visit.page.evaluate(f"{shown}.text")) == {"2"}
+    section.locator(".controls select").select_option(index=0)
+    visit.until(f"{shown}.name === 'sectors'")
+    assert visit.complaints == []
+
+
+def test_a_variant_is_chosen_for_source_and_requests_alike(window: Window, of_trace: str) -> None:
+    visit = window.show(of_trace, waits=False)
     visit.page.select_option("#access-variant-0", label="tiled")
     assert visit.page.input_value("#source-variant-0") == "tiled"
     assert visit.count(f"{ACCESS} .of-variant") == 1
@@ -115,111 +123,17 @@ def test_a_variant_is_chosen_for_source_and_requests_alike(
     assert visit.complaints == []
 
 
-def test_the_menu_draws_another_request(window: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
-    plot = drawn(visit, f"document.querySelector('{ACCESS} .of-variant:not([hidden]) .plot')")
-    shown = f"{plot}.data.filter(t => t.visible).at(-1)"
-    assert visit.page.evaluate(f"{shown}.name") == "sectors"
-    assert visit.page.evaluate(f"{shown}.x.length") == 32  # a column of a matrix
-    section = visit.page.locator(f"{ACCESS} .of-variant:visible")
-    section.locator(".controls select").select_option(
-        label="line 4: load from shared memory, 4 B per lane"
+def test_source_opens_at_its_hottest_line(window: Window, in_trace: Profile) -> None:
+    long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
+    made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
+    visit = window.show(render(made), waits=False)
+    box = "document.querySelector('.source .scroll')"
+    visit.until(f"{box}?.querySelectorAll('tbody tr').length === 201")
+    place = (
+        f"(([row, box]) => row.top >= box.top && row.bottom <= box.bottom)("
+        f"[{box}.querySelectorAll('tbody tr')[200], {box}].map(e => e.getBoundingClientRect()))"
     )
-    visit.until(f"{shown}.name === 'banks'")
-    assert visit.page.evaluate(f"{shown}.x.length") == 16  # every other bank
-    assert set(visit.page.evaluate(f"{shown}.text")) == {"2"}
-    assert visit.complaints == []
-
-
-def test_the_slider_of_the_ladder_says_what_a_rung_gained(
-    window: Any, in_prediction: Profile, tmp_path: Path
-) -> None:
-    visit = opened(window, render(in_prediction), tmp_path)
-    plot = drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
-    said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
-    assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
-    rates = f"{plot}.data[0].y"
-    assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
-    slider = visit.page.locator("section[aria-labelledby=answer-0] input[type=range]").first
-    slider.focus()
-    slider.press("Home")
-    assert slider.get_attribute("aria-valuetext") == "2"
-    visit.until(f"{rates}.filter(y => y !== null).length === 1")
-    assert "vectorized" not in (said.text_content() or "")
-    assert visit.complaints == []
-
-
-def test_a_key_hides_a_level_of_the_roofline(
-    window: Any, in_counters: Profile, tmp_path: Path
-) -> None:
-    visit = opened(window, render(in_counters), tmp_path)
-    plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
-    button = visit.page.locator("button.toggle", has_text="DRAM")
-    of_dram = (
-        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
-    )
-    assert visit.page.evaluate(of_dram) == 6
-    button.press("Enter")
-    visit.until(f"{of_dram} === 0")
-    assert button.get_attribute("aria-pressed") == "false"
-    button.press("Enter")
-    visit.until(f"{of_dram} === 6")
-    assert visit.complaints == []
-
-
-def test_a_figure_has_its_numbers_as_a_table(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(on_gpu), tmp_path)
-    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
-    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
-    figure.locator("summary").click()
-    cells = figure.locator("details td").all_text_contents()
-    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
-
-
-def test_a_link_to_a_section_shows_its_shape(
-    window: Any, build: SimpleNamespace, tmp_path: Path
-) -> None:
-    html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
-    visit = opened(window, html, tmp_path, fragment="#samples-1")
-    assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
-    assert visit.count("[data-shape='0']") == 0
-    visit.until("Math.abs(document.getElementById('samples-1').getBoundingClientRect().top) < 200")
-    visit.page.select_option("#shape", label="4096 × 4096 × 4096")
-    assert visit.page.evaluate("location.hash") == "#samples-0"
-    visit.page.locator("nav a", has_text="Roofline").click()
-    assert visit.page.evaluate("location.hash") == "#roofline-0"
-
-
-def test_a_run_is_chosen_for_the_whole_page(
-    window: Any, build: SimpleNamespace, on_gpu: Profile, tmp_path: Path
-) -> None:
-    other = replace(
-        build.profile(build.SMALL, build.SHAPE), device=find_device("t4"), command="of the T4"
-    )
-    visit = opened(window, render_together([(on_gpu, None), (other, None)]), tmp_path)
-    assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
-        "NVIDIA GeForce RTX 3090", "NVIDIA T4",
-    ]  # fmt: skip
-    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
-    visit.page.select_option("#run", label="NVIDIA T4")
-    assert visit.page.locator("#shape option").count() == 2
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
-    assert visit.count("#answer-2") == 1
-    assert visit.page.locator("pre:visible").text_content() == "of the T4"
-    link = visit.page.get_by_role("link", name="Reproduce")
-    assert link.get_attribute("href") == "#reproduce-1"
-    assert visit.complaints == []
-
-
-def test_it_begins_with_a_shape_that_all_runs_have(
-    window: Any, build: SimpleNamespace, tmp_path: Path
-) -> None:
-    first, second = build.profile(build.SMALL, build.SHAPE), build.profile(build.SHAPE)
-    visit = opened(window, render_together([(first, None), (second, None)]), tmp_path)
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
-    assert visit.count("#answer-1") == 1
-    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
-    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
+    visit.until(place)
 
 
 CONTRAST = """
@@ -251,18 +165,158 @@ PAPER_PX = (965, 725)  # Letter across, less margins of 12 mm, at 96 px to the i
 AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(
-    window: Any, in_trace: Profile, on_gpu: Profile, tmp_path: Path, scheme: str
+    window: Window, in_trace: Profile, on_gpu: Profile
 ) -> None:
-    visit = opened(window, render(in_trace, recorded=on_gpu), tmp_path, scheme=scheme)
-    visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    ratio, *where = visit.page.evaluate(CONTRAST)
-    assert ratio >= AA, where
+    visit = window.show(render(in_trace, recorded=on_gpu), waits=False)
+    visit.open_details()
+    for scheme in ("light", "dark"):
+        visit.page.emulate_media(color_scheme=scheme)
+        ratio, *where = visit.page.evaluate(CONTRAST)
+        assert ratio >= AA, (scheme, where)
 
 
-def test_figures_are_drawn_anew_for_paper(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(on_gpu), tmp_path, width=1600, scheme="dark")
+def test_a_figure_has_its_numbers_as_a_table(window: Window, of_gpu: str) -> None:
+    visit = window.show(of_gpu, waits=False, is_kept=True)
+    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
+    figure.locator("summary").click()
+    cells = figure.locator("details td").all_text_contents()
+    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
+    figure.locator("summary").click()
+    assert figure.locator("details td:visible").count() == 0
+
+
+def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_gpu: str) -> None:
+    visit = window.show(of_gpu, waits=False)
+    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
+    button.click()
+    rising = visit.page.evaluate(ORDER)
+    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
+    assert rising[-1] == "one-block"  # without a time
+    button.press("Enter")
+    falling = visit.page.evaluate(ORDER)
+    assert falling[-1] == "one-block"
+    assert falling[:-1] == rising[-2::-1]
+    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
+    assert head.get_attribute("aria-sort") == "descending"
+    assert visit.complaints == []
+
+
+def test_the_slider_of_the_ladder_says_what_a_rung_gained(
+    window: Window, of_prediction: str
+) -> None:
+    visit = window.show(of_prediction, waits=False)
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
+    said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
+    assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
+    rates = f"{plot}.data[0].y"
+    assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
+    slider = visit.page.locator("section[aria-labelledby=answer-0] input[type=range]").first
+    slider.focus()
+    slider.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "2"
+    visit.until(f"{rates}.filter(y => y !== null).length === 1")
+    assert "vectorized" not in (said.text_content() or "")
+    assert visit.complaints == []
+
+
+def test_a_key_hides_a_level_of_the_roofline(window: Window, of_counters: str) -> None:
+    visit = window.show(of_counters, waits=False)
+    plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
+    button = visit.page.locator("button.toggle", has_text="DRAM")
+    of_dram = (
+        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
+    )
+    assert visit.page.evaluate(of_dram) == 6
+    button.press("Enter")
+    visit.until(f"{of_dram} === 0")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.press("Enter")
+    visit.until(f"{of_dram} === 6")
+    assert visit.complaints == []
+
+
+def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, waits=False)
+    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
+    plot = drawn(visit, "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]")
+    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
+    assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
+    figure.get_by_role("button", name="none", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 0")
+    figure.locator("button.toggle", has_text="tiled").press("Enter")
+    visit.until(f"{shown}.join() === 'tiled'")
+    figure.get_by_role("button", name="all", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 7")
+
+
+def test_a_link_to_a_section_shows_its_shape(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, fragment="#samples-1", waits=False)
+    assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
+    assert visit.count("[data-shape='0']") == 0
+    visit.until("Math.abs(document.getElementById('samples-1').getBoundingClientRect().top) < 200")
+    visit.page.select_option("#shape", label="4096 × 4096 × 4096")
+    assert visit.page.evaluate("location.hash") == "#samples-0"
+    visit.page.locator("nav a", has_text="Roofline").click()
+    assert visit.page.evaluate("location.hash") == "#roofline-0"
+
+
+def test_a_run_is_chosen_for_the_whole_page(
+    window: Window, build: SimpleNamespace, on_gpu: Profile
+) -> None:
+    other = replace(
+        build.profile(build.SMALL, build.SHAPE), device=find_device("t4"), command="of the T4"
+    )
+    visit = window.show(render_together([(on_gpu, None), (other, None)]), waits=False)
+    assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
+        "NVIDIA GeForce RTX 3090", "NVIDIA T4",
+    ]  # fmt: skip
+    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
+    visit.page.select_option("#run", label="NVIDIA T4")
+    assert visit.page.locator("#shape option").count() == 2
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
+    assert visit.count("#answer-2") == 1
+    assert visit.page.locator("pre:visible").text_content() == "of the T4"
+    link = visit.page.get_by_role("link", name="Reproduce")
+    assert link.get_attribute("href") == "#reproduce-1"
+    assert visit.complaints == []
+
+
+def test_it_begins_with_a_shape_that_all_runs_have(window: Window, build: SimpleNamespace) -> None:
+    first, second = build.profile(build.SMALL, build.SHAPE), build.profile(build.SHAPE)
+    visit = window.show(render_together([(first, None), (second, None)]), waits=False)
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
+    assert visit.count("#answer-1") == 1
+    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
+    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
+
+
+# Draws for paper as soon as the first figure is drawn; true of each figure that paper will have.
+PRINT_EARLY = """async () => {
+  const drawn = () => visible().map((plot) => plot.dataset.drawn !== undefined);
+  while (!drawn().some(Boolean)) await nextTask();
+  const before = drawn();
+  dispatchEvent(new Event("beforeprint"));
+  return [before, drawn()];
+}"""
+
+
+def test_paper_has_the_figures_that_were_not_drawn_yet(window: Window, of_two_shapes: str) -> None:
+    window.blank()
+    visit = window.show(of_two_shapes, scheme="dark", waits=False, is_kept=True)
+    before, on_paper = visit.page.evaluate(PRINT_EARLY)
+    assert not all(before)
+    assert all(on_paper)
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    visit.wait()
+    ink = visit.page.evaluate("getComputedStyle(document.querySelector('.xtick text')).fill")
+    assert ink == "rgb(230, 232, 235)"
+    assert visit.complaints == []
+
+
+def test_figures_are_drawn_anew_for_paper(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
     plot = drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
     look = (
         f"[{plot}.querySelector('.main-svg').clientWidth, "
@@ -276,8 +330,8 @@ def test_figures_are_drawn_anew_for_paper(window: Any, on_gpu: Profile, tmp_path
     assert ink == "rgb(230, 232, 235)"
 
 
-def test_it_prints_without_its_controls(window: Any, on_gpu: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(on_gpu), tmp_path, scheme="dark")
+def test_it_prints_without_its_controls(window: Window, of_two_shapes: str, tmp_path: Path) -> None:
+    visit = window.show(of_two_shapes, scheme="dark", is_kept=True)
     file = tmp_path / "report.pdf"
     visit.page.pdf(path=file, prefer_css_page_size=True)
     assert file.read_bytes().startswith(b"%PDF")
@@ -286,54 +340,8 @@ def test_it_prints_without_its_controls(window: Any, on_gpu: Profile, tmp_path: 
     assert visit.count(".controls select") > 0  # which says what a figure shows
 
 
-def test_headings_and_controls_have_names(window: Any, in_trace: Profile, tmp_path: Path) -> None:
-    visit = opened(window, render(in_trace), tmp_path)
-    nameless = visit.page.evaluate(
-        "[...document.querySelectorAll('button, select, a, figure, [role=region]')]"
-        ".filter(e => !e.closest('.plot') && !(e.getAttribute('aria-label') "
-        "|| e.textContent.trim() && e.tagName !== 'SELECT' || e.labels?.length)).length"
-    )
-    assert nameless == 0
-    visit.page.keyboard.press("Tab")
-    assert visit.page.evaluate("document.activeElement.className") == "skip"
-    assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-
-
-def test_all_variants_go_and_come_back_at_once(
-    window: Any, build: SimpleNamespace, tmp_path: Path
-) -> None:
-    html = render(build.profile(build.SHAPE, build.SMALL, is_measured=True))
-    visit = opened(window, html, tmp_path)
-    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
-    plot = drawn(visit, "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]")
-    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
-    assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
-    figure.get_by_role("button", name="none", exact=True).press("Enter")
-    visit.until(f"{shown}.length === 0")
-    figure.locator("button.toggle", has_text="tiled").press("Enter")
-    visit.until(f"{shown}.join() === 'tiled'")
-    figure.get_by_role("button", name="all", exact=True).press("Enter")
-    visit.until(f"{shown}.length === 7")
-
-
-def test_source_opens_at_its_hottest_line(window: Any, in_trace: Profile, tmp_path: Path) -> None:
-    long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
-    made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
-    visit = opened(window, render(made), tmp_path)
-    box = "document.querySelector('.source .scroll')"
-    visit.until(f"{box}?.querySelectorAll('tbody tr').length === 201")
-    place = (
-        f"(([row, box]) => row.top >= box.top && row.bottom <= box.bottom)("
-        f"[{box}.querySelectorAll('tbody tr')[200], {box}].map(e => e.getBoundingClientRect()))"
-    )
-    visit.until(place)
-
-
-def test_paper_has_whole_figures_and_tables(
-    window: Any, build: SimpleNamespace, tmp_path: Path
-) -> None:
-    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
-    visit = opened(window, render(made), tmp_path, scheme="dark", waits=True)
+def test_paper_has_whole_figures_and_tables(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, scheme="dark")
     visit.page.set_viewport_size({"width": PAPER_PX[0], "height": PAPER_PX[1]})
     visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     visit.page.emulate_media(media="print")
