@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from markdown_it import MarkdownIt
@@ -59,10 +60,16 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
 
 
+@cache
+def parsed(text: str) -> tuple[Token, ...]:
+    """The Markdown tokens of a page, tables included. Do not change them: callers share them."""
+    return tuple(MarkdownIt().enable("table").parse(text))
+
+
 def blocks(page: Path) -> list[Block]:
     """The blocks of a page from top to bottom; PageError for one that breaks the rules."""
     text = page.read_text(encoding="utf-8")
-    tokens = MarkdownIt().parse(text)
+    tokens = parsed(text)
     fences = (index for index, token in enumerate(tokens) if token.type == "fence")
     lines = text.splitlines()
     return [_block(name_of(page), lines, tokens[i], _remarks_above(tokens, i)) for i in fences]

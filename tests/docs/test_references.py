@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from typer.testing import CliRunner
 
-from docs.snippets.pages import ROOT, blocks, name_of, pages
+from docs.snippets.pages import ROOT, blocks, name_of, pages, parsed
 from toolkit.cli import app
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -25,7 +24,7 @@ SCRIPT = re.compile(
 
 def inline(page: Path) -> Iterator[Token]:
     """The pieces of a page's sentences."""
-    for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
+    for token in parsed(page.read_text(encoding="utf-8")):
         yield from token.children or []
 
 
