@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,57 +43,68 @@ LOADS_NATIVE_CODE = {"analysis/cycles/__init__.py": {"ctypes", "pathlib"}}
 READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "unlink"}
 READS_OR_WRITES |= {"mkdir", "touch", "rename", "iterdir", "glob", "rglob"}
 
-FILES = [
-    pytest.param(package, path, id=str(path.relative_to(ROOT)))
-    for package in sorted(OURS)
-    for path in sorted((ROOT / package).rglob("*.py"))
-]
-PURE = [case for case in FILES if case.values[0] in ("analysis", "reports")]
+
+@cache
+def files() -> dict[str, list[ast.AST]]:
+    """The syntax nodes of every module of the four packages, the module itself first."""
+    return {
+        path.relative_to(ROOT).as_posix(): list(
+            ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+        for package in sorted(OURS)
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The top-level package of every import, those inside functions included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute here"
-            yield (node.module or "").split(".")[0]
+def package_of(file: str) -> str:
+    return file.partition("/")[0]
+
+
+@cache
+def imports() -> list[tuple[str, set[str]]]:
+    """The top-level packages that each file imports, inside functions too."""
+    found = []
+    for file, nodes in files().items():
+        named = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+        named |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        found.append((file, {name.partition(".")[0] for name in named}))
+    return found
 
 
 def test_every_package_is_looked_at() -> None:
-    assert {case.values[0] for case in FILES} == OURS
-    assert len(FILES) > 40
+    assert set(map(package_of, files())) == OURS
+    assert len(files()) > 40
 
 
-@pytest.mark.parametrize(("package", "path"), FILES)
-def test_imports_run_one_way(package: str, path: Path) -> None:
-    assert OURS.intersection(imported(path)) <= MAY_IMPORT[package]
+def test_imports_are_absolute() -> None:
+    for file, nodes in files().items():
+        levels = [node.level for node in nodes if isinstance(node, ast.ImportFrom)]
+        assert not any(levels), file
 
 
-@pytest.mark.parametrize(("package", "path"), FILES)
-def test_libraries_stay_where_they_belong(package: str, path: Path) -> None:
-    if package in MAY_USE:
-        foreign = set(imported(path)) - OURS - sys.stdlib_module_names
-        assert foreign <= MAY_USE[package]
+def test_imports_run_one_way() -> None:
+    for file, names in imports():
+        assert OURS & names <= MAY_IMPORT[package_of(file)], file
 
 
-@pytest.mark.parametrize(("package", "path"), PURE)
-def test_analysis_and_reports_are_pure(package: str, path: Path) -> None:
-    allowed = LOADS_NATIVE_CODE.get(path.relative_to(ROOT).as_posix(), set())
-    assert EFFECTS.intersection(imported(path)) == allowed
-    calls = (
-        node.func.id
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    )
-    assert not EFFECTFUL_CALLS.intersection(calls)
+def test_libraries_stay_where_they_belong() -> None:
+    for file, names in imports():
+        if allowed := MAY_USE.get(package_of(file)):
+            assert names - OURS - sys.stdlib_module_names <= allowed, file
+
+
+def test_analysis_and_reports_are_pure() -> None:
+    for file, names in imports():
+        if package_of(file) in ("analysis", "reports"):
+            assert EFFECTS & names == LOADS_NATIVE_CODE.get(file, set()), file
+            nodes = [n.func for n in files()[file] if isinstance(n, ast.Call)]
+            calls = {function.id for function in nodes if isinstance(function, ast.Name)}
+            assert not EFFECTFUL_CALLS & calls, file
 
 
 @pytest.mark.parametrize("name", LOADS_NATIVE_CODE)
 def test_what_loads_native_code_touches_no_other_file(name: str) -> None:
-    tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    used = {node.attr for node in files()[name] if isinstance(node, ast.Attribute)}
     assert not READS_OR_WRITES & used
 
 
@@ -103,9 +114,10 @@ def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
     assert not re.findall(r"\b(getenv|system|exit|abort|rand|srand)\s*\(", source)
 
 
-@pytest.mark.parametrize("path", [case.values[1] for case in FILES], ids=lambda p: p.name)
-def test_every_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_every_module_says_what_it_is() -> None:
+    for file, (module, *_) in files().items():
+        assert isinstance(module, ast.Module)
+        assert ast.get_docstring(module), file
 
 
 def test_what_modules_read_beside_them_is_installed_with_them() -> None:
