@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import sys
 from collections import defaultdict
@@ -91,6 +92,13 @@ def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
         others = sum(chosen[name] != default for name, default in variant.defaults.items())
         if number == 0 or others < 2:
             yield chosen
+
+
+def chosen_parameters() -> dict[str, list[dict[str, int]]]:
+    """Two sets of `near_defaults` of every rung, always the same: tests share what they compile."""
+    draw = random.Random(0)
+    sets = {variant.name: list(near_defaults(variant)) for variant in LADDER}
+    return {name: draw.sample(of_rung, min(2, len(of_rung))) for name, of_rung in sets.items()}
 
 
 def sources() -> Iterator[Source]:

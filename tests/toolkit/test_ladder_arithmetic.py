@@ -17,14 +17,14 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Check
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, find
-from tests.sampling import sampled
+from tests.sampling import chosen_of
 from toolkit.compile import compile_cubin
 from toolkit.executor import Execution, buffers_of
 from toolkit.simulator import Simulator
 from toolkit.tiles import rung_arguments
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from inventory import near_defaults
+from inventory import chosen_parameters, near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67", "257x255x253")
 DIVISIBLE = Gemm(m=128, n=256, k=64)
@@ -68,14 +68,14 @@ def test_alpha_and_beta_scale_right_at_ragged_shapes(variant: Variant) -> None:
             assert check.passed, (text, check)
 
 
-NEW = sampled(
+CHOSEN = chosen_parameters()
+NEW = chosen_of(
     [
         pytest.param(variant, chosen, id=variant.label(chosen))
         for variant in LADDER[7:12]
         for chosen in near_defaults(variant)
     ],
-    key=lambda kernel: kernel[0].name,
-    per_key=2,
+    lambda kernel: kernel[1] in CHOSEN[kernel[0].name],
 )
 
 

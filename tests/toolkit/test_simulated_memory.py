@@ -7,6 +7,7 @@ kernels' own index arithmetic, warp by warp, and nothing else.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -20,10 +21,13 @@ from analysis.coalescing import sectors
 from analysis.devices import find_device
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from kernels import LADDER, Variant, parse_selection
-from tests.sampling import sampled
+from tests.sampling import chosen_of
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
+
+sys.path.append(str(Path(__file__).parents[1] / "corpus"))
+from inventory import chosen_parameters
 
 DEVICE = find_device("rtx-3090")
 Lanes = NDArray[np.int64]
@@ -133,14 +137,18 @@ def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
 
 
 LABELS = [variant.label(p) for variant in LADDER[:12] for p in near_defaults(variant)]
+SHAPES = ("30x27x13", "70x139x9")
+# One of the parameters that tests share for each shape, or the only one for both.
+CHOSEN = {
+    (variant.label(chosen), shape)
+    for variant in LADDER[:12]
+    for chosen, shape in zip(chosen_parameters()[variant.name] * 2, SHAPES, strict=False)
+}
 
 
 @pytest.mark.parametrize(
     ("label", "shape"),
-    sampled(
-        product(LABELS, ["30x27x13", "70x139x9"]),
-        key=lambda case: (case[0].partition(":")[0], case[1]),
-    ),
+    chosen_of(product(LABELS, SHAPES), lambda case: case in CHOSEN),
 )
 def test_requests_and_sectors_of_warps_at_the_edges(label: str, shape: str) -> None:
     selection = parse_selection(label)
