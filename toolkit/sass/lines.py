@@ -99,7 +99,7 @@ def _files(data: bytes, offset: int) -> Iterator[str]:
 def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
     symbol, address, line, file = "", 0, 1, 1
     caller: SourceLine | None = None
-    rows: list[SourceLine | None] = [None]  # they count from 1; 0 is no row
+    rows: list[SourceLine | None] = [None]  # of a sequence they count from 1; 0 is no row
     for operation, value in _operations(unit):
         match operation:
             case "advance":
@@ -119,7 +119,7 @@ def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
                 yield _Row(symbol=symbol, address=address, source=source)
             case "end":
                 yield _Row(symbol=symbol, address=address, source=None)
-                rows.append(None)
+                rows = [None]
                 symbol, address, line, file, caller = "", 0, 1, 1, None
 
 

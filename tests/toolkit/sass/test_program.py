@@ -348,3 +348,20 @@ def test_a_window_is_two_words_of_the_constants() -> None:
         True,
         False,
     ]
+
+
+def test_each_kernel_of_an_image_names_the_callers_of_its_inlined_functions() -> None:
+    source = "".join(
+        f"""__device__ __forceinline__ float twice_{n}(float x) {{ return x * x; }}
+        extern "C" __global__ void k_{n}(float* x) {{
+            x[threadIdx.x] = twice_{n}(x[threadIdx.x]);
+        }}
+        """
+        for n in range(3)
+    )
+    image = compile_cubin(source, name="k.cu", kernel="k_0", arch="sm_90").image
+    for n in range(3):
+        program = load_program(Cubin.from_image(image, f"k_{n}"))
+        sources = [i.source for i in program.instructions if i.source and i.source.caller]
+        first = 1 + 4 * n
+        assert {(x.line, x.caller.line) for x in sources if x.caller} == {(first, first + 2)}
