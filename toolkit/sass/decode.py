@@ -91,7 +91,7 @@ def decode(
     an operand whose form is not known, and ToolkitError for text that is not nvdisasm's.
     """
     try:
-        _, records = json.loads(disassembly)
+        _, records = _parsed(disassembly)
         return [
             Function(
                 name=record["function-name"],
@@ -105,6 +105,11 @@ def decode(
             f"nvdisasm printed something unexpected ({type(error).__name__}: {error}): "
             "use the version that this toolkit asks for"
         ) from error
+
+
+@lru_cache(maxsize=2)  # asked for each kernel of an image
+def _parsed(disassembly: str) -> Any:
+    return json.loads(disassembly)
 
 
 def _instructions(

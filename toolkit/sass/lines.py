@@ -8,8 +8,10 @@ NVIDIA's extended opcode 0x90 says where that was inlined: by the number of an e
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from toolkit.sass.instruction import INSTRUCTION_BYTES, SourceLine
@@ -23,8 +25,7 @@ def line_table(
     `data` is section .debug_line; `targets` names what each address in it, by offset, is
     relative to.
     """
-    rows = [row for unit in _units(data) for row in _rows(unit, targets) if row.symbol == symbol]
-    rows.sort(key=lambda row: row.address)  # stable: of two at one address the latter counts
+    rows = _rows_by_symbol(data, tuple(targets.items())).get(symbol, [])
     ends = [*(row.address for row in rows[1:]), size]
     return {
         address: row.source
@@ -32,6 +33,16 @@ def line_table(
         if row.source
         for address in range(row.address, min(end, size), INSTRUCTION_BYTES)
     }
+
+
+@lru_cache(maxsize=4)  # asked for each kernel of an image
+def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[str, list[_Row]]:
+    """By address; of two rows at one address the latter counts."""
+    found: dict[str, list[_Row]] = defaultdict(list)
+    for unit in _units(data):
+        for row in _rows(unit, dict(targets)):
+            found[row.symbol].append(row)
+    return {name: sorted(rows, key=lambda row: row.address) for name, rows in found.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
