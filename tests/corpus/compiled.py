@@ -1,17 +1,34 @@
-"""The machine code of corpus kernels, each file compiled once for all of its kernels."""
+"""The machine code of corpus kernels: of one file, and of all files of the sample together."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from case import CORPUS, Case
-from inventory import KERNEL
+from inventory import KERNEL, sources
+from sample import in_sample
 
+from tests.together import Part, image_of
 from toolkit.compile import Cubin, compile_cubin
 
 
 def compiled(case: Case, arch: str) -> Cubin:
     """The kernel of `case` for `arch`: "sm_86"."""
+    if case.kernel.isidentifier() and in_sample(case.file, arch):
+        return Cubin.from_image(sample(arch), case.kernel)
+    return alone(case, arch)
+
+
+@cache
+def sample(arch: str) -> bytes:
+    """The files that are in the sample for `arch` as one image, under the kernels' own names."""
+    files = [x for x in sources() if x.is_corpus and arch in x.architectures()]
+    files = [x for x in files if in_sample(x.name, arch)]
+    return image_of([Part(name=x.name, text=x.text, kernel=x.kernel) for x in files], arch)
+
+
+def alone(case: Case, arch: str) -> Cubin:
+    """The same from its own file's code."""
     if case.kernel.isidentifier():
         return Cubin.from_image(of_file(case.file, arch).image, case.kernel)
     # of a name expression only the compiler knows the symbol

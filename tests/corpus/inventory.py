@@ -77,6 +77,11 @@ class Source:
     defines: dict[str, int] = field(default_factory=dict)
     minimum_capability: int = 0
 
+    @property
+    def is_corpus(self) -> bool:
+        """Whether it is a file beside this one, and no rung."""
+        return (CORPUS / self.name).exists()
+
     def architectures(self) -> list[str]:
         return [arch for arch in ARCHITECTURES if int(arch[3:]) >= self.minimum_capability]
 

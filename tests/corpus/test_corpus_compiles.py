@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from toolkit.tensor_map import MAP_BYTES, TensorMap
 sys.path.append(str(Path(__file__).parent))
 from case import CORPUS, Argument, Case, Near
 from cases import CASES, COUNTED, find
-from compiled import compiled, of_file
+from compiled import alone, compiled, of_file, sample
 from inventory import ARCHITECTURES, Source, sources
 from sample import ALSO, USUAL, in_sample
 
@@ -31,33 +32,44 @@ def cases_of(file: str) -> list[Case]:
     return [case for case in (*CASES, *COUNTED) if case.file == file]
 
 
-def anywhere(file: str, arch: str) -> bool:
-    return True
-
-
 def test_names_are_unique() -> None:
     for cases in (CASES, COUNTED):
         assert len({case.name for case in cases}) == len(cases)
 
 
-@pytest.mark.parametrize("which", [in_sample, pytest.param(anywhere, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_kernel_has_a_case_and_takes_its_arguments(arch: str) -> None:
+    cases = [case for case in (*CASES, *COUNTED) if in_sample(case.file, arch)]
+    chosen = {x.kernel: (x, compiled(x, arch)) for x in cases}
+    check_all(chosen, sample(arch))
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("file", FILES)
-def test_every_kernel_has_a_case_and_takes_its_arguments(
-    file: str, which: Callable[[str, str], bool]
-) -> None:
-    runs = [arch for arch in ARCHITECTURES if all(case.runs_on(arch) for case in cases_of(file))]
-    archs = [arch for arch in runs if which(file, arch)]
+def test_every_file_compiles_wherever_it_may(file: str) -> None:
+    cases = {case.kernel: case for case in cases_of(file)}
+    archs = [arch for arch in ARCHITECTURES if all(x.runs_on(arch) for x in cases.values())]
     assert archs
     with ThreadPoolExecutor() as pool:  # the compiler runs outside of Python's lock
         cubins = dict(zip(archs, pool.map(lambda arch: of_file(file, arch), archs), strict=True))
-    kernels = {case.kernel: case for case in cases_of(file)}
     for arch in (archs[0], archs[-1]):
-        chosen = {kernel: compiled(case, arch) for kernel, case in kernels.items()}
-        assert {cubin.symbol for cubin in chosen.values()} == set(
-            kernel_symbols(cubins[arch].image)
-        )
-        for kernel, case in kernels.items():
-            assert sizes(case) == parameter_sizes(chosen[kernel]), f"{kernel} on {arch}"
+        chosen = {kernel: (case, alone(case, arch)) for kernel, case in cases.items()}
+        check_all(chosen, cubins[arch].image)
+
+
+def check_all(chosen: Mapping[str, tuple[Case, Cubin]], image: bytes) -> None:
+    """Those are the kernels of an image, and take the arguments of their cases.
+
+    Instances of a template are called otherwise in an image of many files.
+    """
+    symbols = {cubin.symbol for _, cubin in chosen.values()}
+    assert named(symbols) == named(kernel_symbols(image))
+    for case, cubin in chosen.values():
+        assert sizes(case) == parameter_sizes(cubin), f"{case.kernel} on {cubin.architecture}"
+
+
+def named(symbols: Iterable[str]) -> set[str]:
+    return {re.sub(r"_Z.*?(scale|rotate).*", r"\1", symbol) for symbol in symbols}
 
 
 def parameter_sizes(cubin: Cubin) -> list[int]:

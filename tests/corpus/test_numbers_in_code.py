@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from toolkit.sass.isa.registry import REGISTRY, Lowering, PoolEntry
 from toolkit.sass.program import Program, load_program
 
 sys.path.append(str(Path(__file__).parent))
+from compiled import sample
 from inventory import ARCHITECTURES, sources
 from sample import in_sample
 
@@ -55,21 +55,27 @@ def numbers(program: Program) -> Iterator[tuple[Instruction, list[int]]]:
             yield instruction, [value for value in lowering.noted if isinstance(value, int)]
 
 
+def of_sample(arch: str) -> Iterator[bytes]:
+    """The corpus as one image, and the rungs."""
+    yield sample(arch)
+    for source in sources():
+        if not source.is_corpus and in_sample(source.name, arch):
+            yield source.image(arch)
+
+
+def everything(arch: str) -> Iterator[bytes]:
+    return (source.image(arch) for source in sources() if arch in source.architectures())
+
+
 @pytest.mark.parametrize(
-    "archs",
-    [
-        pytest.param(ARCHITECTURES, id="sample"),
-        *(pytest.param([arch], id=arch, marks=pytest.mark.exhaustive) for arch in ARCHITECTURES),
-    ],
+    "images", [of_sample, pytest.param(everything, marks=pytest.mark.exhaustive)]
 )
-def test_a_number_is_the_word_that_the_code_holds(archs: Sequence[str]) -> None:
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_number_is_the_word_that_the_code_holds(
+    arch: str, images: Callable[[str], Iterator[bytes]]
+) -> None:
     count = 0
-    for source, arch in product(sources(), archs):
-        if arch not in source.architectures():
-            continue
-        if len(archs) > 1 and not in_sample(source.name, arch):
-            continue
-        image = source.image(arch)
+    for image in images(arch):
         for symbol in kernel_symbols(image):
             program = load_program(Cubin.from_image(image, symbol))
             code = read_kernel(image, symbol, capability=program.architecture).code
@@ -77,4 +83,4 @@ def test_a_number_is_the_word_that_the_code_holds(archs: Sequence[str]) -> None:
                 (word,) = struct.unpack_from("<I", code, instruction.address + 4)
                 assert not taken or word in taken, f"{symbol}: {instruction.text}: {word:#x}"
                 count += len(taken)
-    assert count > 1000
+    assert count > 100

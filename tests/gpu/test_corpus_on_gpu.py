@@ -14,7 +14,7 @@ from toolkit.executor import Launch
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
 from cases import CASES, COUNTED
-from compiled import compiled
+from compiled import alone
 from refused import marks
 
 pytestmark = pytest.mark.gpu
@@ -61,4 +61,4 @@ def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case: Case) -> No
 
 def symbol(case: Case, arch: str) -> str:
     """What nvcc calls the kernel: the files instantiate their templates."""
-    return case.kernel if case.kernel.isidentifier() else compiled(case, arch).symbol
+    return case.kernel if case.kernel.isidentifier() else alone(case, arch).symbol
