@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from kernels.registry import LADDER, Variant
+from tests.together import Part, compiled_together
 from toolkit.arguments import make_arguments
 from toolkit.call import Call, parse_call
+from toolkit.compile import Cubin
 
 FOLDER = Path(__file__).parent
 SEED = 1
@@ -21,6 +25,13 @@ MARK = "// <-"
 NOTHING = "nothing"
 BARRIER = re.compile(r"__syncthreads\(\);")
 _OPTIONS = {"-g": "grid", "-b": "block", "--shared": "shared"}
+
+
+@cache
+def compiled(arch: str) -> dict[str, Cubin]:
+    """All of them by name, compiled as one source."""
+    parts = [Part(name=x.path.name, text=x.text, kernel="planted") for x in bugs()]
+    return dict(zip([x.name for x in bugs()], compiled_together(parts, arch), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +49,10 @@ class Bug:
         return self.path.stem
 
     @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @property
     def is_recorded(self) -> bool:
         """Whether compute-sanitizer has looked at it."""
         return self.nvidia != "not recorded"
@@ -45,7 +60,7 @@ class Bug:
     @property
     def lines(self) -> frozenset[int]:
         """Those that are marked."""
-        texts = self.path.read_text(encoding="utf-8").splitlines()
+        texts = self.text.splitlines()
         return frozenset(n for n, text in enumerate(texts, 1) if text.endswith(MARK))
 
     def call(self, arch: str) -> Call:
@@ -93,6 +108,24 @@ def _read(path: Path) -> Bug:
     )
 
 
+@cache
+def compiled_without_barriers() -> dict[str, Cubin]:
+    """The code of these for sm_90, by name."""
+    parts = [rung_part(variant, source) for _, variant, source in without_barriers()]
+    cubins = compiled_together(parts, "sm_90")
+    return dict(zip([name for name, _, _ in without_barriers()], cubins, strict=True))
+
+
+def rung_part(variant: Variant, source: str, parameters: Mapping[str, int] | None = None) -> Part:
+    """A rung as it is in `source`, with these parameters or its defaults."""
+    return Part(
+        name=variant.file,
+        text=source,
+        kernel=variant.entry,
+        defines=variant.macros(parameters or variant.defaults),
+    )
+
+
 def without_barriers() -> list[tuple[str, Variant, str]]:
     """(name, rung, source) of every rung with one of its barriers deleted.
 
@@ -107,4 +140,12 @@ def without_barriers() -> list[tuple[str, Variant, str]]:
     return found
 
 
-__all__ = ["Bug", "bugs", "make_arguments", "without_barriers"]
+__all__ = [
+    "Bug",
+    "bugs",
+    "compiled",
+    "compiled_without_barriers",
+    "make_arguments",
+    "rung_part",
+    "without_barriers",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +13,18 @@ import pytest
 
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant, find
-from tests.sampling import sampled
+from tests.sampling import sampled, values_of
+from tests.together import compiled_together
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
 
 sys.path.append(str(Path(__file__).parent))
+from bugs import rung_part
 from deletions import LAUNCHES, Deletion, Launch, deletions
 
 
-def checked(variant: Variant, source: str, shape: Gemm, parameters: dict[str, int]) -> Checked:
+def checked(code: Cubin, variant: Variant, shape: Gemm, parameters: dict[str, int]) -> Checked:
     executed = variant.executed(shape)
     geometry = variant.geometry(parameters, executed)
     rng = np.random.default_rng(1)
@@ -27,15 +32,12 @@ def checked(variant: Variant, source: str, shape: Gemm, parameters: dict[str, in
     b = rng.random((executed.k, executed.n), dtype=np.float32)
     c = np.full((executed.m, executed.n), np.nan, np.float32)
     return check(
-        source,
-        variant.entry,
+        code,
         grid=geometry.grid,
         block=geometry.block,
         arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
         dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         unwritten=[2],
-        arch="sm_90",
-        defines=variant.macros(parameters),
     )
 
 
@@ -50,13 +52,37 @@ def piece(deletion: Deletion) -> str:
     return re.sub(r".* (without line \d+|(?=arrives))", "", deletion.name)
 
 
-@pytest.mark.parametrize(
-    "deletion", sampled([pytest.param(one, id=one.name) for one in deletions()], key=piece)
-)
+CHOSEN = sampled([pytest.param(one, id=one.name) for one in deletions()], key=piece)
+
+
+@cache
+def compiled() -> dict[str, Cubin]:
+    """The chosen deletions and the launches with parameters of their own, compiled as one."""
+    parts = {x.name: rung_part(x.variant, x.source, x.parameters) for x in map(values_of, CHOSEN)}
+    for variant, parameters in map(launched, LAUNCHES):
+        if parameters != variant.defaults:
+            parts[named(variant, parameters)] = rung_part(variant, variant.source, parameters)
+    return dict(zip(parts, compiled_together([*parts.values()], "sm_90"), strict=True))
+
+
+def named(variant: Variant, parameters: Mapping[str, int]) -> str:
+    return f"{variant.name} {dict(parameters)}"
+
+
+def whole(variant: Variant, parameters: Mapping[str, int]) -> Cubin:
+    """A rung that lacks nothing: with its defaults as other tests compile it."""
+    if parameters != variant.defaults:
+        return compiled()[named(variant, parameters)]
+    part = rung_part(variant, variant.source)
+    return compile_cubin(
+        part.text, name=part.name, kernel=part.kernel, arch="sm_90", defines=part.defines
+    )
+
+
+@pytest.mark.parametrize("deletion", CHOSEN)
 def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion: Deletion) -> None:
-    found = checked(
-        deletion.variant, deletion.source, deletion.launch.shape, deletion.parameters
-    ).findings
+    code, shape = compiled()[deletion.name], deletion.launch.shape
+    found = checked(code, deletion.variant, shape, deletion.parameters).findings
     races = [x.accesses for x in found if (x.tool, x.kind) == ("racecheck", deletion.kind)]
     lines = [(first.line, second.line) for first, second in races]
     assert any(
@@ -68,9 +94,9 @@ def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion: Deletio
 @pytest.mark.parametrize("launch", LAUNCHES, ids=lambda x: f"{x.rung} {dict(x.parameters)}")
 def test_as_it_is_the_rung_is_not_blamed(launch: Launch) -> None:
     variant, parameters = launched(launch)
-    whole = checked(variant, variant.source, launch.shape, parameters)
-    assert [finding.message for finding in whole.findings] == []
-    assert "racecheck" in whole.tools
+    found = checked(whole(variant, parameters), variant, launch.shape, parameters)
+    assert [finding.message for finding in found.findings] == []
+    assert "racecheck" in found.tools
 
 
 def test_every_rung_that_waits_for_copies_is_tried() -> None:

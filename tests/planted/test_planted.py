@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,16 @@ import pytest
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
+from toolkit.call import Call
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.rung_check import check_rung as checked_rung
 from toolkit.rung_check import sentence
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
-from bugs import Bug, bugs, without_barriers
+from bugs import Bug, bugs, compiled_without_barriers, without_barriers
+from bugs import compiled as of_all
 from cases import CASES, Case
 from compiled import compiled
 from sample import in_sample
@@ -29,8 +32,12 @@ RAGGED = Gemm(m=160, n=136, k=36)  # no multiple of any tile
 SMALL = Gemm(m=32, n=32, k=32)
 
 
+def call_of(bug: Bug, arch: str) -> Call:
+    return replace(bug.call(arch), source=of_all(arch)[bug.name])
+
+
 def check_bug(bug: Bug, arch: str) -> Checked:
-    return bug.call(arch).check(lambda done, of: None)
+    return call_of(bug, arch).check(lambda done, of: None)
 
 
 BUGS = [(bug, "sm_90") for bug in bugs()]
@@ -66,7 +73,7 @@ def test_a_hazard_is_named_by_the_order_of_the_program() -> None:
 
 
 def test_a_simulation_notes_the_unwritten_reads_that_are_found() -> None:
-    call = planted("histogram_never_zeroed").call("sm_90")
+    call = call_of(planted("histogram_never_zeroed"), "sm_90")
     (note,) = call.run(lambda done, of: None).execution.notes
     found = call.check(lambda done, of: None).findings
     assert [(x.kind, x.accesses[0].what, x.accesses[0].line) for x in found] == [
@@ -83,7 +90,17 @@ def test_there_are_enough_of_them() -> None:
     assert {bug.tool for bug in wrong} == {"memcheck", "racecheck", "synccheck", "initcheck"}
 
 
-def check_rung(variant: Variant, source: str, arch: str = "sm_90") -> Checked:
+def code_of(variant: Variant, arch: str) -> Cubin:
+    return compile_cubin(
+        variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        arch=arch,
+        defines=variant.macros(variant.defaults),
+    )
+
+
+def check_rung(variant: Variant, code: Cubin) -> Checked:
     shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
     geometry = variant.geometry(variant.defaults, shape)
     rng = np.random.default_rng(1)
@@ -91,15 +108,12 @@ def check_rung(variant: Variant, source: str, arch: str = "sm_90") -> Checked:
     b = rng.random((shape.k, shape.n), dtype=np.float32)
     c = np.full((shape.m, shape.n), np.nan, np.float32)
     return check(
-        source,
-        variant.entry,
+        code,
         grid=geometry.grid,
         block=geometry.block,
         arguments=rung_arguments(variant, variant.defaults, shape, (a, b, c)),
         dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         unwritten=[2],
-        arch=arch,
-        defines=variant.macros(variant.defaults),
     )
 
 
@@ -117,29 +131,24 @@ RUNGS = [(variant, arch) for variant in LADDER for arch in (86, 90) if variant.r
     ),
 )
 def test_a_rung_is_not_blamed(variant: Variant, arch: str) -> None:
-    checked = check_rung(variant, variant.source, arch)
+    checked = check_rung(variant, code_of(variant, arch))
     assert checked.findings == ()
     assert checked.executed_blocks == checked.blocks
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
 def test_the_line_of_a_profile_blames_no_rung(variant: Variant) -> None:
-    cubin = compile_cubin(
-        variant.source,
-        name=variant.file,
-        kernel=variant.entry,
-        arch="sm_90",
-        defines=variant.macros(variant.defaults),
-    )
-    said = sentence(checked_rung(cubin, variant, variant.defaults, seed=1), variant)
+    code = code_of(variant, "sm_90")
+    said = sentence(checked_rung(code, variant, variant.defaults, seed=1), variant)
     assert said.startswith("sanitizer: no errors: memcheck, racecheck, synccheck, initcheck on ")
 
 
 @pytest.mark.parametrize(
-    ("name", "variant", "source"), without_barriers(), ids=[x[0] for x in without_barriers()]
+    ("name", "variant"), [pytest.param(*x[:2], id=x[0]) for x in without_barriers()]
 )
-def test_a_deleted_barrier_is_found(name: str, variant: Variant, source: str) -> None:
-    kinds = {x.kind for x in check_rung(variant, source).findings if x.tool == "racecheck"}
+def test_a_deleted_barrier_is_found(name: str, variant: Variant) -> None:
+    found = check_rung(variant, compiled_without_barriers()[name]).findings
+    kinds = {x.kind for x in found if x.tool == "racecheck"}
     assert kinds & {"RAW", "WAR"}, name
 
 
