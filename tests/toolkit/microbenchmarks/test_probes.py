@@ -37,15 +37,20 @@ LAST_AND_OLDER = (
     "sm_90",
     *(pytest.param(arch, marks=pytest.mark.exhaustive) for arch in ("sm_75", "sm_80", "sm_86")),
 )
+ALL = "all of sm_90"
+LAST_ALL_AND_OLDER = (*LAST_AND_OLDER, pytest.param(ALL, marks=pytest.mark.exhaustive))
 WITH_PROBES = (issue, registers, dispatch, code, shared, barriers, global_memory, atomics)
+
+ALIKE = (registers, dispatch, code)
 
 Code = dict[str, list[tuple[int, str]]]
 
 
 def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:
-    """A module's probes; of the many that differ in few bits, some on older architectures."""
-    is_alike = module in (registers, dispatch, code)
-    return module.PROBES[::6] if is_alike and arch != "sm_90" else module.PROBES
+    """A module's probes; of the many that differ in few bits, some."""
+    if module not in ALIKE or arch == ALL:
+        return module.PROBES
+    return module.PROBES[:: 3 if arch == "sm_90" else 6]  # 16 kinds of groups: each of them
 
 
 def sass(module: ModuleType, arch: str) -> Code:
@@ -53,7 +58,9 @@ def sass(module: ModuleType, arch: str) -> Code:
     probes = chosen(module, arch)
     source = "\n".join(probe.source for probe in probes)
     first = probes[0].name
-    cubin = compile_cubin(source, name="probes.cu", kernel=first, arch=arch, options=())
+    cubin = compile_cubin(
+        source, name="probes.cu", kernel=first, arch=arch.removeprefix("all of "), options=()
+    )
     image = rewritten(cubin.image, {p.name: p.patch for p in probes if p.patch})
     return _functions(image)
 
@@ -80,14 +87,14 @@ def count(pattern: str, loop: Sequence[str]) -> int:
 
 @pytest.mark.parametrize(
     ("module", "arch"),
-    sampled(
-        [
-            pytest.param(module, arch, id=f"{module.__name__.rpartition('.')[2]}-{arch}")
-            for module in WITH_PROBES
-            for arch in ARCHITECTURES
-        ],
-        key=lambda case: (case[0].__name__, case[1] == "sm_90"),
-    ),
+    [
+        *sampled(
+            [(module, arch) for module in WITH_PROBES for arch in ARCHITECTURES],
+            key=lambda case: case if case[1] == "sm_90" else case[1],
+        ),
+        *(pytest.param(module, ALL, marks=pytest.mark.exhaustive) for module in ALIKE),
+    ],
+    ids=lambda value: getattr(value, "__name__", value).rpartition(".")[2],
 )
 def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
     code = sass(module, arch)
@@ -117,7 +124,7 @@ def test_a_round_of_bulk_copies_ends_when_all_are_there() -> None:
     assert execution.notes == ()
 
 
-@pytest.mark.parametrize("arch", LAST_AND_OLDER)
+@pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
 def test_rewritten_operands_are_those_of_the_pattern(arch: str) -> None:
     code = sass(registers, arch)
     for name, probe in BANKS.items():
@@ -144,7 +151,7 @@ def _wanted(operand: str) -> str:
 COUNTER = r"IADD3 .*0x1,"  # of the loop
 
 
-@pytest.mark.parametrize("arch", LAST_AND_OLDER)
+@pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
 def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
     functions = sass(dispatch, arch)
     initials = {"FFMA": "F", "MOV": "M", "IADD3": "I", "STS": "S", "LDS": "L"}
@@ -241,9 +248,12 @@ def test_loads_that_miss_touch_as_many_lines_as_they_say(lines: int) -> None:
     assert len(read) == sectors * max(misses.WARPS) * misses.MANY
 
 
-def test_jumps_go_over_code_that_is_never_executed() -> None:
-    functions = sass(code, "sm_90")
+@pytest.mark.parametrize("arch", ["sm_90", pytest.param(ALL, marks=pytest.mark.exhaustive)])
+def test_jumps_go_over_code_that_is_never_executed(arch: str) -> None:
+    functions = sass(code, arch)
     for (kib, jumps), probe in code.LOOPS.items():
+        if probe.name not in functions:
+            continue
         loop = loop_of(functions[probe.name])
         over = [text for text in loop[:-1] if "BRA" in text]
         assert len(over) == jumps
