@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.sampling import chosen_of
 from toolkit.native import compile_library, compiler
 from toolkit.simulator import simulate
 
@@ -59,7 +60,9 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "arch", chosen_of(ARCHITECTURES, lambda arch: arch in ("sm_75", "sm_90", "sm_120"))
+)
 def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
     seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
     assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
