@@ -15,8 +15,9 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 
 def is_quick(page: Path) -> bool:
-    """Not a chapter that simulates a rung at 4096, but for the one that checks kernels."""
-    return not re.match(r"docs/guide/0[^4]", name_of(page))
+    """False for pages of commands that other tests execute too, at shapes that take less time."""
+    slow = r"docs/(guide/0|ci\.|experiments\.|trust\.|tuning\.|your_kernel\.)"
+    return not re.match(slow, name_of(page))
 
 
 @pytest.mark.parametrize("page", chosen_of(PAGES, is_quick))

@@ -78,10 +78,12 @@ def test_a_mistake_is_one_line(folder: Path, arguments: list[str], message: str)
 def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -> None:
     pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
     cache = folder / "cache"
-    command = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d", "--shape", "48"]
+    command = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d:tm=16", "--shape", "48"]
     command += ["--seed", "1", "--seconds", "0.05", "--cache", str(cache)]
+    one_leads = {"times_s": {"BK=16": 0.001}}  # the final has a process for each leader
     environment = os.environ | {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}"}
-    slow = environment | {"MADE_UP_GPU": '{"slow_to_compile_s": 0.3}'}
+    fast = environment | {"MADE_UP_GPU": json.dumps(one_leads)}
+    slow = environment | {"MADE_UP_GPU": json.dumps(one_leads | {"slow_to_compile_s": 0.5})}
     with subprocess.Popen(command, env=slow, stderr=subprocess.PIPE, text=True) as running:
         file = cache / "coarsened-1d-48x48x48-h100-sxm.json"
         deadline = time.monotonic() + 60
@@ -90,15 +92,15 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert running.returncode == 1
-    assert f"of 6 configurations of 48x48x48 are kept in {file}: repeat the command" in said
+    assert f"of 3 configurations of 48x48x48 are kept in {file}: repeat the command" in said
     assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
     assert not (folder / "tuning.json").exists()
     again = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, env=fast, capture_output=True, text=True, timeout=60, check=False
     )
     assert again.returncode == 0, again.stderr
     assert (
-        f"of 6 configurations of 48x48x48 were measured before: taken from {file}" in again.stderr
+        f"of 3 configurations of 48x48x48 were measured before: taken from {file}" in again.stderr
     )
     assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
 
