@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from analysis.errors import (
     UnsupportedError,
 )
 from analysis.geometry import Geometry
+from tests.together import Part, compiled_together
 from toolkit import simulate
 from toolkit.compile import Cubin, compile_cubin
 from toolkit.executor import Execution, Executor, Launch
+from toolkit.signature import kernel_names
 from toolkit.simulator import Simulator, known_architecture
 
 WARPS = "smsp__inst_executed.sum"
@@ -961,3 +965,46 @@ def test_a_pointer_may_be_to_shared_or_to_local_memory(arch: str) -> None:
     local = np.array([10, 20, 30, 40])[(t + 1) & 3] + 1
     own = np.where((t & 1 == 0) & ((t + 1) & 3 == 1), 21, 20)
     assert np.array_equal(execution.outputs[0], np.where(t & 1, t + 1, local) + own)
+
+
+# --- compiled together ------------------------------------------------------------------------
+
+ALONE = ("#include", "asm", "%s", "__device__", "__constant__", "template")
+
+
+def texts(arch: str) -> list[str]:
+    """The sources above that an architecture's tests take as they are, if they can be joined.
+
+    They are constants of the tests' functions. One that is missing here is compiled by itself.
+    """
+    tests = [x for name, x in globals().items() if name.startswith("test_")]
+    codes = [x.__code__ for x in tests if arch == "sm_90" or "arch" in x.__code__.co_varnames]
+    found = dict.fromkeys(x for code in codes for x in code.co_consts if isinstance(x, str))
+    whole = [x for x in found if x.count("__global__") == 1 and x.rstrip().endswith("}")]
+    return [x for x in whole if not any(y in x for y in ALONE)]
+
+
+@cache
+def joined(arch: str) -> dict[str, Cubin]:
+    parts = [
+        Part(
+            name="kernel.cu",
+            text=re.sub(r'(extern "C" )?__global__', 'extern "C" __global__', text),
+            kernel=kernel_names(text)[0],
+        )
+        for text in texts(arch)
+    ]
+    return dict(zip(texts(arch), compiled_together(parts, arch), strict=True))
+
+
+@pytest.fixture(autouse=True)
+def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles the sources above as one: a compilation and a disassembly take half a second."""
+
+    def compiled(source: str, *, arch: str, options: Any, defines: Any, **settings: Any) -> Cubin:
+        plain = arch in ("sm_75", "sm_90", "sm_120") and not defines and options == ("-lineinfo",)
+        if plain and source in texts(arch):
+            return joined(arch)[source]
+        return compile_cubin(source, arch=arch, options=options, defines=defines, **settings)
+
+    monkeypatch.setattr("toolkit.simulator.compile_cubin", compiled)
