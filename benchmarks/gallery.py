@@ -31,7 +31,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 DEVICE, SHAPE = "h200", "4096"
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT = 1000, 1000
-ALL_DRAWN = (
+AT_REST = (
+    "document.getAnimations().length === 0 && "
     "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
     ".every(p => p.dataset.drawn !== undefined)"
 )
@@ -119,8 +120,7 @@ def take_figure(shown: Any, figure: go.Figure, target: Path) -> None:
 
 def _prepare(shown: Any) -> None:
     """All figures drawn, a line opened, a request with conflicts chosen."""
-    while not shown.evaluate(ALL_DRAWN):
-        shown.wait_for_timeout(100)
+    _wait(shown)
     shown.add_style_tag(
         content=".bar { position: static !important; } .source > .scroll { max-height: none; }"
     )
@@ -130,8 +130,14 @@ def _prepare(shown: Any) -> None:
     requests.select_option(label=f"line {_line(CONFLICT)}: load from shared memory, 16 B per lane")
     shown.locator(LINE.format(OPENED)).locator("button.line").click()
     shown.mouse.move(0, 0)
-    shown.wait_for_timeout(1500)
+    _wait(shown)
     shown.evaluate("scrollTo(0, 0)")
+
+
+def _wait(shown: Any) -> None:
+    """Until all figures are drawn, and no control fades any more."""
+    while not shown.evaluate(AT_REST):
+        shown.wait_for_timeout(20)
 
 
 def _only(made: Profile, *labels: str) -> Profile:
