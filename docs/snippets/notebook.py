@@ -31,6 +31,7 @@ def executed(path: Path) -> Any:
             timeout=MOST_SECONDS,
             resources={"metadata": {"path": scratch}},
             kernel_name="python3",
+            shutdown_kernel="immediate",  # it has nothing to save
         )
         seen = environment(Path(scratch) / "data", gpu=False)
         try:

@@ -27,17 +27,12 @@ def kept() -> Any:
     return read(NOTEBOOK)
 
 
-@pytest.fixture(scope="module")
-def made() -> Any:
-    return executed(NOTEBOOK)
-
-
 def test_every_notebook_is_looked_at() -> None:
     assert sorted((ROOT / "docs").rglob("*.ipynb")) == sorted(NOTEBOOKS)
 
 
-def test_outputs_are_those_of_the_code(kept: Any, made: Any) -> None:
-    found = list(differences(kept, made))
+def test_outputs_are_those_of_the_code(kept: Any) -> None:
+    found = list(differences(kept, executed(NOTEBOOK)))
     assert not found, "\n\n".join(found) + f"\n\npython -m docs.update {NOTEBOOK} writes them anew"
 
 
@@ -48,19 +43,19 @@ def test_code_shows_figures_and_text(kept: Any) -> None:
     assert text_of(code_cells(kept)[0]) == ("256",)  # K/16 of 4096
 
 
-def test_another_number_is_a_difference(made: Any) -> None:
-    other = copy.deepcopy(made)
+def test_another_number_is_a_difference(kept: Any) -> None:
+    other = copy.deepcopy(kept)
     code_cells(other)[0].outputs[0].text = "257\n"
-    (said,) = differences(made, other)
+    (said,) = differences(kept, other)
     assert said.startswith("code cell 1: ")
     assert said.endswith("shown:\n256\nprinted:\n257")
 
 
-def test_another_figure_is_a_difference(made: Any) -> None:
-    other = copy.deepcopy(made)
+def test_another_figure_is_a_difference(kept: Any) -> None:
+    other = copy.deepcopy(kept)
     (drawn,) = [cell for cell in code_cells(other) if "go.Figure" in cell.source]
     drawn.outputs[0].data["application/vnd.plotly.v1+json"]["data"][0]["y"][0] += 1
-    (said,) = differences(made, other)
+    (said,) = differences(kept, other)
     assert "another figure" in said
 
 

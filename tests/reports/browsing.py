@@ -86,6 +86,7 @@ class Window:
         self._shown = None
         self._page.goto("about:blank")  # the end of the page before
         self._page.mouse.move(0, 0)
+        self._page.emulate_media(media="screen", color_scheme="light")
         return self._page
 
 
@@ -96,7 +97,7 @@ class Visit:
         self.page = page
         self.widths = {width}  # that it has had, px
         self.page.set_viewport_size({"width": width, "height": 900})
-        self.page.emulate_media(media="screen", color_scheme=scheme)
+        self.page.emulate_media(color_scheme=scheme)
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
