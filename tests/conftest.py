@@ -10,9 +10,10 @@ parallel and without those of hardware, `-m "gpu and exhaustive"` those of the G
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 
@@ -84,6 +85,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     if not is_asked_for("exhaustive", config) and not why_no_gpu():
         return 0
     return min(available_cores(), MOST_PROCESSES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector: what is made, modules and items, stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -142,7 +142,7 @@ SHAPES = ("30x27x13", "70x139x9")
 CHOSEN = {
     (variant.label(chosen), shape)
     for variant in LADDER[:12]
-    for chosen, shape in zip(chosen_parameters()[variant.name] * 2, SHAPES, strict=False)
+    for chosen, shape in zip(chosen_parameters(variant) * 2, SHAPES, strict=False)
 }
 
 
