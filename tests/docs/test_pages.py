@@ -16,7 +16,7 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 def is_quick(page: Path) -> bool:
     """False for pages of commands that other tests execute too, at shapes that take less time."""
-    slow = r"docs/(guide/0|ci\.|experiments\.|trust\.|tuning\.|your_kernel\.)"
+    slow = r"docs/(guide/0|ci\.|experiments\.|reorder\.|trust\.|tuning\.|your_kernel\.)"
     return not re.match(slow, name_of(page))
 
 

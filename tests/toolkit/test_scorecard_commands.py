@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from analysis.counters import COUNTERS
 from analysis.metrics import WARP_INSTRUCTIONS
-from analysis.result import Counted, Profile
+from analysis.problem import Gemm
+from analysis.result import Counted, Profile, Record
 from analysis.scorecard import disagreements, scored, scores
 from kernels.registry import LADDER
 from tests.sampling import chosen_of
@@ -53,6 +54,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def simulated() -> Profile:
     return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[tuple[str, Gemm], Record]:
+    """Records with hardware counters of the recorded run of an H200."""
+    run = recorded_run("h200")
+    assert run is not None
+    return {(one.label, one.shape): one for one in run.records if one.counted}
 
 
 def counting(made: Profile, **more: int) -> Profile:
@@ -161,17 +170,12 @@ def test_a_report_of_a_file_without_scores_has_them(
 
 
 @pytest.mark.parametrize(("label", "shape"), chosen_of(COUNTED, is_one_of_each_way))
-def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(label: str, shape: str) -> None:
+def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
+    label: str, shape: str, counted: dict[tuple[str, Gemm], Record]
+) -> None:
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
     assert record.simulated is not None
-    run = recorded_run("h200")
-    assert run is not None
-    (earlier,) = (
-        one
-        for one in run.records
-        if one.counted and (one.label, one.shape) == (label, record.shape)
-    )
-    found = scores(record, counted_in=earlier)
+    found = scores(record, counted_in=counted[label, record.shape])
     assert sum(score.measured is not None for score in found) > 10
     assert [(one.counter, one.simulated, one.measured) for one in disagreements(found)] == []
 
