@@ -1,4 +1,4 @@
-"""The page in a browser: offline, without a complaint, every figure drawn."""
+"""The page in a browser: offline, without a complaint, every figure drawn, and its controls."""
 
 from __future__ import annotations
 
@@ -99,6 +99,20 @@ def test_menus_change_the_figure(window: Window, of_two_shapes: str) -> None:
     assert visit.complaints == []
 
 
+def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, is_kept=True)
+    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
+    plot = "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]"
+    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
+    assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
+    figure.get_by_role("button", name="none", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 0")
+    figure.locator("button.toggle", has_text="tiled").press("Enter")
+    visit.until(f"{shown}.join() === 'tiled'")
+    figure.get_by_role("button", name="all", exact=True).press("Enter")
+    visit.until(f"{shown}.length === 7")
+
+
 def test_figures_take_the_ink_of_another_scheme(window: Window, of_two_shapes: str) -> None:
     visit = window.show(of_two_shapes)
     visit.page.emulate_media(color_scheme="dark")
@@ -161,6 +175,26 @@ def test_no_section_and_no_figure_is_empty(window: Window, of_prediction: str) -
     assert "one-block" not in rows.all_text_contents()
 
 
+def test_the_slider_of_the_ladder_says_what_a_rung_gained(
+    window: Window, of_prediction: str
+) -> None:
+    visit = window.show(of_prediction, width=400, is_kept=True)
+    plot = "document.querySelector('section[aria-labelledby=answer-0] .plot')"
+    said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
+    assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
+    rates = f"{plot}.data[0].y"
+    assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
+    slider = visit.page.locator("section[aria-labelledby=answer-0] input[type=range]").first
+    slider.focus()
+    slider.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "2"
+    visit.until(f"{rates}.filter(y => y !== null).length === 1")
+    assert "vectorized" not in (said.text_content() or "")
+    slider.press("End")
+    visit.until(f"{rates}.filter(y => y !== null).length === 6")
+    assert visit.complaints == []
+
+
 @pytest.mark.parametrize(
     ("is_timed", "width"),
     chosen_of(
@@ -181,10 +215,16 @@ def test_predicted_times_fit_their_window_with_everything_open(
     section = "section[aria-labelledby=gap-0]"
     assert visit.count(f"{section} .plot") == 2
     assert visit.count(f"{section} table") == 2  # accuracy, bounds; bases and steps are closed
+    counters, lines = (f"section[aria-labelledby={name}-0]" for name in ("counters", "source"))
+    closed = visit.count(f"{counters} table")
+    assert visit.count(f"{lines} table") == 0  # without machine code, each rung's are closed
     visit.page.evaluate(
         "document.querySelectorAll('details:not(.data)').forEach(d => d.open = true)"
     )
     assert visit.count(f"{section} table") == 5
+    visit.open_details()
+    assert visit.count(f"{counters} table") > closed
+    assert visit.count(f"{lines} table") == 6
     labels = (
         f"[...document.querySelectorAll('{section} .waterfalllayer .bartext')].map(label => "
         "label.getBoundingClientRect().right - "
@@ -219,7 +259,8 @@ def test_the_ladders_table_is_whole_at_1400_px(
     assert max(beyond) <= 0
 
 
-@pytest.mark.parametrize("width", chosen_of(WIDTHS, lambda width: width == 1600))
+@pytest.mark.exhaustive  # as one with predicted times does
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_simulation_fits_its_window_with_everything_open(
     window: Window, in_simulation: Profile, width: int
 ) -> None:
@@ -266,6 +307,22 @@ def test_the_legend_hides_a_level_and_a_variant(window: Window, of_counters: str
     click("predicted")  # explains a symbol, and hides nothing
     visit.page.wait_for_timeout(600)
     assert visit.page.evaluate(shown) == 22 + count_of_lines
+    assert visit.complaints == []
+
+
+def test_a_key_hides_a_level_of_the_roofline(window: Window, of_counters: str) -> None:
+    visit = window.show(of_counters, width=900, is_kept=True)
+    plot = "document.querySelector('section[aria-labelledby=roofline-0] .plot')"
+    button = visit.page.locator("button.toggle", has_text="DRAM")
+    of_dram = (
+        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
+    )
+    assert visit.page.evaluate(of_dram) == 6
+    button.press("Enter")
+    visit.until(f"{of_dram} === 0")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.press("Enter")
+    visit.until(f"{of_dram} === 6")
     assert visit.complaints == []
 
 

@@ -1,4 +1,4 @@
-"""What a reader does with the page: choose, sort, open lines, follow links, print."""
+"""What a reader does with the page: sort, choose variants, shapes and runs, open lines, print."""
 
 from __future__ import annotations
 
@@ -203,54 +203,6 @@ def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_gpu: str) -> 
     assert visit.complaints == []
 
 
-def test_the_slider_of_the_ladder_says_what_a_rung_gained(
-    window: Window, of_prediction: str
-) -> None:
-    visit = window.show(of_prediction, waits=False)
-    plot = drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
-    said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
-    assert "vectorized is 1.29× (predicted)" in (said.text_content() or "")
-    rates = f"{plot}.data[0].y"
-    assert visit.page.evaluate(f"{rates}.filter(y => y !== null).length") == 6
-    slider = visit.page.locator("section[aria-labelledby=answer-0] input[type=range]").first
-    slider.focus()
-    slider.press("Home")
-    assert slider.get_attribute("aria-valuetext") == "2"
-    visit.until(f"{rates}.filter(y => y !== null).length === 1")
-    assert "vectorized" not in (said.text_content() or "")
-    assert visit.complaints == []
-
-
-def test_a_key_hides_a_level_of_the_roofline(window: Window, of_counters: str) -> None:
-    visit = window.show(of_counters, waits=False)
-    plot = drawn(visit, "document.querySelector('section[aria-labelledby=roofline-0] .plot')")
-    button = visit.page.locator("button.toggle", has_text="DRAM")
-    of_dram = (
-        f"{plot}.data.filter(t => t.meta?.needs?.[1] === 'DRAM' && t.visible !== false).length"
-    )
-    assert visit.page.evaluate(of_dram) == 6
-    button.press("Enter")
-    visit.until(f"{of_dram} === 0")
-    assert button.get_attribute("aria-pressed") == "false"
-    button.press("Enter")
-    visit.until(f"{of_dram} === 6")
-    assert visit.complaints == []
-
-
-def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: str) -> None:
-    visit = window.show(of_two_shapes, waits=False)
-    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
-    plot = drawn(visit, "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]")
-    shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
-    assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
-    figure.get_by_role("button", name="none", exact=True).press("Enter")
-    visit.until(f"{shown}.length === 0")
-    figure.locator("button.toggle", has_text="tiled").press("Enter")
-    visit.until(f"{shown}.join() === 'tiled'")
-    figure.get_by_role("button", name="all", exact=True).press("Enter")
-    visit.until(f"{shown}.length === 7")
-
-
 def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamespace) -> None:
     html = render(build.profile(build.SHAPE, build.SMALL))
     visit = window.show(html, fragment="#what-if-1", waits=False)
@@ -282,6 +234,17 @@ def test_a_run_is_chosen_for_the_whole_page(
     link = visit.page.get_by_role("link", name="Reproduce")
     assert link.get_attribute("href") == "#reproduce-1"
     assert visit.complaints == []
+
+
+def test_it_prints_without_its_controls(window: Window, in_theory: Profile, tmp_path: Path) -> None:
+    visit = window.show(render(in_theory), scheme="dark")
+    assert all(visit.count(control) > 0 for control in (".bar", ".toggle"))
+    file = tmp_path / "report.pdf"
+    visit.page.pdf(path=file, prefer_css_page_size=True)
+    assert file.read_bytes().startswith(b"%PDF")
+    visit.page.emulate_media(media="print")
+    assert [visit.count(control) for control in (".bar", ".toggle", ".skip")] == [0, 0, 0]
+    assert visit.count(".controls select") > 0  # which says what a figure shows
 
 
 def test_it_begins_with_a_shape_that_all_runs_have(window: Window, build: SimpleNamespace) -> None:
@@ -320,16 +283,6 @@ def test_all_figures_are_drawn_anew_for_paper(window: Window, of_two_shapes: str
     assert width > 1000
     assert ink == "rgb(230, 232, 235)"
     assert visit.complaints == []
-
-
-def test_it_prints_without_its_controls(window: Window, of_two_shapes: str, tmp_path: Path) -> None:
-    visit = window.show(of_two_shapes, scheme="dark", is_kept=True)
-    file = tmp_path / "report.pdf"
-    visit.page.pdf(path=file, prefer_css_page_size=True)
-    assert file.read_bytes().startswith(b"%PDF")
-    visit.page.emulate_media(media="print")
-    assert [visit.count(control) for control in (".bar", ".toggle", ".skip")] == [0, 0, 0]
-    assert visit.count(".controls select") > 0  # which says what a figure shows
 
 
 def test_paper_has_whole_figures_and_tables(window: Window, of_two_shapes: str) -> None:
