@@ -168,11 +168,15 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
 /* Shorter where blocks run that wait for others: what they do in vain shows in no counter then. */
 enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 
-/* Run a warp until all its groups wait or have left, or a slice is over. */
+/* Run a warp until all its groups wait or have left, or a slice is over. Uniform registers are the
+ * warp's: code that writes one and reads it some instructions later must not be interrupted by
+ * another group. So a warp with several groups goes on for another slice, in which most of them meet,
+ * and then up to a branch backward, as every loop has one in which lanes wait for others. */
 static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w, const int is_checked) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
     i64 left = slice;
+    int is_at_loop = 0;
     w->yielded = w->ends_slice = 0;
     if (!w->groups) return;
     if (c->stream) stream_warp(c, w);
@@ -181,7 +185,8 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
             resume(w);
             if (current(w)->state != READY && !release_innermost(c, w)) break;
         }
-        if (left-- == 0 || w->ends_slice) {
+        const int may_end = w->groups == 1 || (left < -slice && (is_at_loop || left < -2 * slice));
+        if ((left-- <= 0 && may_end) || w->ends_slice) {
             c->budget -= slice - left;
             if (launch->cancel) stop(c, CANCELLED);
             if (c->budget < 0) stop(c, LIMIT);
@@ -224,13 +229,14 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
         if (i->op >= FIRST_CONTROL) {
             const u64 jumps = count->taken;
             control(c, w, i, m);
+            is_at_loop = i->op == OP_BRANCH && current(w)->pc <= pc;
             Step *step = c->stream ? last_step(c->stream) : NULL;
             if (step && count->taken != jumps) step->flags |= STEP_TAKEN;
             if (c->fault.kind) blame(c, w, m ? m : g->mask);
             continue;
         }
         g->pc = pc + 1;
-        g->fresh = 0;
+        g->fresh = is_at_loop = 0;
         const u64 wavefronts = count->wavefronts;
         if (is_checked && m && c->checker->suspects[w->index]) check_use(c, w, i, m);
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
@@ -481,6 +487,7 @@ static u64 state_of_all(Worker *c) {
             for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
             for (u32 j = 0; j < w->groups; j++)
                 hash = mixed(hash, (u64)w->group[j].pc << 32 | w->group[j].mask);
+            if (w->groups) hash = mixed(hash, (u64)w->current << 32 | w->stuck);
         }
     return hash;
 }

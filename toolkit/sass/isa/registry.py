@@ -147,6 +147,11 @@ def lower(
     return lowering.result()
 
 
+# On the uniform datapath too, which writes for all lanes whichever are active. What R2UR, REDUX and
+# VOTEU write depends on those that are.
+_UNIFORM = ("LDCU", "S2UR", "CS2UR")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lowered:
     """A program of the core: its instructions, and the launch constants that it reads.
@@ -217,7 +222,7 @@ class Lowering:
             (
                 operations()[operation],
                 self._guard(),
-                self.instruction.opcode.startswith("U"),
+                self.instruction.opcode.startswith("U") or self.instruction.opcode in _UNIFORM,
                 flags,
                 _filled(d, 2, self._discard),
                 _filled((x.slot for x in sources), SOURCES, POOL),

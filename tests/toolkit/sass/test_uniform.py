@@ -1,0 +1,45 @@
+"""Uniform registers are the warp's, whichever of its lanes run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from toolkit import simulate
+
+sys.path.append(str(Path(__file__).parents[2] / "corpus"))
+from random_warps import mismatches
+
+# Each half of the warp calls its function thousands of times. Both compute the address of their
+# array in the same uniform register.
+TWO_TABLES = """
+__shared__ unsigned a[64], b[64];
+__device__ __noinline__ unsigned first(unsigned i, unsigned x) { return 3 * x + i + a[x & 63]; }
+__device__ __noinline__ unsigned second(unsigned i, unsigned x) { return 5 * x + i + b[x & 63]; }
+extern "C" __global__ void k(unsigned *out, int n) {
+    unsigned x = threadIdx.x;
+    a[x] = a[x + 32] = x;
+    b[x] = b[x + 32] = 7 * x;
+    __syncthreads();
+    if (x & 1) for (int i = 0; i < n; i++) x = first(i, x);
+    else for (int i = 0; i < n; i++) x = second(i, x);
+    out[threadIdx.x] = x;
+}
+"""
+
+
+def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use() -> None:
+    rounds = 3000
+    x = lane = np.arange(32, dtype=np.uint32)
+    for i in range(rounds):
+        x = np.where(lane & 1, 3 * x + i + (x & 31), 5 * x + i + 7 * (x & 31)).astype(np.uint32)
+    arguments = [np.zeros(32, np.uint32), np.int32(rounds)]
+    found = simulate(TWO_TABLES, "k", grid=1, block=32, arguments=arguments, arch="sm_90")
+    assert found.outputs[0].tolist() == x.tolist()
+
+
+def test_a_constant_is_loaded_for_lanes_that_are_elsewhere_too(tmp_path: Path) -> None:
+    """LDCU in a function that some lanes call, whose uniform register an address reads."""
+    assert mismatches([1931], "sm_100", tmp_path) == []
