@@ -108,14 +108,6 @@ def _read(path: Path) -> Bug:
     )
 
 
-@cache
-def compiled_without_barriers() -> dict[str, Cubin]:
-    """The code of these for sm_90, by name."""
-    parts = [rung_part(variant, source) for _, variant, source in without_barriers()]
-    cubins = compiled_together(parts, "sm_90")
-    return dict(zip([name for name, _, _ in without_barriers()], cubins, strict=True))
-
-
 def rung_part(variant: Variant, source: str, parameters: Mapping[str, int] | None = None) -> Part:
     """A rung as it is in `source`, with these parameters or its defaults."""
     return Part(
@@ -144,7 +136,6 @@ __all__ = [
     "Bug",
     "bugs",
     "compiled",
-    "compiled_without_barriers",
     "make_arguments",
     "rung_part",
     "without_barriers",

@@ -133,7 +133,6 @@ LAUNCHES = (
     Launch(
         rung="realigned",
         shape=Gemm(m=100, n=255, k=323),
-        parameters={"workers": 3},
         races=(COPIES_ARE_MADE, COPIES_ARE_COUNTED),
     ),
     Launch(  # 6 phases of 64
