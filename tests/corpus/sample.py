@@ -62,3 +62,8 @@ ALSO: dict[str, tuple[str, ...]] = {
 def in_sample(file: str, arch: str) -> bool:
     """Whether the code of `file` for `arch`, such as "sm_86", is in the sample."""
     return arch == USUAL or arch in ALSO.get(file, (arch,))
+
+
+def in_small_sample(file: str, arch: str) -> bool:
+    """The same with each rung for one architecture."""
+    return arch in (ALSO[file] or (USUAL,))

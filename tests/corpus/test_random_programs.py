@@ -60,9 +60,7 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
-@pytest.mark.parametrize(
-    "arch", chosen_of(ARCHITECTURES, lambda arch: arch in ("sm_75", "sm_90", "sm_120"))
-)
+@pytest.mark.parametrize("arch", chosen_of(ARCHITECTURES, lambda arch: arch == "sm_90"))
 def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
     seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
     assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
@@ -77,7 +75,7 @@ def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: P
         *(
             pytest.param(arch, first, marks=pytest.mark.exhaustive)
             for arch in ARCHITECTURES
-            for first in range(2, 42, 8)
+            for first in range(1, 41, 8)
         ),
     ],
 )
@@ -85,5 +83,5 @@ def test_lanes_that_work_together_do_what_the_host_does(
     arch: str, first: int, tmp_path: Path
 ) -> None:
     begin = 1000 * int(arch.removeprefix("sm_")) + first
-    count = 8 if first else 2
+    count = 8 if first else 1
     assert mismatches(range(begin, begin + count), arch, tmp_path) == []

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.sampling import sampled
+from tests.sampling import chosen_of
 from toolkit.compile import compile_cubin
 from toolkit.microbenchmarks import (
     atomics,
@@ -88,9 +88,9 @@ def count(pattern: str, loop: Sequence[str]) -> int:
 @pytest.mark.parametrize(
     ("module", "arch"),
     [
-        *sampled(
+        *chosen_of(
             [(module, arch) for module in WITH_PROBES for arch in ARCHITECTURES],
-            key=lambda case: case if case[1] == "sm_90" else case[1],
+            lambda case: case[0] is barriers or case[1] == "sm_90",
         ),
         *(pytest.param(module, ALL, marks=pytest.mark.exhaustive) for module in ALIKE),
     ],
@@ -104,7 +104,7 @@ def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
     } == {}
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_100", marks=pytest.mark.exhaustive)])
 def test_bulk_copies_are_what_is_executed(arch: str) -> None:
     code = sass(bulk, arch)  # of loops around loops: what waits stands behind
     found = {p.name: count(p.opcode, [text for _, text in code[p.name]]) for p in bulk.PROBES}

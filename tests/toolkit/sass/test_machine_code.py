@@ -24,7 +24,7 @@ from toolkit.theory_bench import compile_for
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[2] / "corpus"))
 from machine_code_snapshots import ARCHITECTURES, RECORDED, lines
-from sample import in_sample
+from sample import in_small_sample
 
 BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}
 VARIANTS = [variant for variant in LADDER if isinstance(variant, Variant)]
@@ -55,11 +55,11 @@ CODE = [
 
 @cache
 def ladder(code: str) -> tuple[tuple[Program, Any], ...]:
-    """The rungs of the sample for an architecture, or all of them."""
+    """The rungs of the small sample for an architecture, or all of them."""
     found = []
     arch = code.removeprefix(ALL)
     for variant in (v for v in VARIANTS if v.runs_on(int(arch.removeprefix("sm_")))):
-        if code == arch and not in_sample(variant.file, arch):
+        if code == arch and not in_small_sample(variant.file, arch):
             continue
         program = load_program(compile_for(BY_ARCHITECTURE[arch], parse_selection(variant.name)))
         found.append((program, machine_code(program)))
