@@ -1139,7 +1139,7 @@ def warps(draw: st.DrawFn) -> list[Any]:
     rate=st.sampled_from([2.0, 64.0]),
     fetch=st.sampled_from([0, 30]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_program_ends_and_every_slot_is_accounted_for(
     blocks: list[list[list[Any]]],
     again: int,
@@ -1197,7 +1197,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
     more=st.integers(1, 4),
     share=st.sampled_from([0.0, 0.4]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_fewer_blocks_and_more_run_as_they_do_by_themselves(
     blocks: list[list[list[Any]]], fewer: int, more: int, share: float
 ) -> None:

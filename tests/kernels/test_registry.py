@@ -219,7 +219,7 @@ def test_patterns_account_for_every_request_of_the_launch(
 
 @pytest.mark.parametrize(("variant", "parameters"), NEAR_DEFAULTS)
 @given(m=st.integers(1, 70), n=st.integers(1, 70), k=st.integers(1, 70))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 def test_patterns_exist_for_every_small_shape(
     variant: Variant, parameters: dict[str, int], m: int, n: int, k: int
 ) -> None:

@@ -16,6 +16,9 @@ from toolkit import recorded
 from toolkit.recorded import amend, recorded_run, ship
 from toolkit.store import load, save
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from traffic_tables import shipped_run
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -26,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def one_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = recorded_run("h200")
+    run = shipped_run("h200")
     assert run is not None
     path = tmp_path_factory.mktemp("run") / "profile.json"
     first = run.records[0]
@@ -49,7 +52,7 @@ def test_a_device_without_a_run_has_none() -> None:
 @pytest.mark.parametrize("device", ["h100-sxm", "h200"])
 def test_no_exact_counter_of_a_shipped_run_is_apart(device: str) -> None:
     """From simulated to hardware, of all launches that both have; waits may take their time."""
-    run = recorded_run(device)
+    run = shipped_run(device)
     assert run is not None
     both = [record for record in run.records if record.simulated and record.counted]
     assert len({record.variant for record in both}) > 15
@@ -147,7 +150,8 @@ def test_the_command_says_what_it_wrote_or_why_not(
 
 
 def test_a_later_run_takes_the_place_of_some_variants(source: Path, folder: Path) -> None:
-    whole = load(Path(recorded.__file__).with_suffix("") / "h200.json.xz")
+    whole = shipped_run("h200")
+    assert whole is not None
     shipped = replace(whole, listings=())
     one = next(record for record in shipped.records if record.measured)
     stale = replace(one, shape=replace(one.shape, k=1))  # not measured again

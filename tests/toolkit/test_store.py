@@ -105,6 +105,9 @@ def test_a_file_of_schema_4_has_no_conditions(path: Path) -> None:
     assert load(path) == replace(PROFILE, schema_version=4, conditions=())
 
 
+few = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+)
 POSSIBLE = st.floats(0, 1e6)
 CHANGES = st.floats(-1e6, 1e6)  # a step may take time away
 STEPS = st.lists(st.builds(GapStep, name=st.text(), time_s=CHANGES, detail=st.text()), max_size=4)
@@ -124,7 +127,7 @@ PREDICTIONS = st.builds(
 
 
 @given(PREDICTIONS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@few
 def test_any_prediction_comes_back_equal(path: Path, predicted: Predicted) -> None:
     (record,) = PROFILE.records
     profile = replace(PROFILE, records=(replace(record, predicted=predicted),))
@@ -133,7 +136,7 @@ def test_any_prediction_comes_back_equal(path: Path, predicted: Predicted) -> No
 
 
 @given(st.lists(POSSIBLE, max_size=5), st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@few
 @example([5e-324, -0.0, 1e6, 0.1], "\ud7ff\ue000\U0010ffff\r\n\x00\ufeff")
 def test_any_number_and_any_text_comes_back_equal(
     path: Path, samples: list[float], note: str
@@ -347,19 +350,16 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
-fuzz = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
-)
 
 
 @given(st.binary() | st.text().map(str.encode))
-@fuzz
+@few
 def test_any_bytes_are_refused(path: Path, content: bytes) -> None:
     loads_or_is_refused(content, path)
 
 
 @given(JSON)
-@fuzz
+@few
 def test_any_json_is_refused(path: Path, value: object) -> None:
     loads_or_is_refused(json.dumps(value).encode(), path)
 
@@ -375,7 +375,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(data=st.data(), value=JSON)
-@fuzz
+@few
 def test_a_profile_with_any_value_changed_loads_or_is_refused(
     path: Path, data: st.DataObject, value: object
 ) -> None:
@@ -389,7 +389,7 @@ def test_a_profile_with_any_value_changed_loads_or_is_refused(
 
 
 @given(data=st.data(), byte=st.integers(0, 255))
-@fuzz
+@few
 def test_a_profile_with_any_byte_changed_loads_or_is_refused(
     path: Path, data: st.DataObject, byte: int
 ) -> None:
@@ -400,7 +400,7 @@ def test_a_profile_with_any_byte_changed_loads_or_is_refused(
 
 
 @given(data=st.data())
-@fuzz
+@few
 def test_a_profile_cut_short_is_refused(path: Path, data: st.DataObject) -> None:
     save(MINIMAL, path)
     content = path.read_bytes().rstrip()

@@ -14,10 +14,10 @@ from analysis.errors import InputError
 from analysis.result import Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED
 from toolkit.ncu import INSTRUCTIONS, TRAFFIC
-from toolkit.recorded import recorded_run
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from recount import SEVERAL, merged
+from traffic_tables import shipped_run
 
 READS = "dram__bytes_read.sum"
 
@@ -25,7 +25,7 @@ READS = "dram__bytes_read.sum"
 @cache
 def run() -> Profile:
     """The smallest shape of the run that ships."""
-    whole = recorded_run("h200")
+    whole = shipped_run("h200")
     assert whole is not None
     shape = whole.records[0].shape
     return replace(whole, records=tuple(r for r in whole.records if r.shape == shape))
@@ -113,7 +113,7 @@ def of_another_kernel() -> Profile:
 @pytest.mark.parametrize(
     ("other", "complaint"),
     [
-        (lambda: recorded_run("h100-sxm"), r"H200 .*, another of NVIDIA H100"),
+        (lambda: shipped_run("h100-sxm"), r"H200 .*, another of NVIDIA H100"),
         (lambda: replace(of_one_gpu(1), seed=run().seed + 1), "matrices of seed"),
         (lambda: without_label("tiled"), "tiled at .* not counted anew in every run"),
         (lambda: with_notes(times(2)), "not counted anew in every run"),

@@ -85,34 +85,33 @@ def test_all_are_timed_with_their_own_macros_in_the_order_of_the_request_and_non
     ]
 
 
-def test_what_does_not_compile_is_wrong_or_faults_has_failed_and_the_sweep_goes_on(
+def test_what_does_not_compile_faults_is_wrong_or_does_nothing_fails_and_the_sweep_goes_on(
     made_up_gpu: MadeUpGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     log = "kernel.cu(12): error: identifier x is undefined"
-    made_up_gpu(does_not_compile=["BK=4"], wrong=["TM=4"], faults=["BK=8"], compiler_log=log)
-    found = swept(request(tmp_path, "coarsened-1d", shape="40x64x31"))
+    made_up_gpu(
+        does_not_compile=["BK=4"],
+        faults=["BK=8"],
+        wrong=["TM=4"],
+        does_nothing=["TM=8"],  # what ran before it computed the same
+        compiler_log=log,
+    )
+    pairs = ((4, 16), (8, 16), (16, 4), (16, 16), (16, 8))
+    chosen = tuple({"bk": bk, "tm": tm} for bk, tm in pairs)
+    found = swept(request(tmp_path, "coarsened-1d", shape="40x64x31", configurations=chosen))
     assert found["bk=4,tm=16"].failure == (
         "05_coarsened_1d.cu, line 12: does not compile: identifier x is undefined"
     )
     assert "wrong result: the error of C[39][63] is" in str(found["bk=16,tm=4"].failure)
-    for key in ("bk=8,tm=8", "bk=8,tm=16"):
-        assert found[key].failure == (
-            "cuCtxSynchronize failed: an illegal memory access was encountered"
-        )
-    assert found["bk=16,tm=8"] == found["bk=16,tm=16"] == SLOW
+    assert found["bk=8,tm=16"].failure == (
+        "cuCtxSynchronize failed: an illegal memory access was encountered"
+    )
+    assert found["bk=16,tm=16"] == SLOW
+    assert "is not a number" in str(found["bk=16,tm=8"].failure)
     assert list(here.iterdir()) == []  # Kernel Tuner writes the sources of what faults
-
-
-def test_a_kernel_that_computes_nothing_does_not_pass_for_what_ran_before_it(
-    made_up_gpu: MadeUpGpu, tmp_path: Path
-) -> None:
-    made_up_gpu(does_nothing=["BK=8"])
-    found = swept(request(tmp_path))
-    assert "is not a number" in str(found["bk=8,tm=16"].failure)
-    assert found["bk=4,tm=16"] == found["bk=16,tm=16"] == SLOW
 
 
 def test_operands_are_padded_and_only_the_product_that_was_asked_for_is_checked(
@@ -133,14 +132,16 @@ def test_one_of_kernel_tuners_strategies_measures_no_more_than_it_may(
 
 def test_a_full_disk_stops_the_sweep_with_one_line(made_up_gpu: MadeUpGpu, tmp_path: Path) -> None:
     made_up_gpu(does_not_compile=["BK=8"], compiler_log="tmp.ii: No space left on device")
+    asked = request(tmp_path)
     with pytest.raises(InputError) as caught:
-        swept(request(tmp_path))
+        swept(asked)
     assert str(caught.value) == (
         "the sweep cannot go on: No space left on device (the compiler's files): repair that, and "
         "repeat the command"
     )
-    made_up_gpu()  # what was done before is kept, and no configuration is blamed
-    assert all(known.failure is None for known in swept(request(tmp_path)).values())
+    kept = SweepCache(Path(asked.cache), asked.rung, {"GPU": "made up"}).known()
+    assert list(kept) == ["bk=4,tm=16"]  # what was done before, and no configuration is blamed
+    assert kept["bk=4,tm=16"].failure is None
 
 
 def test_a_cache_that_cannot_grow_stops_the_sweep_with_one_line(
