@@ -7,23 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.simulator import simulate
 
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
+from case import CORPUS
+from compiled import compiled
 from timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
+
+
+def code_of(case: Case) -> Cubin:
+    if (CORPUS / case.file).parent == CORPUS:
+        return compiled(case, "sm_90")
+    return compile_cubin(
+        case.source, name=case.file, kernel=case.kernel, arch="sm_90", options=OPTIONS
+    )
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
 def test_a_timed_kernel_does_what_its_reference_says(case: Case) -> None:
     arguments = case.make(rng())
     execution = simulate(
-        case.source,
-        case.kernel,
+        code_of(case),
         grid=case.grid,
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,
         arguments=arguments,
-        options=OPTIONS,
     )
     case.check(execution.outputs, arguments)
 

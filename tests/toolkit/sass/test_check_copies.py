@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -55,21 +56,6 @@ extern "C" __global__ void kernel(float* out, const float* in)
     if (t == 0) begin(&a, A), begin(&b, B);
     BEGUN
 """
-
-
-def findings(
-    body: str, *, a: int = 1, b: int = 1, begun: str = "__syncthreads();"
-) -> list[Finding]:
-    """Of 64 threads that do this, with barriers for so many arrivals."""
-    source = HEAD.replace("BEGUN", begun) + body + "\n}"
-    arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
-    defines = {"A": a, "B": b}
-    found = check(source, grid=1, block=64, arguments=arguments, defines=defines).findings
-    return list(found)
-
-
-def kinds(body: str, **options: int | str) -> set[str]:
-    return {f"{x.tool} {x.kind}" for x in findings(body, **options)}  # type: ignore[arg-type]
 
 
 # Bodies that are in order, and what they are without the part between the brackets.
@@ -147,25 +133,90 @@ COUNTS = {  # arrivals where they are not one of each
 }
 
 
+# What other tests below are about.
+AGAIN = "__syncthreads(); if (t == 0) begin(&a, 1); __syncthreads();"
+ONCE = "if (t == 0) load(x, in, 256, &a); wait(&a, 0); out[t] = x[t];"
+AHEAD = "const float ahead = *(volatile float*)&x[t];"
+FETCHED_AHEAD = """
+    float now = 0, next = 0, sum = 0;
+    for (int n = 0; n < 4; ++n) {
+        sum += now;
+        now = next;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(next) : "r"(at(x + 16 * n + t % 16)));
+        if (n == 1) out[t] = 1;
+    }
+    out[t] = sum;
+"""
+MANY = """
+    __shared__ __align__(8) unsigned long long many[80];
+    for (int n = t; n < 80; n += 64) begin(many + n, 1);
+    __syncthreads();
+    for (int n = 0; n < 80; ++n) {
+        if (t == 0) load(x, in, 256, many + n);
+        wait(many + n, 0);
+        __syncthreads();  // a wait for a parity must not miss its phase
+        if (t == 0 && n % 2) arrive(many + n);
+        if (n % 2) wait(many + n, 1);
+        out[t] += x[t];
+        __syncthreads();
+    }
+"""
+ANY_SPACE = "float* p = in[0] > 0 ? x : out; p[t] = t; BETWEEN out[t] = p[63 - t];"
+USED = "if (t == 40) arrive(&a); if (t < 32) wait(&a, 0);"
+OTHERS = {
+    "parity": "if (t == 0) { x[0] = in[t]; arrive(&a); arrive(&a); }"
+    "if (t == 40) { wait(&a, 1); out[t] = x[0]; }",
+    "used": USED,
+    "used_at_once": USED,
+    "begun_anew": ONCE + AGAIN + ONCE,
+    "not_waited_for_anew": ONCE + AGAIN + ONCE.replace("wait(&a, 0);", ""),
+    "two_arrivals": "if (t == 0) load(x, in, 256, &a);" * 2 + "wait(&a, 0);",
+    "loaded": AHEAD,
+    "loaded_and_used": AHEAD + "out[t] = ahead;",
+    "fetched_ahead": FETCHED_AHEAD,
+    "half_filled": "if (t < 32) x[t] = 1; __syncthreads();" + FETCHED_AHEAD,
+    "many": MANY,
+    "any_space": ANY_SPACE.replace("BETWEEN", "__syncthreads();"),
+    "any_space_at_once": ANY_SPACE.replace("BETWEEN", ""),
+}
+
+
+def kernel(name: str, body: str, *, a: int = 1, b: int = 1, begun: str = "__syncthreads();") -> str:
+    """For 64 threads, with barriers for so many arrivals."""
+    head = HEAD.partition('extern "C"')[2].replace("BEGUN", begun).replace(" kernel(", f" {name}(")
+    begin = head.replace("&a, A", f"&a, {a}").replace("&b, B", f"&b, {b}")
+    return f'extern "C"{begin}{body}\n}}\n'
+
+
+def kernels() -> Iterator[str]:
+    for number, (name, (body, _)) in enumerate(ORDERED.items()):
+        without = re.sub(r"\[\[.*?\]\]", "", body, flags=re.DOTALL)
+        counts = COUNTS.get(name, {})
+        yield kernel(f"ordered_{number}", re.sub(r"\[\[|\]\]", "", body), **counts)
+        yield kernel(f"without_{number}", without, **counts)
+    for name, body in OTHERS.items():
+        yield kernel(name, body, begun="" if name == "used_at_once" else "__syncthreads();")
+
+
 @cache
 def image() -> bytes:
-    """All of them as kernels of one source: to compile and disassemble each takes half a second."""
-    helpers, kernel = HEAD.replace("BEGUN", "__syncthreads();").split('extern "C"')
-    made = [helpers]
-    for number, (name, (body, _)) in enumerate(ORDERED.items()):
-        counts = {"a": 1, "b": 1} | COUNTS.get(name, {})
-        begin = kernel.replace("&a, A", f"&a, {counts['a']}").replace("&b, B", f"&b, {counts['b']}")
-        without = re.sub(r"\[\[.*?\]\]", "", body, flags=re.DOTALL)
-        for prefix, text in (("ordered", re.sub(r"\[\[|\]\]", "", body)), ("without", without)):
-            made.append(f'extern "C"{begin.replace("kernel", f"{prefix}_{number}")}{text}\n}}\n')
-    return compile_cubin("".join(made), name="k.cu", kernel="ordered_0", arch="sm_90").image
+    """All of them in one source: to compile and disassemble each takes half a second."""
+    source = HEAD.partition('extern "C"')[0] + "".join(kernels())
+    return compile_cubin(source, name="k.cu", kernel="ordered_0", arch="sm_90").image
+
+
+def findings(name: str) -> list[Finding]:
+    arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
+    cubin = Cubin.from_image(image(), name)
+    return list(check(cubin, grid=1, block=64, arguments=arguments).findings)
+
+
+def kinds(name: str) -> set[str]:
+    return {f"{x.tool} {x.kind}" for x in findings(name)}
 
 
 def found_in(prefix: str, name: str) -> set[str]:
-    cubin = Cubin.from_image(image(), f"{prefix}_{list(ORDERED).index(name)}")
-    arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
-    found = check(cubin, grid=1, block=64, arguments=arguments).findings
-    return {f"{x.tool} {x.kind}" for x in found}
+    return kinds(f"{prefix}_{list(ORDERED).index(name)}")
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -180,78 +231,45 @@ def test_what_is_not_in_order_is_found(name: str) -> None:
 
 def test_a_wait_proves_no_more_than_its_parity_says() -> None:
     """That of the phase before the first is over from the start, whatever has ended by now."""
-    body = "if (t == 0) { x[0] = in[t]; arrive(&a); arrive(&a); }"
-    body += "if (t == 40) { wait(&a, 1); out[t] = x[0]; }"
-    assert kinds(body) == {"racecheck RAW"}
+    assert kinds("parity") == {"racecheck RAW"}
 
 
 def test_a_barrier_is_begun_before_others_use_it() -> None:
-    body = "if (t == 40) arrive(&a); if (t < 32) wait(&a, 0);"
-    assert findings(body) == []
-    pairs = {tuple(access.what for access in x.accesses) for x in findings(body, begun="")}
+    assert findings("used") == []
+    pairs = {tuple(access.what for access in x.accesses) for x in findings("used_at_once")}
     assert ("initialization of an mbarrier", "wait for an mbarrier") in pairs
     assert ("initialization of an mbarrier", "arrival at an mbarrier") in pairs
 
 
 def test_a_barrier_that_is_begun_anew_starts_with_its_first_phase() -> None:
-    again = "__syncthreads(); if (t == 0) begin(&a, 1); __syncthreads();"
-    once = "if (t == 0) load(x, in, 256, &a); wait(&a, 0); out[t] = x[t];"
-    assert findings(once + again + once) == []
-    assert kinds(once + again + once.replace("wait(&a, 0);", "")) == {"racecheck RAW"}
+    assert findings("begun_anew") == []
+    assert kinds("not_waited_for_anew") == {"racecheck RAW"}
 
 
 def test_more_arrivals_than_a_phase_counts_are_a_finding() -> None:
-    body = "if (t == 0) load(x, in, 256, &a); if (t == 0) load(x, in, 256, &a); wait(&a, 0);"
-    assert "synccheck invalid arrivals" in kinds(body)
+    assert "synccheck invalid arrivals" in kinds("two_arrivals")
 
 
 @pytest.mark.parametrize(
-    ("use", "expected"),
-    [("", set()), ("out[t] = ahead;", {"initcheck uninitialized read"})],
+    ("name", "expected"),
+    [("loaded", set()), ("loaded_and_used", {"initcheck uninitialized read"})],
 )
-def test_what_was_never_written_may_be_loaded_and_not_used(use: str, expected: set[str]) -> None:
-    volatile = "const float ahead = *(volatile float*)&x[t];"
-    assert kinds(volatile + use) == expected
+def test_what_was_never_written_may_be_loaded_and_not_used(name: str, expected: set[str]) -> None:
+    assert kinds(name) == expected
 
 
 def test_a_copy_of_what_was_never_written_is_no_use_of_it() -> None:
     """A loop that fetches ahead moves the value on, and ends before it is used."""
-    body = """
-    float now = 0, next = 0, sum = 0;
-    for (int n = 0; n < 4; ++n) {
-        sum += now;
-        now = next;
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(next) : "r"(at(x + 16 * n + t % 16)));
-        if (n == 1) WRITTEN
-    }
-    out[t] = sum;
-    """
-    assert kinds(body.replace("WRITTEN", "out[t] = 1;")) == {"initcheck uninitialized read"}
-    filled = "if (t < 32) x[t] = 1; __syncthreads();" + body.replace("WRITTEN", "out[t] = 1;")
-    assert kinds(filled) == set()  # the last two turns load what nobody wrote
+    assert kinds("fetched_ahead") == {"initcheck uninitialized read"}
+    assert kinds("half_filled") == set()  # the last two turns load what nobody wrote
 
 
 def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
     """Those beyond the 63rd are taken as one, in either parity."""
-    body = """
-    __shared__ __align__(8) unsigned long long many[80];
-    for (int n = t; n < 80; n += 64) begin(many + n, 1);
-    __syncthreads();
-    for (int n = 0; n < 80; ++n) {
-        if (t == 0) load(x, in, 256, many + n);
-        wait(many + n, 0);
-        __syncthreads();  // a wait for a parity must not miss its phase
-        if (t == 0 && n % 2) arrive(many + n);
-        if (n % 2) wait(many + n, 1);
-        out[t] += x[t];
-        __syncthreads();
-    }
-    """
-    assert findings(body) == []
+    assert findings("many") == []
 
 
 def test_a_race_through_addresses_of_any_space_is_found() -> None:
-    body = "float* p = in[0] > 0 ? x : out; p[t] = t; BETWEEN out[t] = p[63 - t];"
-    assert kinds(body.replace("BETWEEN", "__syncthreads();")) == set()
+    assert kinds("any_space") == set()
     races = {"racecheck WAR", "racecheck RAW", "initcheck uninitialized read"}
-    assert kinds(body.replace("BETWEEN", "")) == races
+    assert kinds("any_space_at_once") == races
