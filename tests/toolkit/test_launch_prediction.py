@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
+from importlib import import_module
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.timing import Work, predict
-from toolkit.compile import compile_cubin
+from toolkit.compile import Cubin, compile_cubin
 from toolkit.executor import Execution
 from toolkit.prediction import PACKAGES, blocks_of_an_sm, model_digest, spread_blocks_of_an_sm
 from toolkit.sass.disassemble import disassemble
@@ -36,7 +38,67 @@ AXPY = """extern "C" __global__ void axpy(float *y, const float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] += 2 * x[i];
 }"""
+OTHERS = """extern "C" __global__ void pick(float *out, const int *apart) {
+    __shared__ float4 tile[128];
+    tile[threadIdx.x] = make_float4(threadIdx.x, 0, 0, 0);
+    __syncthreads();
+    const float4 x = tile[threadIdx.x * apart[blockIdx.x]];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x.x + x.y + x.z + x.w;
+}
+extern "C" __global__ void work(float *out, int every) {
+    const int rounds = every == 1 ? 190 : blockIdx.x % 10 ? 100 : 1000;
+    float x = threadIdx.x;
+    #pragma unroll 1
+    for (int k = 0; k < rounds; ++k) x = x * x + 1;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+extern "C" __global__ void sines(float *out, const float *in) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i];
+    for (int k = 0; k < 256; ++k) x = __sinf(x);
+    out[i] = x;
+}
+extern "C" __global__ void tickets(unsigned *next, unsigned *of_block) {
+    if (threadIdx.x == 0) of_block[blockIdx.x] = atomicAdd(next, 1u);
+}
+extern "C" __global__ void chain(unsigned *done, unsigned *out) {
+    if (threadIdx.x) return;
+    while (atomicAdd(done, 0u) != blockIdx.x) {}
+    out[blockIdx.x] = blockIdx.x;
+    atomicAdd(done, 1u);
+}
+extern "C" __global__ void alone(unsigned *done, unsigned *out) {
+    if (threadIdx.x) return;
+    while (atomicAdd(done, 0u) != 0u) {}
+    out[blockIdx.x] = blockIdx.x;
+    atomicAdd(done, 1u);
+}
+extern "C" __global__ void next(unsigned *at, unsigned *out) {
+    if (threadIdx.x) return;
+    if (blockIdx.x == 0) atomicExch(at, 0u);
+    out[atomicAdd(at, 1u)] = 1;
+}
+extern "C" __global__ void weigh(float *out, const float *weight) {
+    __shared__ float tile[128];
+    tile[threadIdx.x] = out[blockIdx.x * blockDim.x + threadIdx.x];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < 8; ++k) sum += weight[k] * tile[threadIdx.x + k & 127];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
 BLOCKS, THREADS = 600, 128
+
+
+@cache
+def image() -> bytes:
+    """All of them for an H200: a compiler and a disassembler take as long for one."""
+    source = f"{COPY}\n{AXPY}\n{OTHERS}"
+    return compile_cubin(source, name="kernels.cu", kernel="copy", arch="sm_90").image
+
+
+def code(kernel: str) -> Cubin:
+    return Cubin.from_image(image(), kernel)
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +117,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def launched(
-    source: str | bytes, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any
+    source: str | bytes | Cubin, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any
 ) -> Any:
     arrays = [np.arange(grid * THREADS, dtype=np.float32) for _ in range(2)]
     how = {"block": THREADS, "arguments": arrays} | how
@@ -78,7 +140,7 @@ def reason(execution: Execution) -> str:
 
 
 def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time() -> None:
-    found = time_of(launched(AXPY))
+    found = time_of(launched(code("axpy")))
     bounds = {bound.name: bound.time_s for bound in found.bounds}
     assert found.limiter == max(bounds, key=lambda name: bounds[name])
     assert max(bounds.values()) <= found.time_s
@@ -89,35 +151,28 @@ def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time() -> None:
 
 def test_the_basis_says_which_blocks_stand_for_all() -> None:
     # SM 66 of 132 has blocks 66, 198, 330, 462 and 594 of 600
-    assert "; blocks 66, 198, 462, 594 stand for all 600" in launched(COPY).prediction_basis
-    assert "stand" not in launched(COPY, grid=1).prediction_basis
+    assert "; blocks 66, 198, 462, 594 stand for all 600" in launched(code("copy")).prediction_basis
+    assert "stand" not in launched(code("copy"), grid=1).prediction_basis
 
 
 def test_the_same_launch_has_the_same_time_again() -> None:
-    assert launched(AXPY).predicted == launched(AXPY).predicted
+    assert launched(code("axpy")).predicted == launched(code("axpy")).predicted
 
 
 def test_blocks_that_are_not_replayed_tell_launches_apart() -> None:
     """Their shared accesses say what an average one takes without bank conflicts."""
-    source = """extern "C" __global__ void pick(float *out, const int *apart) {
-        __shared__ float4 tile[128];
-        tile[threadIdx.x] = make_float4(threadIdx.x, 0, 0, 0);
-        __syncthreads();
-        const float4 x = tile[threadIdx.x * apart[blockIdx.x]];
-        out[blockIdx.x * blockDim.x + threadIdx.x] = x.x + x.y + x.z + x.w;
-    }"""
     out = np.zeros(BLOCKS * THREADS, dtype=np.float32)
     all_apart, few_apart = np.ones(BLOCKS, dtype=np.int32), np.zeros(BLOCKS, dtype=np.int32)
     few_apart[spread_blocks_of_an_sm(BLOCKS, 132)] = 1
     first, second = (
-        time_of(launched(source, arguments=[out, apart])) for apart in (all_apart, few_apart)
+        time_of(launched(code("pick"), arguments=[out, apart])) for apart in (all_apart, few_apart)
     )
     assert first.time_s == second.time_s
     assert first.gap != second.gap
 
 
 def test_without_flop_the_peak_takes_no_time() -> None:
-    found = time_of(launched(COPY))
+    found = time_of(launched(code("copy")))
     assert found.flop_per_s == 0
     assert found.gap[0].name == "nominal peak"
     assert found.gap[0].time_s == 0
@@ -168,32 +223,20 @@ def test_stores_take_bandwidth_of_dram() -> None:
 
 def test_blocks_that_differ_count_by_what_all_execute() -> None:
     """Blocks of which every tenth has ten times the work are like blocks of the mean work."""
-    source = """extern "C" __global__ void work(float *out, int every) {
-        const int rounds = every == 1 ? 190 : blockIdx.x % 10 ? 100 : 1000;
-        float x = threadIdx.x;
-        #pragma unroll 1
-        for (int k = 0; k < rounds; ++k) x = x * x + 1;
-        out[blockIdx.x * blockDim.x + threadIdx.x] = x;
-    }"""
     out = np.zeros(6000 * THREADS, dtype=np.float32)
 
     def with_every(every: int) -> float:
         arguments = [out, np.int32(every)]
-        return time_of(launched(source, grid=6000, arguments=arguments)).time_s
+        return time_of(launched(code("work"), grid=6000, arguments=arguments)).time_s
 
     assert with_every(10) == pytest.approx(with_every(1), rel=0.15)
-
-
-TICKETS = """extern "C" __global__ void tickets(unsigned *next, unsigned *of_block) {
-    if (threadIdx.x == 0) of_block[blockIdx.x] = atomicAdd(next, 1u);
-}"""
 
 
 def test_outputs_and_counters_are_those_of_the_launch_alone() -> None:
     """Blocks are executed once more: the tickets that they draw then are nobody's."""
     arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     without, with_time = (
-        launched(TICKETS, arguments=arguments, device=device) for device in (None, "h200")
+        launched(code("tickets"), arguments=arguments, device=device) for device in (None, "h200")
     )
     assert time_of(with_time)
     assert with_time.outputs[0] == BLOCKS
@@ -205,8 +248,7 @@ def test_outputs_and_counters_are_those_of_the_launch_alone() -> None:
 
 
 def test_machine_code_compiled_elsewhere_has_a_time() -> None:
-    cubin = compile_cubin(COPY, name="copy.cu", kernel="copy", arch="sm_90", defines={}, options=())
-    assert time_of(launched(cubin.image))
+    assert time_of(launched(image(), kernel="copy"))
 
 
 def test_machine_code_of_another_architecture_is_told() -> None:
@@ -225,9 +267,8 @@ def test_machine_code_that_does_not_run_on_the_device_is_refused() -> None:
     refused = r"^code for sm_90 does not run on the NVIDIA T4 \(sm_75\): compile it for the device"
     with pytest.raises(InputError, match=refused):
         launched(COPY, device="t4", arch="sm_90")
-    cubin = compile_cubin(COPY, name="copy.cu", kernel="copy", arch="sm_90")
     with pytest.raises(InputError, match=refused):
-        launched(cubin, device="t4")  # type: ignore[arg-type]
+        launched(code("copy"), device="t4")
 
 
 @pytest.mark.parametrize(
@@ -243,27 +284,21 @@ def test_an_old_device_has_the_time_of_the_nearest_constants(
 
 
 def test_the_busiest_other_pipe_is_a_bound() -> None:
-    source = """extern "C" __global__ void sines(float *out, const float *in) {
-        const int i = blockIdx.x * blockDim.x + threadIdx.x;
-        float x = in[i];
-        for (int k = 0; k < 256; ++k) x = __sinf(x);
-        out[i] = x;
-    }"""
-    assert time_of(launched(source, grid=2000)).limiter == "special functions"
+    assert time_of(launched(code("sines"), grid=2000)).limiter == "special functions"
 
 
 # --- where there is none ------------------------------------------------------------------------
 
 
 def test_without_a_device_there_is_neither_a_time_nor_a_reason() -> None:
-    found = launched(COPY, device=None)
+    found = launched(code("copy"), device=None)
     assert found.predicted is None
     assert found.prediction_basis is None
 
 
 @pytest.mark.parametrize("blocks", [1, "representative"])
 def test_a_part_of_the_blocks_is_not_enough(blocks: Any) -> None:
-    assert reason(launched(COPY, blocks=blocks)) == (
+    assert reason(launched(code("copy"), blocks=blocks)) == (
         "its traffic below L1 is not modelled: that takes the accesses of all blocks"
     )
 
@@ -282,33 +317,22 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
 
 def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolkit.launch_prediction, "MOST_STEPS", 20)
-    assert reason(launched(COPY)) == "a block executes more than 20 warp instructions"
+    assert reason(launched(code("copy"))) == "a block executes more than 20 warp instructions"
 
 
 def test_a_block_that_waits_for_others_is_executed_behind_them() -> None:
-    source = """extern "C" __global__ void chain(unsigned *done, unsigned *out) {
-        if (threadIdx.x) return;
-        while (atomicAdd(done, 0u) != blockIdx.x) {}
-        out[blockIdx.x] = blockIdx.x;
-        atomicAdd(done, 1u);
-    }"""
     arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
-    found = launched(source, arguments=arguments)
+    found = launched(code("chain"), arguments=arguments)
     assert found.outputs[0] == BLOCKS
     assert found.predicted is not None
-    alone = launched(source.replace("blockIdx.x) {}", "0u) {}"), grid=1, arguments=arguments)
+    alone = launched(code("alone"), grid=1, arguments=arguments)
     assert alone.predicted is not None
     assert found.predicted.time_s < 2 * alone.predicted.time_s  # it asks once
 
 
 def test_a_block_that_fails_without_those_before_it_is_told() -> None:
-    source = """extern "C" __global__ void next(unsigned *at, unsigned *out) {
-        if (threadIdx.x) return;
-        if (blockIdx.x == 0) atomicExch(at, 0u);
-        out[atomicAdd(at, 1u)] = 1;
-    }"""
     arguments = [np.full(1, 2**31, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
-    found = launched(source, arguments=arguments)
+    found = launched(code("next"), arguments=arguments)
     assert reason(found).startswith(
         "a block that is executed without those before it stops: next: global write of 4 bytes"
     )
@@ -320,7 +344,7 @@ def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr(toolkit.prediction, "predict", without_memory)
-    assert reason(launched(COPY)) == "not enough memory"
+    assert reason(launched(code("copy"))) == "not enough memory"
 
 
 def test_an_unknown_device_is_refused() -> None:
@@ -331,7 +355,14 @@ def test_an_unknown_device_is_refused() -> None:
 # --- the cache ----------------------------------------------------------------------------------
 
 
-def test_swapped_entries_of_the_cache_answer_nobody(empty_cache: Path) -> None:
+def test_swapped_entries_of_the_cache_answer_nobody(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what is asked of the compiler and of nvdisasm again has the same answer
+    for module, name in (("compile", "_compile"), ("sass.disassemble", "_run")):
+        real = getattr(import_module(f"toolkit.{module}"), name)
+        monkeypatch.setattr(f"toolkit.{module}.{name}", cache(real))
+
     def answers() -> list[object]:
         found = []
         for source in (COPY, AXPY):
@@ -353,12 +384,6 @@ def test_swapped_entries_of_the_cache_answer_nobody(empty_cache: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def copy_code() -> bytes:
-    """The machine code of COPY for an H200."""
-    return compile_cubin(COPY, name="copy.cu", kernel="copy", arch="sm_90").image
-
-
-@pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages, without their native code."""
     root = tmp_path_factory.mktemp("tree")
@@ -369,9 +394,17 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
+def test_an_edited_file_of_ours_makes_a_new_prediction(
+    tree: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def counted(work: Work, device: Device) -> Predicted:
+        made.append(work)
+        return predict(work, device)
+
+    monkeypatch.setattr(toolkit.prediction, "predict", counted)
+    files = (
         "analysis/timing.py",
         "analysis/cycles/sm.c",
         "kernels/registry.py",
@@ -381,24 +414,15 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "toolkit/sass/core/core.h",
         "toolkit/sass/_core.so",
         "toolkit/published/sgemm.json",
-    ],
-)
-def test_an_edited_file_of_ours_makes_a_new_prediction(
-    file: str, tree: Path, copy_code: bytes, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-
-    def counted(work: Work, device: Device) -> Predicted:
-        made.append(work)
-        return predict(work, device)
-
-    monkeypatch.setattr(toolkit.prediction, "predict", counted)
-    for content in (b"", b"", b"\n", b"\n"):
-        edited = tree / file
-        edited.write_bytes(edited.read_bytes().rstrip() + content)
-        monkeypatch.setattr(toolkit.prediction, "MODEL", model_digest(tree))
-        assert time_of(launched(copy_code))
-    assert len(made) == 2
+    )
+    for edits, file in enumerate(("", *files)):
+        if file:
+            edited = tree / file
+            edited.write_bytes(edited.read_bytes() + b"\n")
+        for _ in range(2):
+            monkeypatch.setattr(toolkit.prediction, "MODEL", model_digest(tree))
+            assert time_of(launched(code("copy")))
+        assert len(made) == 1 + edits, file
 
 
 OF_A_LAUNCH = f"""
@@ -470,17 +494,9 @@ def test_spread_blocks_are_some_of_one_sm(blocks: int) -> None:
 
 
 def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = """extern "C" __global__ void weigh(float *out, const float *weight) {
-        __shared__ float tile[128];
-        tile[threadIdx.x] = out[blockIdx.x * blockDim.x + threadIdx.x];
-        __syncthreads();
-        float sum = 0;
-        for (int k = 0; k < 8; ++k) sum += weight[k] * tile[threadIdx.x + k & 127];
-        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-    }"""
-    with_table = time_of(launched(source, grid=4000)).time_s
+    with_table = time_of(launched(code("weigh"), grid=4000)).time_s
     monkeypatch.setattr(Streams, "with_common", lambda streams: streams)
-    assert with_table < time_of(launched(source, grid=4000)).time_s
+    assert with_table < time_of(launched(code("weigh"), grid=4000)).time_s
 
 
 def test_common_lines_are_marked() -> None:
