@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -46,6 +47,10 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def tree_of(lines: list[str]) -> str:
+    return ast.dump(ast.parse(dedent("\n".join(lines))))
+
+
 def mutant(**changes: object) -> Mutant:
     fields = {"package": "analysis", "language": "python", "function": "Box.area"}
     edit = {"edit": "constant", "original": "return width * 2", "replacement": "return width * 3"}
@@ -62,9 +67,11 @@ def test_the_stored_mutants_are_in_the_product_once() -> None:
             continue
         if path.suffix == ".py":
             lines = path.read_text(encoding="utf-8").split("\n")
-            before = ast.dump(ast.parse("\n".join(lines)))
+            # of functions around the line, the last is the inner one: the others take longer
+            around = [f for f in functions(path) if f.first <= line < f.last][-1]
+            before = tree_of(lines[around.first : around.last])
             lines[line] = lines[line].replace(each.original, each.replacement)
-            assert ast.dump(ast.parse("\n".join(lines))) != before, each
+            assert tree_of(lines[around.first : around.last]) != before, each
     remedy = "python tests/mutants/generate.py draws others"
     assert len(lost) <= MOST_LOST, "\n".join([*lost, remedy])
 

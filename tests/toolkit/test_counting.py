@@ -401,7 +401,7 @@ def test_a_launch_that_ncu_breaks_off_in_costs_its_own_counters(
 def test_a_launch_that_hangs_is_stopped_and_costs_its_own_counters(
     culprit: str, cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(counting, "PATIENCE_S", 1.0)
     monkeypatch.setattr(counting, "PATIENCE_LAUNCHES", 0)
     replay(hangs=[culprit])
     result = count()
