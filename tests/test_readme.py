@@ -63,6 +63,17 @@ def test_every_command_is_shown() -> None:
     }
 
 
+@pytest.mark.parametrize("words", TOOLKIT_CALLS, ids=" ".join)
+def test_every_command_is_valid(words: list[str]) -> None:
+    """Its options and arguments; the exhaustive tests execute the command too."""
+    from typer.main import get_group
+
+    from toolkit.cli import app
+
+    name, *arguments = words[: words.index(">")] if ">" in words else words
+    get_group(app).commands[name].make_context(name, arguments)
+
+
 def test_there_is_one_test_command() -> None:
     found = re.findall(r"<!-- test-command -->\n```bash\n(.+)\n```", README)
     assert len(found) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.snippets.outcomes import needs_gpu, outcomes
-from docs.snippets.pages import blocks, name_of, pages
+from docs.snippets.pages import ROOT, blocks, name_of, pages
 from tests.sampling import chosen_of
 
 PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
@@ -16,12 +16,20 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 def is_quick(page: Path) -> bool:
     """False for pages of commands that other tests execute too, at shapes that take less time."""
-    slow = r"docs/(guide/0|ci\.|experiments\.|reorder\.|trust\.|tuning\.|your_kernel\.)"
+    slow = r"README|docs/(guide/0|ci\.|experiments\.|reorder\.|trust\.|tuning\.|your_kernel\.)"
     return not re.match(slow, name_of(page))
 
 
 @pytest.mark.parametrize("page", chosen_of(PAGES, is_quick))
 def test_page_says_what_happens(page: Path) -> None:
+    assert_as_shown(page, gpu=False)
+
+
+def test_readme_answers_as_it_shows(tmp_path: Path) -> None:
+    """Its first command and its Python. The exhaustive tests follow the whole page."""
+    page = tmp_path / "README.md"
+    text = ROOT.joinpath("README.md").read_text(encoding="utf-8")
+    page.write_text(text.replace("```bash", "```text"), encoding="utf-8")
     assert_as_shown(page, gpu=False)
 
 

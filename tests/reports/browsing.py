@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
-WIDTHS = (400, 900, 1600)  # px: a telephone, half of a screen, a screen
+# px: a telephone, half of a screen, a screen; a page is opened at one of them, and resized
+WIDTHS = ((400, 900, 1600), (900, 400, 1600), (1600, 900, 400))
 VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
 
 
@@ -135,10 +136,17 @@ class Visit:
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
 
-    def assert_it_fits(self, also: Callable[[], None] = lambda: None) -> None:
-        """No overflow at any width and what is asserted `also`; no complaint, nothing fetched."""
-        for width in sorted(WIDTHS, reverse=min(self.widths) != WIDTHS[0]):  # narrow figures once
-            self.resize(width)
+    def assert_it_fits(
+        self, widths: Sequence[int], also: Callable[[], None] = lambda: None
+    ) -> None:
+        """No overflow at these widths and what is asserted `also`; no complaint, nothing fetched.
+
+        It was opened at the first of them.
+        """
+        assert self.widths == {widths[0]}
+        for width in widths:
+            if width not in self.widths:
+                self.resize(width)
             assert self.overflow() == 0, f"at {width} px"
             also()
         assert self.complaints == []

@@ -567,11 +567,16 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
     )
 
 
+def only(made: Profile, *labels: str) -> Profile:
+    """The profile with these variants alone: its page takes less time to draw."""
+    return replace(made, records=tuple(r for r in made.records if r.label in labels))
+
+
 @pytest.fixture(scope="session")
 def build() -> SimpleNamespace:
     """The builders of this file, for tests to combine."""
     functions: tuple[Callable[..., object], ...] = (
-        change, counted, cpu, cublas, foreseen, listing, measured, passed, predicted, profile,
+        change, counted, cpu, cublas, foreseen, listing, measured, only, passed, predicted, profile,
         rung, simulated, theory_of, traced, watched, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
@@ -625,6 +630,12 @@ def of_two_shapes() -> str:
 @pytest.fixture(scope="session")
 def of_prediction(in_prediction: Profile) -> str:
     return render(in_prediction)
+
+
+@pytest.fixture(scope="session")
+def beside_a_record(in_prediction: Profile, on_gpu: Profile) -> str:
+    """The page of predicted times beside those of a recorded run."""
+    return render(in_prediction, recorded=on_gpu)
 
 
 @pytest.fixture(scope="session")

@@ -24,11 +24,6 @@ ACCESS = "section[aria-labelledby=access-0]"
 
 
 @pytest.fixture(scope="module")
-def of_gpu(on_gpu: Profile) -> str:
-    return render(on_gpu)
-
-
-@pytest.fixture(scope="module")
 def of_trace(in_trace: Profile) -> str:
     return render(in_trace)
 
@@ -123,10 +118,12 @@ def test_a_variant_is_chosen_for_source_and_requests_alike(window: Window, of_tr
     assert visit.complaints == []
 
 
-def test_source_opens_at_its_hottest_line(window: Window, in_trace: Profile) -> None:
+def test_source_opens_at_its_hottest_line(
+    window: Window, build: SimpleNamespace, in_trace: Profile
+) -> None:
     long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
     made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
-    visit = window.show(render(made), waits=False)
+    visit = window.show(render(build.only(made, long.label)), waits=False)
     box = "document.querySelector('.source .scroll')"
     visit.until(f"{box}?.querySelectorAll('tbody tr').length === 201")
     place = (
@@ -166,9 +163,10 @@ AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 
 def test_text_stands_out_from_what_is_behind_it(
-    window: Window, in_trace: Profile, on_gpu: Profile
+    window: Window, build: SimpleNamespace, in_trace: Profile, on_gpu: Profile
 ) -> None:
-    visit = window.show(render(in_trace, recorded=on_gpu), waits=False)
+    few = build.only(in_trace, "naive-coalesced", "one-block", "vectorized")
+    visit = window.show(render(few, recorded=on_gpu), waits=False)
     visit.open_details()
     for scheme in ("light", "dark"):
         visit.page.emulate_media(color_scheme=scheme)
@@ -176,35 +174,8 @@ def test_text_stands_out_from_what_is_behind_it(
         assert ratio >= AA, (scheme, where)
 
 
-def test_a_figure_has_its_numbers_as_a_table(window: Window, of_gpu: str) -> None:
-    visit = window.show(of_gpu, waits=False, is_kept=True)
-    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
-    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
-    figure.locator("summary").click()
-    cells = figure.locator("details td").all_text_contents()
-    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
-    figure.locator("summary").click()
-    assert figure.locator("details td:visible").count() == 0
-
-
-def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_gpu: str) -> None:
-    visit = window.show(of_gpu, waits=False)
-    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
-    button.click()
-    rising = visit.page.evaluate(ORDER)
-    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
-    assert rising[-1] == "one-block"  # without a time
-    button.press("Enter")
-    falling = visit.page.evaluate(ORDER)
-    assert falling[-1] == "one-block"
-    assert falling[:-1] == rising[-2::-1]
-    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
-    assert head.get_attribute("aria-sort") == "descending"
-    assert visit.complaints == []
-
-
 def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamespace) -> None:
-    html = render(build.profile(build.SHAPE, build.SMALL))
+    html = render(build.only(build.profile(build.SHAPE, build.SMALL), "one-block"))
     visit = window.show(html, fragment="#what-if-1", waits=False)
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
@@ -215,29 +186,47 @@ def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamesp
     assert visit.page.evaluate("location.hash") == "#roofline-0"
 
 
-def test_a_run_is_chosen_for_the_whole_page(
-    window: Window, build: SimpleNamespace, in_theory: Profile
-) -> None:
-    other = replace(
-        build.profile(build.SMALL, build.SHAPE), device=find_device("t4"), command="of the T4"
+@pytest.fixture(scope="module")
+def of_two_runs(build: SimpleNamespace) -> str:
+    """The page of a run at two shapes, and of one on a T4 at the second of them."""
+    first, second = (
+        build.only(build.profile(*shapes), "tiled")
+        for shapes in ((build.SMALL, build.SHAPE), (build.SHAPE,))
     )
-    visit = window.show(render_together([(in_theory, None), (other, None)]), waits=False)
+    other = replace(second, device=find_device("t4"), command="of the T4")
+    return render_together([(first, None), (other, None)])
+
+
+def test_it_begins_with_a_shape_that_all_runs_have(window: Window, of_two_runs: str) -> None:
+    visit = window.show(of_two_runs, waits=False, is_kept=True)
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
+    assert visit.count("#answer-1") == 1
+    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
+    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
+
+
+def test_a_run_is_chosen_for_the_whole_page(window: Window, of_two_runs: str) -> None:
+    visit = window.show(of_two_runs, waits=False)
     assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
         "NVIDIA GeForce RTX 3090", "NVIDIA T4",
     ]  # fmt: skip
-    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
-    visit.page.select_option("#run", label="NVIDIA T4")
     assert visit.page.locator("#shape option").count() == 2
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
+    visit.page.select_option("#run", label="NVIDIA T4")
+    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
     assert visit.count("#answer-2") == 1
     assert visit.page.locator("pre:visible").text_content() == "of the T4"
     link = visit.page.get_by_role("link", name="Reproduce")
     assert link.get_attribute("href") == "#reproduce-1"
+    visit.page.select_option("#run", label="NVIDIA GeForce RTX 3090")
+    assert visit.page.locator("#shape option").count() == 2
+    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
     assert visit.complaints == []
 
 
-def test_it_prints_without_its_controls(window: Window, in_theory: Profile, tmp_path: Path) -> None:
-    visit = window.show(render(in_theory), scheme="dark")
+def test_it_prints_without_its_controls(
+    window: Window, build: SimpleNamespace, in_theory: Profile, tmp_path: Path
+) -> None:
+    visit = window.show(render(build.only(in_theory, "tiled")), scheme="dark")
     assert all(visit.count(control) > 0 for control in (".bar", ".toggle"))
     file = tmp_path / "report.pdf"
     visit.page.pdf(path=file, prefer_css_page_size=True)
@@ -245,15 +234,6 @@ def test_it_prints_without_its_controls(window: Window, in_theory: Profile, tmp_
     visit.page.emulate_media(media="print")
     assert [visit.count(control) for control in (".bar", ".toggle", ".skip")] == [0, 0, 0]
     assert visit.count(".controls select") > 0  # which says what a figure shows
-
-
-def test_it_begins_with_a_shape_that_all_runs_have(window: Window, build: SimpleNamespace) -> None:
-    first, second = build.profile(build.SMALL, build.SHAPE), build.profile(build.SHAPE)
-    visit = window.show(render_together([(first, None), (second, None)]), waits=False)
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
-    assert visit.count("#answer-1") == 1
-    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
-    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
 
 
 # Draws for paper as soon as the first figure is drawn; true of each figure that paper will have.
@@ -285,8 +265,35 @@ def test_all_figures_are_drawn_anew_for_paper(window: Window, of_two_shapes: str
     assert visit.complaints == []
 
 
+def test_a_figure_has_its_numbers_as_a_table(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
+    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
+    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
+    figure.locator("summary").click()
+    cells = figure.locator("details td").all_text_contents()
+    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
+    figure.locator("summary").click()
+    assert figure.locator("details td:visible").count() == 0
+
+
+def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_two_shapes: str) -> None:
+    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
+    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
+    button.click()
+    rising = visit.page.evaluate(ORDER)
+    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
+    assert rising[-1] == "one-block"  # without a time
+    button.press("Enter")
+    falling = visit.page.evaluate(ORDER)
+    assert falling[-1] == "one-block"
+    assert falling[:-1] == rising[-2::-1]
+    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
+    assert head.get_attribute("aria-sort") == "descending"
+    assert visit.complaints == []
+
+
 def test_paper_has_whole_figures_and_tables(window: Window, of_two_shapes: str) -> None:
-    visit = window.show(of_two_shapes, scheme="dark")
+    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False)
     visit.page.set_viewport_size({"width": PAPER_PX[0], "height": PAPER_PX[1]})
     visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     visit.page.emulate_media(media="print")
