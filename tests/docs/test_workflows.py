@@ -65,6 +65,7 @@ def test_cpu_workflow_stops_traffic_that_grew(repository: Session) -> None:
     assert statuses(repository, *EXECUTED[1:]) == [0, 3]
 
 
+@pytest.mark.exhaustive  # as `check` alone
 def test_cpu_workflow_stops_an_access_out_of_bounds(repository: Session) -> None:
     repository.script("sed -i 's/column < columns && row < rows/true/' scale_rows.cu", "here")
     assert statuses(repository, EXECUTED[0]) == [1]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.reports.tuned_by_hand import TUNING
 from toolkit.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -75,34 +76,65 @@ def test_a_mistake_is_one_line(folder: Path, arguments: list[str], message: str)
     assert list(folder.iterdir()) == []
 
 
-def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(folder: Path) -> None:
+COMMAND = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d:tm=16", "--shape", "48"]
+COMMAND += ["--seed", "1", "--seconds", "0.05", "--cache", "cache"]
+FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json"
+
+
+def on_a_made_up_gpu(**told: Any) -> dict[str, str]:
+    """The environment of a process that finds one."""
+    known = {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}", "MADE_UP_GPU": json.dumps(told)}
+    return os.environ | known
+
+
+@pytest.fixture
+def interrupted(folder: Path) -> tuple[int, str]:
+    """Exit status and standard error of a run that gets Ctrl-C once a configuration is timed."""
     pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
-    cache = folder / "cache"
-    command = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d:tm=16", "--shape", "48"]
-    command += ["--seed", "1", "--seconds", "0.05", "--cache", str(cache)]
-    one_leads = {"times_s": {"BK=16": 0.001}}  # the final has a process for each leader
-    environment = os.environ | {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}"}
-    fast = environment | {"MADE_UP_GPU": json.dumps(one_leads)}
-    slow = environment | {"MADE_UP_GPU": json.dumps(one_leads | {"slow_to_compile_s": 0.5})}
-    with subprocess.Popen(command, env=slow, stderr=subprocess.PIPE, text=True) as running:
-        file = cache / "coarsened-1d-48x48x48-h100-sxm.json"
+    slow = on_a_made_up_gpu(slow_to_compile_s=0.5)
+    with subprocess.Popen(COMMAND, env=slow, stderr=subprocess.PIPE, text=True) as running:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (file.exists() and "times" in file.read_text()):
+        while time.monotonic() < deadline and not (FILE.exists() and "times" in FILE.read_text()):
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
-    assert running.returncode == 1
-    assert f"of 3 configurations of 48x48x48 are kept in {file}: repeat the command" in said
+    return running.returncode, said
+
+
+def test_ctrl_c_keeps_what_was_measured(interrupted: tuple[int, str], folder: Path) -> None:
+    status, said = interrupted
+    assert status == 1
+    assert (
+        f"of 3 configurations of 48x48x48 are kept in {folder / FILE}: repeat the command" in said
+    )
     assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
     assert not (folder / "tuning.json").exists()
+
+
+@pytest.mark.exhaustive  # as a sweep and a final of one process each do
+def test_the_next_run_goes_on(interrupted: tuple[int, str], folder: Path) -> None:
+    one_leads = on_a_made_up_gpu(times_s={"BK=16": 0.001})  # a process for each leader
     again = subprocess.run(
-        command, env=fast, capture_output=True, text=True, timeout=60, check=False
+        COMMAND, env=one_leads, capture_output=True, text=True, timeout=60, check=False
     )
     assert again.returncode == 0, again.stderr
     assert (
-        f"of 3 configurations of 48x48x48 were measured before: taken from {file}" in again.stderr
+        f"of 3 configurations of 48x48x48 were measured before: taken from {folder / FILE}"
+        in again.stderr
     )
     assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
+
+
+def test_what_was_measured_is_kept_for_the_dispatcher(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.tuning.tune.tune", lambda *_, **__: TUNING)
+    file = folder / "data" / "tuned.json"
+    done = invoke("coarsened-1d", "--shape", "64")
+    assert done.exit_code == 0, done.output
+    assert f"kept 1 in {file}" in done.stderr
+    (entry,) = json.loads(file.read_text())["entries"]
+    assert entry["parameters"] == {"bk": 8, "tm": 8}  # of the winner
 
 
 def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
