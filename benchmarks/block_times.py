@@ -24,7 +24,8 @@ from analysis.schedule import Courses
 from analysis.traffic import traffic
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import GpuOperands
 from toolkit.workload import Workload
@@ -145,7 +146,7 @@ def instrumented(variant: Variant) -> str:
     )
 
 
-def compiled(selection: Selection, architecture: str, address: int = MADE_UP_ADDRESS) -> Cubin:
+def compiled(selection: Selection, architecture: str, address: int = MADE_UP_ADDRESS) -> Kernel:
     """The machine code that stores to an address of the GPU."""
     variant = selection.variant
     assert isinstance(variant, Variant)

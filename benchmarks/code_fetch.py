@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.compile import compile_cubin
-from toolkit.gpu import Gpu, Kernel
+from toolkit.gpu import Gpu, LoadedKernel
 
 KIB, INSTRUCTION_BYTES, LINE_BYTES, LANES = 1024, 16, 128, 32
 OF_THE_LOOP = 16  # instructions, about
@@ -73,7 +73,7 @@ def instructions(kib: int) -> int:
 
 
 def clocks_per_line(
-    gpu: Gpu, kernel: Kernel, kib: int, warps: int, chosen: Sequence[int]
+    gpu: Gpu, kernel: LoadedKernel, kib: int, warps: int, chosen: Sequence[int]
 ) -> NDArray[np.float64]:
     """Of each SM, in a launch in which the chosen ones execute the loop; NaN of the others."""
     sms = gpu.device.sm_count

@@ -44,9 +44,9 @@ from analysis.timing import Work, predict
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
 from reports import text
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.environment import GpuMonitor, environment
-from toolkit.gpu import Gpu, Kernel
+from toolkit.gpu import Gpu, LoadedKernel
 from toolkit.gpu_operands import GpuOperands
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.patching import (
@@ -165,7 +165,7 @@ def _takes(variant: Variant, problem: Gemm) -> bool:
     return not variant.max_extent or max(problem.m, problem.n) <= variant.max_extent
 
 
-def _experiments(rung: str, cubin: Cubin, shape: str, device: Device) -> Iterator[Experiment]:
+def _experiments(rung: str, cubin: Kernel, shape: str, device: Device) -> Iterator[Experiment]:
     geometry = _geometry(parse_selection(rung), parse_shape(shape))
     warps = geometry.threads_per_block // WARP_SIZE
     for blocks, dynamic in residences(cubin, geometry, device).items():
@@ -182,7 +182,7 @@ def _experiments(rung: str, cubin: Cubin, shape: str, device: Device) -> Iterato
                 )
 
 
-def residences(cubin: Cubin, geometry: Geometry, device: Device) -> dict[int, int]:
+def residences(cubin: Kernel, geometry: Geometry, device: Device) -> dict[int, int]:
     """Numbers of blocks per SM, and the least dynamic shared bytes that let no more be resident.
 
     They are never fewer than the launch itself takes.
@@ -207,21 +207,21 @@ def residences(cubin: Cubin, geometry: Geometry, device: Device) -> dict[int, in
 
 
 @cache
-def numbers_patched(cubin: Cubin) -> dict[str, int]:
+def numbers_patched(cubin: Kernel) -> dict[str, int]:
     """How many instructions each patch changes."""
     code = words(cubin.image, cubin.symbol)
     return {name: len(changed(code, patch(list(code)))) for name, patch in PATCHES.items()}
 
 
 @cache
-def patched(cubin: Cubin, patch: str) -> Cubin:
-    return replace(cubin, image=rewritten(cubin.image, {cubin.symbol: PATCHES[patch]}))
+def patched(cubin: Kernel, patch: str) -> Kernel:
+    return cubin.with_image(rewritten(cubin.image, {cubin.symbol: PATCHES[patch]}))
 
 
 # The file.
 
 
-def _packed(cubin: Cubin) -> Cell:
+def _packed(cubin: Kernel) -> Cell:
     return {
         "compiler": cubin.compiler,
         "cubin_sha256": sha256(cubin.image).hexdigest(),
@@ -229,9 +229,9 @@ def _packed(cubin: Cubin) -> Cell:
     }
 
 
-def _cubins(document: Document) -> dict[str, Cubin]:
+def _cubins(document: Document) -> dict[str, Kernel]:
     return {
-        name: Cubin.from_image(zlib.decompress(b64decode(packed["cubin_zlib_base64"])))
+        name: Kernel.from_image(zlib.decompress(b64decode(packed["cubin_zlib_base64"])))
         for name, packed in document["kernels"].items()
     }
 
@@ -327,7 +327,7 @@ def _about(gpu: Gpu) -> Document:
 class _Session:
     """A GPU with the kernels and matrices of the experiments."""
 
-    def __init__(self, gpu: Gpu, cubins: dict[str, Cubin]) -> None:
+    def __init__(self, gpu: Gpu, cubins: dict[str, Kernel]) -> None:
         self.gpu, self.cubins = gpu, cubins
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._bench = Bench(gpu)
@@ -376,7 +376,7 @@ class _Session:
             _variant(selection), selection.parameters, experiment.executed
         )
 
-    def _carve_out(self, kernel: Kernel, experiment: Experiment, static: int) -> int | None:
+    def _carve_out(self, kernel: LoadedKernel, experiment: Experiment, static: int) -> int | None:
         """Ask for no more shared memory, and so no less L1, than the resident blocks need."""
         if not experiment.dynamic_shared_bytes:
             return None
@@ -430,7 +430,7 @@ def predict_all(
     _summary(document, "predicted", path)
 
 
-def predicted(experiment: Experiment, cubin: Cubin, device: Device) -> Cell:
+def predicted(experiment: Experiment, cubin: Kernel, device: Device) -> Cell:
     """The time that the model gives, with its limiter, or why there is none."""
     try:
         found = predict(work(experiment, patched(cubin, experiment.patch), device), device)
@@ -446,7 +446,7 @@ def predicted(experiment: Experiment, cubin: Cubin, device: Device) -> Cell:
     }
 
 
-def work(experiment: Experiment, cubin: Cubin, device: Device) -> Work:
+def work(experiment: Experiment, cubin: Kernel, device: Device) -> Work:
     """The launch with L2 warm: whatever misses L1 is in L2."""
     translated = translate(cubin)
     selection, shape, geometry = experiment.selection, experiment.executed, experiment.geometry
@@ -468,7 +468,7 @@ def work(experiment: Experiment, cubin: Cubin, device: Device) -> Work:
         return streams_of(bound, blocks)
 
     return Work(
-        code=machine_code(translated.program),
+        code=machine_code(translated.kernel),
         samples={
             k: streams(k) for k in timed_k(shape.k, period(counts, selection.parameters), geometry)
         },

@@ -27,9 +27,9 @@ from analysis.result import Counted, Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED, scored
 from kernels.registry import Selection
 from toolkit import ncu
-from toolkit.compile import Cubin
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting, middle
+from toolkit.cubin import Kernel
 from toolkit.gpu import Gpu
 from toolkit.launches import marker_source
 from toolkit.progress import Progress
@@ -134,7 +134,7 @@ def _how_counted(record: Record) -> str | None:
     return None if note is None or record.counted is None else note.removeprefix(TRAFFIC_COUNTED)
 
 
-def _compiled(run: Profile) -> dict[tuple[Gemm, str], Cubin]:
+def _compiled(run: Profile) -> dict[tuple[Gemm, str], Kernel]:
     """The machine code of each rung that was counted."""
     plan = plan_of(run)
     selections = {
@@ -164,7 +164,7 @@ def _code(selection: Selection) -> tuple[object, ...]:
 
 
 def _launches(
-    run: Profile, shape: Gemm, cubins: Mapping[tuple[Gemm, str], Cubin]
+    run: Profile, shape: Gemm, cubins: Mapping[tuple[Gemm, str], Kernel]
 ) -> list[CountableLaunch]:
     """What was counted at a shape, of which there is machine code: cuBLAS brings its own."""
     entries = {label: cubin.symbol for (at, label), cubin in cubins.items() if at == shape}
@@ -181,7 +181,7 @@ def _counted(
     counting: Counting,
     run: Profile,
     launches: Sequence[CountableLaunch],
-    cubins: Mapping[tuple[Gemm, str], Cubin],
+    cubins: Mapping[tuple[Gemm, str], Kernel],
 ) -> Mapping[str, Counted | str]:
     shape = launches[0].shape
     with Gpu() as gpu:

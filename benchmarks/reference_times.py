@@ -37,10 +37,11 @@ from analysis.problem import Gemm, parse_shape
 from analysis.statistics import median_interval
 from kernels import LADDER
 from kernels.registry import Selection, Variant
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor, environment
-from toolkit.gpu import Gpu, Kernel
+from toolkit.gpu import Gpu, LoadedKernel
 from toolkit.gpu_operands import GpuOperands
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.sampling import Sampling, Series, interleave
@@ -121,7 +122,7 @@ class Session:
         )
         self.cells.append({**about, "error": why})
 
-    def kernel(self, source: str, **how: Any) -> tuple[Kernel, Cell]:
+    def kernel(self, source: str, **how: Any) -> tuple[LoadedKernel, Cell]:
         """A kernel by NVRTC, by nvcc where that is missing; with what is written about its code."""
         try:
             cubin = compile_cubin(source, arch=self.gpu.device.sm_arch, **how)
@@ -161,7 +162,7 @@ class Session:
                 self.cells.append({**one.about, "l2": state, **_times(found[str(i)]), **clocks})
 
 
-def _code(cubin: Cubin) -> Cell:
+def _code(cubin: Kernel) -> Cell:
     resources = cubin.resources
     return {
         "compiler": cubin.compiler,

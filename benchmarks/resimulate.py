@@ -23,7 +23,7 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Listing, Profile, Record
 from analysis.scorecard import scored
 from kernels.registry import Selection, Variant
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.gpu import LANGUAGE_OPTIONS
 from toolkit.plan import Plan, make_plan
 from toolkit.records import with_prediction
@@ -83,7 +83,7 @@ def _simulated(
     return with_prediction(record, found.predicted), found.listing
 
 
-def as_it_was(cubin: Cubin, record: Record) -> Cubin:
+def as_it_was(cubin: Kernel, record: Record) -> Kernel:
     """Machine code under the name of the compiler that a record has it from.
 
     Raises InputError where that is of another version.
@@ -107,7 +107,7 @@ def plan_of(run: Profile) -> Plan:
     return plan
 
 
-def compiled(selection: Selection, architecture: str) -> Cubin:
+def compiled(selection: Selection, architecture: str) -> Kernel:
     """A rung's machine code as PyCUDA has nvcc compile it. Raises CompileError."""
     variant = selection.variant
     assert isinstance(variant, Variant)
@@ -122,7 +122,7 @@ def compiled(selection: Selection, architecture: str) -> Cubin:
             )
         except (OSError, subprocess.CalledProcessError) as error:
             raise CompileError(f"{variant.file} cannot be compiled by nvcc: {error}") from None
-        return Cubin.from_image(source.with_suffix(".cubin").read_bytes(), variant.entry)
+        return Kernel.from_image(source.with_suffix(".cubin").read_bytes(), variant.entry)
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 
 DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 DYNAMIC = re.compile(r"extern __shared__ [^;]*?(\w+)\[\];")
@@ -62,10 +63,10 @@ def image_of(parts: Sequence[Part], arch: str) -> bytes:
     return compile_cubin(joined(parts), name="parts.cu", kernel=first, arch=arch).image
 
 
-def compiled_together(parts: Sequence[Part], arch: str) -> list[Cubin]:
+def compiled_together(parts: Sequence[Part], arch: str) -> list[Kernel]:
     """The kernel of each part, all in one image."""
     image = image_of(parts, arch)
     return [
-        replace(Cubin.from_image(image, name_of(parts, number)), kernel=part.kernel)
+        replace(Kernel.from_image(image, name_of(parts, number)), name=part.kernel)
         for number, part in enumerate(parts)
     ]

@@ -107,7 +107,7 @@ class Simulated:
     @property
     def kernel(self) -> str:
         cubin = self.execution.cubin
-        return cubin.kernel if cubin else self.call.kernel or ""
+        return cubin.name if cubin else self.call.kernel or ""
 
     @property
     def declared(self) -> tuple[Declared, ...]:

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module, metadata
@@ -23,19 +23,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from analysis.errors import (
     CompileError,
     InputError,
-    ToolkitError,
     UnavailableError,
     UnknownNameError,
-    first_line,
 )
-from analysis.result import Resources
 from toolkit import compiler_process
 from toolkit.cache import cached, keep
 from toolkit.commands import nvidia_remedy
 from toolkit.compiler_process import Answer, compile_apart
-from toolkit.cubin import kernel_sizes, kernel_symbols, origin
+from toolkit.cubin import (
+    TEMPLATES,
+    Kernel,
+    kernel_symbols,
+    kernels_there,
+    read_kernel,
+    symbol_of,
+)
 from toolkit.headers import explained, include_options, includes, own_headers
-from toolkit.signature import kernel_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,49 +57,6 @@ _FRONT_END_ERROR = re.compile(
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal) *: *(?P<text>.+)$", re.MULTILINE)
 _NAME_EXPRESSION = "__nv_name_map"  # the "file" in which NVRTC finds mistakes of a kernel's name
 _NO_CODE = "with these options the compiler makes no machine code: leave out --option"
-_TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cubin:
-    """The machine code of one kernel.
-
-    `kernel` is the name as the caller wrote it ("gemm<128, 64>"), `symbol` the name that the
-    code has in `image`, under which a driver loads it.
-    """
-
-    image: bytes
-    kernel: str
-    symbol: str
-    architecture: str
-    compiler: str
-    resources: Resources
-
-    @classmethod
-    def from_image(cls, image: bytes, kernel: str | None = None) -> Cubin:
-        """The kernel `kernel` (its symbol, or its plain name) of machine code compiled elsewhere.
-
-        `kernel` may be left out where there is just one. Raises InputError for bytes that are no
-        cubin, or where the kernel is not in it.
-        """
-        try:
-            found = origin(image)
-            symbol = _chosen(kernel, kernel_symbols(image), "the cubin")
-            architecture = f"sm_{found.capability}"
-            resources = _resources(image, symbol, architecture, found.capability, found.compiler)
-        except ToolkitError:
-            raise
-        except Exception as error:  # whatever a damaged file makes its reader stumble over
-            reason = first_line(error) if isinstance(error, ValueError) else "it is damaged"
-            raise InputError(f"the machine code is no cubin: {reason}") from error
-        return cls(
-            image=image,
-            kernel=kernel or _readable(symbol),
-            symbol=symbol,
-            architecture=architecture,
-            compiler=found.compiler,
-            resources=resources,
-        )
 
 
 def compile_cubin(
@@ -108,7 +68,7 @@ def compile_cubin(
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     folder: Path | None = None,
-) -> Cubin:
+) -> Kernel:
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
@@ -130,23 +90,17 @@ def compile_cubin(
         compiler=compiler_version(),
     )
     symbol, image = _cached(request) or _compile_and_cache(request)
-    if (found := origin(image).capability) != capability:
-        raise InputError(
-            f"the options compile for sm_{found}, not for {arch}: leave out the one that names an "
-            "architecture"
-        )
     try:
-        resources = _resources(image, symbol, arch, capability, request.compiler)
+        found = read_kernel(image, symbol, kernel)
     except KeyError:
         raise InputError(_NO_CODE) from None
-    return Cubin(
-        image=image,
-        kernel=kernel or _readable(symbol),
-        symbol=symbol,
-        architecture=arch,
-        compiler=request.compiler,
-        resources=resources,
-    )
+    if found.capability != capability:
+        raise InputError(
+            f"the options compile for {found.architecture}, not for {arch}: leave out the one that "
+            "names an architecture"
+        )
+    resources = replace(found.resources, architecture=arch, compiler=request.compiler)
+    return replace(found, resources=resources)
 
 
 def supported_architectures() -> list[int]:
@@ -206,18 +160,6 @@ def _c_literal(value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
-def _resources(image: bytes, symbol: str, arch: str, capability: int, compiler: str) -> Resources:
-    """Raises KeyError where there is no such kernel in an image."""
-    sizes = kernel_sizes(image, symbol, capability=capability)
-    return Resources(
-        architecture=arch,
-        compiler=compiler,
-        registers_per_thread=sizes.registers_per_thread,
-        static_shared_bytes=sizes.static_shared_bytes,
-        local_bytes=sizes.local_bytes,
-    )
-
-
 # The cache: an entry is the symbol, a zero byte and the image.
 
 
@@ -247,7 +189,7 @@ def _compile(request: _Request) -> tuple[str, bytes]:
     if request.kernel is not None:
         return answer.symbol, answer.image
     symbols = kernel_symbols(answer.image)
-    return _chosen(None, symbols, request.name, request.source), answer.image
+    return symbol_of(None, symbols, request.name, request.source), answer.image
 
 
 def _answered(request: _Request, expression: str | None) -> Answer:
@@ -299,65 +241,15 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
     raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
 
 
-def _chosen(kernel: str | None, symbols: Sequence[str], where: str, source: str = "") -> str:
-    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
-    readable = list(map(_readable, symbols))
-    if kernel is None:
-        if len(symbols) == 1:
-            return symbols[0]
-        if symbols:
-            listed = ", ".join(readable)
-            raise InputError(f"{where} holds {len(symbols)} kernels: say which one: {listed}")
-        there = ", ".join(_kernels_there(symbols, source))
-        raise InputError(
-            f"{where} holds no kernel, only {there} ({_TEMPLATES})"
-            if there
-            else f"{where} holds no kernel"
-        )
-    if kernel in symbols:
-        return kernel
-    fitting = [symbol for symbol, name in zip(symbols, readable, strict=True) if name == kernel]
-    if len(fitting) == 1:
-        return fitting[0]
-    raise UnknownNameError("kernel", kernel, fitting or readable)
-
-
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     symbols = kernel_symbols(_answered(request, None).image)
-    known = _kernels_there(symbols, request.source)
+    known = kernels_there(symbols, request.source)
     if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)
     there = f"the kernels there: {', '.join(known)}" if known else "no kernel is defined there"
     raise InputError(
-        f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} ({_TEMPLATES})"
+        f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} ({TEMPLATES})"
     )
-
-
-def _readable(symbol: str) -> str:
-    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are.
-
-    >>> _readable("_ZN4deep4gemmILi8EEEvPf")
-    'deep::gemm<...>'
-    """
-    match = re.match(r"_ZN?", symbol)
-    if match is None:
-        return symbol
-    parts, end = [], match.end()
-    while (length := re.compile(r"\d+").match(symbol, end)) is not None:
-        start, end = length.end(), length.end() + int(length[0])
-        parts.append(symbol[start:end])
-        if match[0] == "_Z":
-            break
-    if not parts:
-        return symbol
-    return "::".join(parts) + ("<...>" if symbol[end : end + 1] == "I" else "")
-
-
-def _kernels_there(symbols: Sequence[str], source: str) -> list[str]:
-    """The kernels in some machine code, then the templates of the source that are not in it."""
-    readable = list(map(_readable, symbols))
-    compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
-    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
 
 
 def _call(function: Any, *arguments: Any) -> Any:

@@ -29,7 +29,7 @@ def print_reordered(found: Reordered) -> None:
     code = found.before
     out.print(
         escape(
-            f"{code.kernel} for {code.architecture} ({code.compiler}): "
+            f"{code.name} for {code.architecture} ({code.compiler}): "
             f"{found.changed_instructions:,} instructions changed"
         ),
         soft_wrap=True,
@@ -68,7 +68,7 @@ def document(found: Reordered) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "toolkit_version": toolkit.__version__,
-        "kernel": found.before.kernel,
+        "kernel": found.before.name,
         "architecture": found.before.architecture,
         "compiler": found.before.compiler,
         "changed_instructions": found.changed_instructions,

@@ -18,7 +18,7 @@ import numpy as np
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import FLOAT_BYTES, Gemm
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.gpu import Gpu
 from toolkit.gpu_operands import Operands, launch_arguments
@@ -90,7 +90,7 @@ class Contending(Protocol):
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def cubin(self) -> Cubin | None:
+    def cubin(self) -> Kernel | None:
         """The machine code that is launched; None for cuBLAS."""
 
     def product(self) -> Matrix:
@@ -129,7 +129,7 @@ class Contender:
     def dismiss(self) -> None:
         self._guarded.release()
 
-    def _prepared(self, held: ExitStack) -> tuple[Cubin | None, Callable[[], None]]:
+    def _prepared(self, held: ExitStack) -> tuple[Kernel | None, Callable[[], None]]:
         task, code = self._task, self._task.code
         kernel = None
         if code is not None:
@@ -151,7 +151,7 @@ class Contender:
         arguments = launch_arguments(self._operands, code.maps, workspace)
         return kernel.cubin, kernel.prepared(code.geometry, arguments)
 
-    def cubin(self) -> Cubin | None:
+    def cubin(self) -> Kernel | None:
         return self._cubin
 
     def product(self) -> Matrix:
@@ -257,8 +257,8 @@ class InAChild:
     def dismiss(self) -> None:
         self._child.dismiss()
 
-    def cubin(self) -> Cubin | None:
-        found: Cubin | None = self._child.ask("cubin", limit_s=self._task.limit_s)
+    def cubin(self) -> Kernel | None:
+        found: Kernel | None = self._child.ask("cubin", limit_s=self._task.limit_s)
         return found
 
     def product(self) -> Matrix:

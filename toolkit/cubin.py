@@ -1,4 +1,4 @@
-"""What the ELF file of a compiled kernel says: the kernels in it and what each one uses.
+"""One kernel of a cubin, parsed once: what the ELF file says of it, and its instructions.
 
 The attributes of section `.nv.info` are what ptxas and cuobjdump print; NVIDIA documents them
 only by name (`cuobjdump -elf`). A test compares the numbers read here with those of ptxas.
@@ -25,19 +25,27 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import InputError, ToolkitError, UnsupportedError
+from analysis.errors import (
+    InputError,
+    ToolkitError,
+    UnknownNameError,
+    UnsupportedError,
+    first_line,
+)
+from analysis.result import Resources
+from toolkit.signature import kernel_names
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
-    from toolkit.sass.instruction import SourceLine
+    from toolkit.sass.instruction import Instruction, SourceLine
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
@@ -63,6 +71,8 @@ _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
 _OBJECT, _FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC
 
+TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
+
 _TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
@@ -80,15 +90,6 @@ def reading(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise InputError(f"{what} is damaged: {error!r}") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelSizes:
-    """What a kernel uses: registers and local bytes per thread, static shared bytes per block."""
-
-    registers_per_thread: int
-    static_shared_bytes: int
-    local_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,23 +151,31 @@ class CodeRelocation:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """What a cubin says of one kernel.
+    """One kernel of a cubin, and all that the simulator and a driver need of it.
 
-    `code` has 16 bytes per instruction. `functions` says where in it each function begins, the
-    kernel first. `sources` has the source line of each instruction by its address, without those
-    of the compiler's own functions (the slow paths of division, square root ...). `max_threads`
-    is that of `__launch_bounds__`, `cluster` that of `__cluster_dims__`. The parameters begin at
-    `parameter_base` of constant bank 0 and end after `parameter_bytes`.
+    `name` is the name as the caller wrote it ("gemm<128, 64>"), `symbol` the one in `image`, the
+    cubin. `code` has 16 bytes per instruction, those of the functions that the kernel calls
+    included; `functions` says where each begins, the kernel first. `lines` has the source line of
+    each instruction by its address, without those of the compiler's own functions (the slow paths
+    of division, square root ...). The parameters begin at `parameter_base` of constant bank 0 and
+    end after `parameter_bytes`. `max_threads` is that of `__launch_bounds__`, `required_block`
+    that of `__block_size__`, `cluster` that of `__cluster_dims__`. `warp_operations` has the
+    address of each instruction that lanes of a warp execute together, with the register of their
+    mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there.
+    `unsupported` says why the simulator cannot take the kernel's data, None where it can.
     """
 
-    sizes: KernelSizes
+    image: bytes
+    name: str
+    symbol: str
+    resources: Resources
     code: bytes
-    functions: Mapping[str, int]
-    sources: Mapping[int, SourceLine]
+    functions: Mapping[str, int] = field(hash=False)
+    lines: Mapping[int, SourceLine] = field(hash=False)
     parameters: tuple[Parameter, ...]
     parameter_base: int
     parameter_bytes: int
-    constant_banks: Mapping[int, bytes]
+    constant_banks: Mapping[int, bytes] = field(hash=False)
     constants: tuple[ConstantVariable, ...]
     variables: tuple[Variable, ...]
     relocations: tuple[Relocation, ...]
@@ -175,98 +184,109 @@ class Kernel:
     required_block: tuple[int, ...] | None
     cluster: tuple[int, int, int]
     barriers: int
+    warp_operations: Mapping[int, int | None] = field(hash=False)
+    unsupported: str | None = None
 
+    @classmethod
+    def from_image(cls, image: bytes, name: str | None = None) -> Kernel:
+        """The kernel `name` (its symbol, or its plain name) of machine code compiled elsewhere.
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """What a cubin was compiled for (90 for sm_90), and by what ("ptxas 13.0.88")."""
+        `name` may be left out where there is just one. Raises InputError for bytes that are no
+        cubin, or where the kernel is not in it.
+        """
+        try:
+            file = cubin_file(image)
+            symbol = symbol_of(name, file.kernels, "the cubin")
+            return _read(file, symbol, name or plain_name(symbol))
+        except ToolkitError:
+            raise
+        except Exception as error:  # whatever a damaged file makes its reader stumble over
+            reason = first_line(error) if isinstance(error, ValueError) else "it is damaged"
+            raise InputError(f"the machine code is no cubin: {reason}") from error
 
-    capability: int
-    compiler: str
+    @property
+    def architecture(self) -> str:
+        return self.resources.architecture
 
+    @property
+    def compiler(self) -> str:
+        return self.resources.compiler
 
-def origin(image: bytes) -> Origin:
-    """Where a cubin comes from. Raises ValueError for bytes that are no cubin."""
-    if image[:4] != b"\x7fELF":
-        raise ValueError("it is no ELF file")
-    header = _elf(image).header
-    if header.e_machine != "EM_CUDA":
-        raise ValueError("it is an ELF file, but holds no code for a GPU")
-    version = _TOOL_VERSION.search(image)
-    return Origin(
-        # the ABI of CUDA 13 made room for the architecture in the second byte
-        capability=header.e_flags >> (8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0) & 0xFF,
-        compiler=f"ptxas {version[1].decode()}" if version else "ptxas",
-    )
+    @property
+    def capability(self) -> int:
+        """90 for sm_90."""
+        return int(self.architecture.removeprefix("sm_").rstrip("af"))
+
+    @cached_property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """In order of address, without a gap.
+
+        Targets of jumps and calls are addresses; those of BRX, CALL and RET with a register are
+        to be added to it. Raises UnsupportedError for code that the simulator cannot take,
+        UnavailableError without nvdisasm, and ToolkitError or InputError for damaged code.
+        """
+        from toolkit.sass.program import decoded
+
+        return decoded(self)
+
+    def with_image(self, image: bytes) -> Kernel:
+        """The kernel after its machine code was patched."""
+        return replace(_read(cubin_file(image), self.symbol, self.name), resources=self.resources)
 
 
 def kernel_symbols(image: bytes) -> list[str]:
     """The symbol names of the kernels in a cubin, in its order."""
-    prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
-    return [name.removeprefix(prefix) for name in _file(image).names if name.startswith(prefix)]
+    return cubin_file(image).kernels
 
 
-def kernel_sizes(image: bytes, symbol: str, *, capability: int) -> KernelSizes:
-    """What kernel `symbol` of a cubin for compute capability `capability` (86) uses.
-
-    Raises KeyError where the cubin has no such kernel.
-    """
-    return _sizes(_file(image), symbol, capability)
+def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
+    """The kernel with this symbol. Raises KeyError where the cubin has no such kernel."""
+    return _read(cubin_file(image), symbol, name or plain_name(symbol))
 
 
-def parameters(image: bytes, symbol: str) -> tuple[int, tuple[Parameter, ...]]:
-    """Where in constant bank 0 the parameters of a kernel begin, and the parameters in order.
-
-    Raises KeyError where the cubin has no such kernel.
-    """
-    base, _, found = _parameters(_attributes(_file(image), symbol))
-    return base, found
-
-
-def warp_operations(image: bytes, symbol: str) -> dict[int, int | None]:
-    """The offsets of what lanes of a warp do together by a mask, and the register that holds it.
-
-    None stands for a mask that is a constant. A __syncwarp() of lanes that the compiler knows to be
-    together is a NOP at such an offset. Raises InputError for a damaged image.
-    """
-    with reading(f"the machine code of {symbol}"):
-        attributes = dict(_attributes(_File(image), symbol))
-        offsets, masks = (
-            _words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS)
-        )
-        return {
-            offset: None if mask == _NO_REGISTER else mask & 0xFF
-            for offset, mask in zip(offsets, masks, strict=True)
-        }
-
-
-def _words(payload: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(payload) // 4}I", payload)
-
-
-def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
-    """Everything about kernel `symbol` of a cubin for compute capability `capability` (86).
-
-    Raises KeyError where the cubin has no such kernel, and UnsupportedError for relocations that
-    are not known.
-    """
-    file = _file(image)
-    if file.is_relocatable:
-        raise UnsupportedError(f"{symbol} is relocatable device code: compile it without -rdc")
+def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
     text = f".text.{symbol}"
     code, attributes = file.content(text), _attributes(file, symbol)
-    base, parameter_bytes, found = _parameters(attributes)
+    base, parameter_bytes, parameters = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
     x, y, z = (*cluster, 1, 1)[:3]
-    banks, variables = _constant_banks(file, symbol), _variables(file)
-    return Kernel(
-        sizes=_sizes(file, symbol, capability),
+    kernel = Kernel(
+        image=file.image,
+        name=name,
+        symbol=symbol,
+        resources=_resources(file, symbol),
         code=code,
         functions=_functions(file, text),
-        sources=_sources(file, symbol, code),
-        parameters=found,
+        lines=_lines(file, symbol, code),
+        parameters=parameters,
         parameter_base=base,
         parameter_bytes=parameter_bytes,
+        constant_banks={},
+        constants=(),
+        variables=(),
+        relocations=(),
+        code_relocations=(),
+        max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
+        required_block=required if prod(required) else None,
+        cluster=(x or 1, y or 1, z or 1),
+        barriers=sum(_values(attributes, _BARRIERS)),
+        warp_operations=_warp_operations(dict(attributes)),
+    )
+    try:
+        return _with_data(kernel, file)
+    except UnsupportedError as error:
+        return replace(kernel, unsupported=str(error))
+
+
+def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
+    """The kernel with its constants and variables, and with what refers to them."""
+    if file.is_relocatable:
+        raise UnsupportedError(
+            f"{kernel.symbol} is relocatable device code: compile it without -rdc"
+        )
+    banks, variables = _constant_banks(file, kernel.symbol), _variables(file)
+    return replace(
+        kernel,
         constant_banks={number: file.content(name) for name, number in banks.items()},
         constants=_constants(file, banks),
         variables=tuple(
@@ -276,48 +296,118 @@ def read_kernel(image: bytes, symbol: str, *, capability: int) -> Kernel:
             for x in kept
         ),
         relocations=tuple(_relocations(file, banks, variables)),
-        code_relocations=tuple(_code_relocations(file, text, variables)),
-        max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
-        required_block=required if prod(required) else None,
-        cluster=(x or 1, y or 1, z or 1),
-        barriers=sum(_values(attributes, _BARRIERS)),
+        code_relocations=tuple(_code_relocations(file, f".text.{kernel.symbol}", variables)),
     )
 
 
+# The names of kernels.
+
+
+def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: str = "") -> str:
+    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
+    readable = list(map(plain_name, symbols))
+    if kernel is None:
+        if len(symbols) == 1:
+            return symbols[0]
+        if symbols:
+            listed = ", ".join(readable)
+            raise InputError(f"{where} holds {len(symbols)} kernels: say which one: {listed}")
+        there = ", ".join(kernels_there(symbols, source))
+        raise InputError(
+            f"{where} holds no kernel, only {there} ({TEMPLATES})"
+            if there
+            else f"{where} holds no kernel"
+        )
+    if kernel in symbols:
+        return kernel
+    fitting = [symbol for symbol, name in zip(symbols, readable, strict=True) if name == kernel]
+    if len(fitting) == 1:
+        return fitting[0]
+    raise UnknownNameError("kernel", kernel, fitting or readable)
+
+
+def plain_name(symbol: str) -> str:
+    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are.
+
+    >>> plain_name("_ZN4deep4gemmILi8EEEvPf")
+    'deep::gemm<...>'
+    """
+    match = re.match(r"_ZN?", symbol)
+    if match is None:
+        return symbol
+    parts, end = [], match.end()
+    while (length := re.compile(r"\d+").match(symbol, end)) is not None:
+        start, end = length.end(), length.end() + int(length[0])
+        parts.append(symbol[start:end])
+        if match[0] == "_Z":
+            break
+    if not parts:
+        return symbol
+    return "::".join(parts) + ("<...>" if symbol[end : end + 1] == "I" else "")
+
+
+def kernels_there(symbols: Sequence[str], source: str) -> list[str]:
+    """The kernels in some machine code, then the templates of the source that are not in it."""
+    readable = list(map(plain_name, symbols))
+    compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
+    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
+
+
 @lru_cache(maxsize=8)  # a kernel is read in several steps, and a cubin may hold many kernels
-def _file(image: bytes) -> _File:
+def cubin_file(image: bytes) -> CubinFile:
     """Its sections and symbols; raises ValueError for a damaged image."""
-    return _File(image)
+    return CubinFile(image)
 
 
-class _File:
-    """The sections and symbols of an ELF file; threads may share it."""
+class CubinFile:
+    """The sections and symbols of a cubin; threads may share it.
+
+    `capability` is 90 for sm_90, `compiler` what made it ("ptxas 13.0.88").
+    """
 
     def __init__(self, image: bytes) -> None:
         """Raises ValueError for a damaged image."""
         from elftools.common.exceptions import ELFError
 
+        if image[:4] != b"\x7fELF":
+            raise ValueError("it is no ELF file")
         try:
             elf = _elf(image)
-            self.is_relocatable = elf.header.e_type == "ET_REL"
+            header = elf.header
+            if header.e_machine != "EM_CUDA":
+                raise ValueError("it is an ELF file, but holds no code for a GPU")
+            # the ABI of CUDA 13 made room for the architecture in the second byte
+            shift = 8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0
+            self.capability = header.e_flags >> shift & 0xFF
+            self.is_relocatable = header.e_type == "ET_REL"
             self._sections: list[Any] = list(elf.iter_sections())
         except ELFError as error:
             raise ValueError(f"it is no sound ELF file: {error}") from error
-        self._image = image
+        version = _TOOL_VERSION.search(image)
+        self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
+        self.image = image
         self.names = [section.name for section in self._sections]  # in order
         self._indices = {name: index for index, name in enumerate(self.names)}
+
+    @property
+    def kernels(self) -> list[str]:
+        """The symbols of the kernels, in order."""
+        prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
+        return [name.removeprefix(prefix) for name in self.names if name.startswith(prefix)]
 
     def has(self, name: str) -> bool:
         return name in self._indices
 
     def content(self, name: str) -> bytes:
         """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
-        section = self._sections[self._indices[name]]
-        start, size = section["sh_offset"], section["sh_size"]
-        return b"" if section["sh_type"] == "SHT_NOBITS" else self._image[start : start + size]
+        start, size = self.place(name)
+        is_zero = self._sections[self._indices[name]]["sh_type"] == "SHT_NOBITS"
+        return b"" if is_zero else self.image[start : start + size]
 
-    def size(self, name: str) -> int:
-        return int(self._sections[self._indices[name]]["sh_size"])
+    def place(self, name: str) -> tuple[int, int]:
+        """Where a section begins in the image, and its bytes. Raises KeyError without it."""
+        section = self._sections[self._indices[name]]
+        return int(section["sh_offset"]), int(section["sh_size"])
 
     @cached_property
     def symbols(self) -> list[_Symbol]:
@@ -363,28 +453,31 @@ def _text(strings: bytes, offset: int) -> str:
 # Attributes.
 
 
-def _sizes(file: _File, symbol: str, capability: int) -> KernelSizes:
+def _resources(file: CubinFile, symbol: str) -> Resources:
+    """Raises KeyError where the cubin has no such kernel."""
     values = {}
     for code, payload in _records(file.content(".nv.info")):
         if len(payload) == 8:
             index, value = struct.unpack("<II", payload)
             values[code, file.symbols[index].name] = value
-    return KernelSizes(
+    return Resources(
+        architecture=f"sm_{file.capability}",
+        compiler=file.compiler,
         registers_per_thread=values[_REGISTER_COUNT, symbol],
-        static_shared_bytes=_static_shared_bytes(file, symbol, capability),
+        static_shared_bytes=_static_shared_bytes(file, symbol),
         local_bytes=values[_FRAME_SIZE, symbol],
     )
 
 
-def _static_shared_bytes(file: _File, symbol: str, capability: int) -> int:
+def _static_shared_bytes(file: CubinFile, symbol: str) -> int:
     section = f".nv.shared.{symbol}"
     if not file.has(section):
         return 0
-    in_section = capability >= _FIRST_WITH_RESERVED_IN_SECTION
-    return file.size(section) - (_RESERVED_SHARED_BYTES if in_section else 0)
+    in_section = file.capability >= _FIRST_WITH_RESERVED_IN_SECTION
+    return file.place(section)[1] - (_RESERVED_SHARED_BYTES if in_section else 0)
 
 
-def _attributes(file: _File, symbol: str) -> list[tuple[int, bytes]]:
+def _attributes(file: CubinFile, symbol: str) -> list[tuple[int, bytes]]:
     return list(_records(file.content(f".nv.info.{symbol}")))
 
 
@@ -426,16 +519,28 @@ def _parameters(
     return base, total, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
 
 
+def _warp_operations(attributes: Mapping[int, bytes]) -> dict[int, int | None]:
+    offsets, masks = (_words(attributes.get(code, b"")) for code in (_WARP_OFFSETS, _WARP_MASKS))
+    return {
+        offset: None if mask == _NO_REGISTER else mask & 0xFF
+        for offset, mask in zip(offsets, masks, strict=True)
+    }
+
+
+def _words(payload: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(payload) // 4}I", payload)
+
+
 # Code.
 
 
-def _functions(file: _File, section: str) -> dict[str, int]:
+def _functions(file: CubinFile, section: str) -> dict[str, int]:
     """Where each function of a section of code begins, in order."""
     found = [x for x in file.symbols if x.kind == _FUNCTION and x.section == section]
     return {x.name: x.value for x in sorted(found, key=lambda x: (x.value, -x.size))}
 
 
-def _sources(file: _File, symbol: str, code: bytes) -> dict[int, SourceLine]:
+def _lines(file: CubinFile, symbol: str, code: bytes) -> dict[int, SourceLine]:
     """The source lines that the line table has, without those of the compiler's own functions.
 
     They have no lines: the table's last one before them, a closing brace, just goes on.
@@ -458,13 +563,13 @@ def _sources(file: _File, symbol: str, code: bytes) -> dict[int, SourceLine]:
 # Data.
 
 
-def _constant_banks(file: _File, symbol: str) -> dict[str, int]:
+def _constant_banks(file: CubinFile, symbol: str) -> dict[str, int]:
     """The constant banks that a kernel sees, by the names of their sections."""
     matches = filter(None, map(_CONSTANT_BANK.fullmatch, file.names))
     return {m[0]: int(m[1]) for m in matches if m[2] in (None, symbol)}
 
 
-def _constants(file: _File, banks: Mapping[str, int]) -> tuple[ConstantVariable, ...]:
+def _constants(file: CubinFile, banks: Mapping[str, int]) -> tuple[ConstantVariable, ...]:
     return tuple(
         ConstantVariable(name=x.name, bank=banks[x.section], offset=x.value, size=x.size)
         for x in file.symbols
@@ -472,7 +577,7 @@ def _constants(file: _File, banks: Mapping[str, int]) -> tuple[ConstantVariable,
     )
 
 
-def _variables(file: _File) -> dict[str, list[_Symbol]]:
+def _variables(file: CubinFile) -> dict[str, list[_Symbol]]:
     """The variables of each section in global memory, in order of address.
 
     A symbol within another one, such as a second name for it, is no variable of its own.
@@ -487,7 +592,7 @@ def _variables(file: _File) -> dict[str, list[_Symbol]]:
 
 
 def _relocations(
-    file: _File, banks: Mapping[str, int], variables: Mapping[str, Sequence[_Symbol]]
+    file: CubinFile, banks: Mapping[str, int], variables: Mapping[str, Sequence[_Symbol]]
 ) -> Iterator[Relocation]:
     for section in (*banks, *_GLOBAL):
         for at, kind, symbol, explicit in file.relocations(section):
@@ -507,7 +612,7 @@ def _relocations(
 
 
 def _code_relocations(
-    file: _File, text: str, variables: Mapping[str, Sequence[_Symbol]]
+    file: CubinFile, text: str, variables: Mapping[str, Sequence[_Symbol]]
 ) -> Iterator[CodeRelocation]:
     for address, kind, symbol, addend in file.relocations(text):
         at = address + _IMMEDIATE_OFFSET

@@ -20,7 +20,7 @@ from toolkit.files import read_file
 from toolkit.tensor_map import TensorMap
 
 if TYPE_CHECKING:
-    from toolkit.compile import Cubin
+    from toolkit.cubin import Kernel
 
 Argument = NDArray[np.generic] | np.generic | TensorMap
 
@@ -71,7 +71,7 @@ class Execution:
     prediction_basis: str | None = None
     samples_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
-    cubin: Cubin | None = field(default=None, repr=False)
+    cubin: Kernel | None = field(default=None, repr=False)
     executed_blocks: int | None = None
     simulation_s: float | None = None
 

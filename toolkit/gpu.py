@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from analysis.errors import (
 )
 from analysis.geometry import Geometry
 from analysis.result import Resources
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel, read_kernel
 from toolkit.driver import prepared_launch
 from toolkit.environment import driver_library
 from toolkit.executor import (
@@ -136,7 +137,7 @@ class Gpu:
         name: str,
         defines: Mapping[str, object] | None = None,
         options: Sequence[str] = ("-lineinfo",),
-    ) -> Kernel:
+    ) -> LoadedKernel:
         """Compile `source` with nvcc through PyCUDA and take one kernel of it.
 
         Raises CompileError with the compiler's first error, InputError for a kernel that is
@@ -150,16 +151,16 @@ class Gpu:
             raise InputError(
                 f'{name}: no kernel {kernel!r} in it: declare it extern "C" __global__'
             ) from None
-        return Kernel(self, module, function, kernel, image)
+        return LoadedKernel(self, module, function, kernel, image)
 
-    def load_image(self, image: bytes, kernel: str) -> Kernel:
+    def load_image(self, image: bytes, kernel: str) -> LoadedKernel:
         """One kernel of machine code that was compiled before.
 
         Raises LaunchError where this GPU cannot load it, or where it has no such kernel.
         """
         with self.launch_errors(f"machine code of {kernel}"):
             module = self._driver.module_from_buffer(image)
-            return Kernel(self, module, module.get_function(kernel), kernel, image)
+            return LoadedKernel(self, module, module.get_function(kernel), kernel, image)
 
     def _compile(self, source: str, options: list[str], name: str) -> tuple[bytes, Any]:
         """The machine code and its module: a SourceModule, but one that shows its bytes."""
@@ -298,7 +299,7 @@ class Gpu:
         )
 
 
-class Kernel:
+class LoadedKernel:
     """A compiled kernel on the GPU; keeps its module alive."""
 
     def __init__(self, gpu: Gpu, module: Any, function: Any, name: str, image: bytes) -> None:
@@ -309,16 +310,9 @@ class Kernel:
         self.name = name
 
     @property
-    def cubin(self) -> Cubin:
+    def cubin(self) -> Kernel:
         """The machine code that is launched, as the simulator takes it."""
-        return Cubin(
-            image=self._image,
-            kernel=self.name,
-            symbol=self.name,
-            architecture=self._gpu.device.sm_arch,
-            compiler=nvcc_version(),
-            resources=self.resources,
-        )
+        return replace(read_kernel(self._image, self.name), resources=self.resources)
 
     @property
     def resources(self) -> Resources:

@@ -22,11 +22,11 @@ from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, Variant
-from toolkit.compile import Cubin
 from toolkit.conditions import Observer
 from toolkit.contender import Code, Contending, InAChild, Task
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting
+from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
@@ -114,10 +114,10 @@ class GpuBench:
         Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
         plan = plan.at(problem, self.device)
-        cubins = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
+        kernels = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
         if self._counting is not None:
             progress.step("hardware counters")
-            self._count(self._counting, problem, plan, records, cubins)
+            self._count(self._counting, problem, plan, records, kernels)
 
     def check_shape(self, problem: Gemm, plan: Plan, records: Records, progress: Progress) -> None:
         """Add one record per rung or cuBLAS, with its verdict; nothing is timed."""
@@ -163,7 +163,7 @@ class GpuBench:
 
     def _check_and_time(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
-    ) -> dict[str, Cubin]:
+    ) -> dict[str, Kernel]:
         """Fill the records with all but hardware counters; returns the rungs' machine code."""
         stage = self._staged(problem, plan, records, progress)
         if stage is None:
@@ -185,7 +185,7 @@ class GpuBench:
         waiting = deque(tasks)
         ahead = AHEAD if self._has_room(problem, CHECKING_COPIES + AHEAD * COPIES_AHEAD) else 1
         crowded: set[str] = set()  # who had no room beside others
-        cubins: dict[str, Cubin] = {}
+        kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)
         with _Field(self.gpu) as field:
             while waiting or field.coming:
@@ -206,7 +206,7 @@ class GpuBench:
                     continue
                 label = field.coming[0]
                 progress.step(f"check {label}")
-                record, cubin = self._checked(
+                record, kernel = self._checked(
                     records[problem, label], stage, field.contenders[label]
                 )
                 is_crowded = field.is_shared and label not in crowded and _lacks_room(record)
@@ -216,14 +216,14 @@ class GpuBench:
                     waiting.append(label)
                     continue
                 records[problem, label] = record
-                if cubin is not None:
-                    cubins[label] = cubin
+                if kernel is not None:
+                    kernels[label] = kernel
                     records[problem, label] = self._with_counters(
-                        record, selections[label], cubin, stage
+                        record, selections[label], kernel, stage
                     )
             progress.step("timing")
             self._time(problem, field, plan, records, progress, observer)
-        return cubins
+        return kernels
 
     def _measure_cpu(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
@@ -244,7 +244,7 @@ class GpuBench:
         problem: Gemm,
         plan: Plan,
         records: Records,
-        cubins: Mapping[str, Cubin],
+        kernels: Mapping[str, Kernel],
     ) -> None:
         """Add hardware counters to the records that passed, or a note on why there are none."""
         keys = [(problem, selection.label) for selection in plan.selections]
@@ -253,7 +253,7 @@ class GpuBench:
             for key in keys
             if records[key].status == "ok" and records[key].variant != CPU.name
         }
-        entries = {label: cubin.symbol for label, cubin in cubins.items()}
+        entries = {label: kernel.symbol for label, kernel in kernels.items()}
         launches = [countable(record, entries.get(record.label)) for record in passed.values()]
         if not launches:
             return
@@ -265,7 +265,7 @@ class GpuBench:
         results = counting.count(
             launches,
             seed=plan.seed,
-            images={label: cubin.image for label, cubin in cubins.items()},
+            images={label: kernel.image for label, kernel in kernels.items()},
             markers=markers,
             expected_s={
                 record.label: record.measured.median_s
@@ -297,24 +297,24 @@ class GpuBench:
 
     def _checked(
         self, record: Record, stage: _Stage, contender: Contending
-    ) -> tuple[Record, Cubin | None]:
+    ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed."""
         try:
-            cubin = contender.cubin()
-            if cubin is not None:
-                record = with_resources(record, cubin.resources, self.device)
+            kernel = contender.cubin()
+            if kernel is not None:
+                record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
                 record = with_check(record, stage.reference.check(contender.product()))
         except ToolkitError as error:
             record = failed(record, str(error))
-        return record, cubin if record.status == "ok" else None
+        return record, kernel if record.status == "ok" else None
 
     def _with_counters(
-        self, record: Record, selection: Selection, cubin: Cubin, stage: _Stage
+        self, record: Record, selection: Selection, kernel: Kernel, stage: _Stage
     ) -> Record:
         """The record with the simulator's counters; a note where there are none, or wrong ones."""
         try:
-            found = stage.simulator.simulate(cubin, selection, residence(record, stage.device))
+            found = stage.simulator.simulate(kernel, selection, residence(record, stage.device))
         except ToolkitError as error:
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         if not found.check.passed:

@@ -56,13 +56,13 @@ def launch_time(
     streams = _streams(launch.translated, fresh, blocks)
     if isinstance(streams, str):
         return None, f"not predicted: {streams}"
-    cubin = launch.translated.cubin
+    kernel = launch.translated.kernel
     work = _work(launch, streams)
     found = predicted(
         {
-            "code": sha256(cubin.image).hexdigest(),
+            "code": sha256(kernel.image).hexdigest(),
             "timed code": sha256(work.code.tobytes()).hexdigest(),  # counts of all blocks are in it
-            "symbol": cubin.symbol,
+            "symbol": kernel.symbol,
             "geometry": launch.geometry,
             "blocks per SM": launch.blocks_per_sm,
             "flop": work.flop,
@@ -102,12 +102,12 @@ def _streams(
 def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
     modelled = launch.modelled
     return Work(
-        code=machine_code(launch.translated.program, launch.counts),
+        code=machine_code(launch.translated.kernel, launch.counts),
         samples={0: streams},
         k=0,
         blocks=launch.geometry.blocks,
         blocks_per_sm=launch.blocks_per_sm,
-        shared_bytes_per_block=launch.translated.cubin.resources.static_shared_bytes
+        shared_bytes_per_block=launch.translated.kernel.resources.static_shared_bytes
         + launch.geometry.dynamic_shared_bytes,
         flop=flop(launch.instructions),
         l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_srcunit_tex_op_read.sum"],
@@ -136,7 +136,7 @@ def _stand_for(blocks: Sequence[int], everything: int) -> str:
 
 
 def _other(launch: SimulatedLaunch) -> str:
-    compiled = launch.translated.cubin.architecture
+    compiled = launch.translated.kernel.architecture
     if compiled.rstrip("af") == launch.device.sm_arch:
         return ""
     return f"; the machine code is of {compiled}, the device is an {launch.device.sm_arch}"

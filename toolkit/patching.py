@@ -13,13 +13,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from io import BytesIO
-from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, UnsupportedError
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+from toolkit.cubin import CubinFile, cubin_file
 
 Word = int
 Patch = Callable[[list[Word]], list[Word]]
@@ -101,7 +97,7 @@ def words(image: bytes, symbol: str) -> list[Word]:
 
     Raises InputError where the cubin has no such kernel.
     """
-    start, size = _place(_elf(image), symbol)
+    start, size = _place(cubin_file(image), symbol)
     return _unpacked(image[start : start + size])
 
 
@@ -112,9 +108,9 @@ def rewritten(image: bytes, patches: Mapping[str, Patch]) -> bytes:
     UnsupportedError for one that changes an instruction in which an address is still to be filled
     in.
     """
-    result, elf = bytearray(image), _elf(image)
+    result, file = bytearray(image), cubin_file(image)
     for symbol, patch in patches.items():
-        start, size = _place(elf, symbol)
+        start, size = _place(file, symbol)
         old = _unpacked(image[start : start + size])
         new = patch(list(old))
         if len(new) != len(old):
@@ -122,7 +118,7 @@ def rewritten(image: bytes, patches: Mapping[str, Patch]) -> bytes:
                 f"{symbol} has {len(old):,} instructions, its patch makes {len(new):,} of them: "
                 "fill up with NOPs"
             )
-        _check_relocations(elf, symbol, changed(old, new))
+        _check_relocations(file, symbol, changed(old, new))
         result[start : start + size] = _packed(new)
     return bytes(result)
 
@@ -140,29 +136,19 @@ def _packed(code: Sequence[Word]) -> bytes:
     return b"".join(word.to_bytes(WORD_BYTES, "little") for word in code)
 
 
-def _elf(image: bytes) -> ELFFile:
-    from elftools.elf.elffile import ELFFile
-
-    return ELFFile(BytesIO(image))
-
-
-def _place(elf: ELFFile, symbol: str) -> tuple[int, int]:
-    """Where the code of a kernel begins in the file, and its bytes."""
-    section = elf.get_section_by_name(f".text.{symbol}")
-    if section is None:
+def _place(file: CubinFile, symbol: str) -> tuple[int, int]:
+    """Where the code of a kernel begins in the image, and its bytes."""
+    text = f".text.{symbol}"
+    if not file.has(text):
         raise InputError(f"the cubin has no kernel {symbol!r}: give the symbol of one that it has")
-    return section["sh_offset"], section["sh_size"]
+    return file.place(text)
 
 
-def _check_relocations(elf: ELFFile, symbol: str, places: Sequence[int]) -> None:
+def _check_relocations(file: CubinFile, symbol: str, places: Sequence[int]) -> None:
     """Raise UnsupportedError where a loader would write into one of the places."""
-    for prefix, entry in ((".rel", "<QQ"), (".rela", "<QQq")):
-        section = elf.get_section_by_name(f"{prefix}.text.{symbol}")
-        if section is None:
-            continue
-        for offset, *_ in struct.iter_unpack(entry, section.data()):
-            if offset // WORD_BYTES in places:
-                raise UnsupportedError(
-                    f"the instruction at {offset:#06x} of {symbol} holds an address that is filled "
-                    "in when it is loaded: leave it as it is"
-                )
+    for offset, *_ in file.relocations(f".text.{symbol}"):
+        if offset // WORD_BYTES in places:
+            raise UnsupportedError(
+                f"the instruction at {offset:#06x} of {symbol} holds an address that is filled "
+                "in when it is loaded: leave it as it is"
+            )

@@ -6,28 +6,28 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.launch_checks import device_of
 from toolkit.sass.machine import Bound
 
 
-def blocks_per_sm(device: Device, cubin: Cubin, geometry: Geometry) -> int:
+def blocks_per_sm(device: Device, kernel: Kernel, geometry: Geometry) -> int:
     """How many blocks an SM holds at a time. Raises InputError where it holds none."""
     return occupancy(
         device,
         threads_per_block=geometry.threads_per_block,
-        registers_per_thread=cubin.resources.registers_per_thread,
-        shared_bytes_per_block=cubin.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+        registers_per_thread=kernel.resources.registers_per_thread,
+        shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
     ).blocks_per_sm
 
 
-def most_resident(device: Device | None, cubin: Cubin, bound: Bound) -> int:
+def most_resident(device: Device | None, kernel: Kernel, bound: Bound) -> int:
     """How many clusters a device of the architecture, or this one, runs at a time."""
-    device = device or device_of(cubin.architecture)
+    device = device or device_of(kernel.architecture)
     if device is None:
         return bound.clusters
     try:
-        blocks = device.sm_count * blocks_per_sm(device, cubin, bound.geometry)
+        blocks = device.sm_count * blocks_per_sm(device, kernel, bound.geometry)
     except InputError:  # it has no room for one: a prediction says so
         return bound.clusters
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))

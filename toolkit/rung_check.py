@@ -7,7 +7,7 @@ import numpy as np
 from analysis.errors import ShapeError
 from analysis.problem import Gemm
 from kernels.registry import Parameters, Variant
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.sanitizer import Checked, check_bound, chosen_blocks
 from toolkit.sass.translate import translate
 from toolkit.simulated_ladder import RungLaunch, bind_in_place
@@ -19,7 +19,7 @@ SHAPES = (Gemm(m=136, n=136, k=20), Gemm(m=24, n=28, k=20))
 BLOCKS = 8
 
 
-def check_rung(cubin: Cubin, variant: Variant, parameters: Parameters, seed: int) -> Checked:
+def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: int) -> Checked:
     """What the sanitizer finds in some blocks of a small product; C is unwritten before.
 
     Raises UnsupportedError for machine code that the simulator does not know, ShapeError where the
@@ -30,7 +30,7 @@ def check_rung(cubin: Cubin, variant: Variant, parameters: Parameters, seed: int
     geometry = variant.geometry(parameters, executed)
     a, b = Workload(problem, seed).padded(executed)
     c = np.full((executed.m, executed.n), np.nan, dtype=np.float32)
-    translated = translate(cubin)
+    translated = translate(kernel)
     launch = RungLaunch(variant=variant, parameters=parameters, shape=executed, geometry=geometry)
     bound = bind_in_place(translated, launch, a, b, c)
     alone = not variant.cooperates(parameters, executed)

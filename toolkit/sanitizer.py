@@ -25,7 +25,7 @@ import numpy as np
 
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Argument, buffers_of, three
 from toolkit.host import available_bytes
 from toolkit.launch_checks import DEFAULT_ARCHITECTURE
@@ -183,7 +183,7 @@ class Checked:
 
 
 def check(
-    source: str | Path | bytes | Cubin,
+    source: str | Path | bytes | Kernel,
     kernel: str | None = None,
     *,
     grid: int | Sequence[int],
@@ -249,7 +249,7 @@ def check_bound(
 
     follows = watch.follows_shared_memory(translated)
     launch = watched(translated, bound, unwritten)
-    _check_memory(launch, translated.cubin.kernel)
+    _check_memory(launch, translated.kernel.name)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = _Words(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings if words.is_mistake(row))
@@ -259,7 +259,7 @@ def check_bound(
     if raw.fault is not None and not _outlives_its_faults(raw):
         findings.append(words.of_fault(raw.fault))
     return Checked(
-        kernel=translated.cubin.kernel,
+        kernel=translated.kernel.name,
         findings=tuple(sorted(findings, key=lambda finding: TOOLS.index(finding.tool))),
         executed_blocks=done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
@@ -377,7 +377,7 @@ class _Words:
         """
         if int(row["kind"]) != watch.ABSENT_LANE:
             return True
-        code, pc = self._translated.program.instructions, int(row["pc"])
+        code, pc = self._translated.kernel.instructions, int(row["pc"])
         is_collective = pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
         left = int(row["pc_before"])
         return is_collective and (left == watch.NOBODY or watch.reaches(code, pc, left))
@@ -522,7 +522,7 @@ class _Words:
         return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
 
     def _what(self, pc: int) -> str:
-        opcode = self._translated.program.instructions[int(pc)].opcode
+        opcode = self._translated.kernel.instructions[int(pc)].opcode
         if opcode == "LDGSTS":
             return "asynchronous copy"
         if opcode.startswith(("UTMA", "UBLK")):
@@ -534,13 +534,13 @@ class _Words:
         return "write" if opcode.startswith("ST") else "read"
 
     def _what_of_mbarrier(self, pc: int) -> str:
-        modifiers = self._translated.program.instructions[int(pc)].modifiers
+        modifiers = self._translated.kernel.instructions[int(pc)].modifiers
         if "EXCH" in modifiers:
             return "initialization of an mbarrier"
         return "wait for an mbarrier" if "PHASECHK" in modifiers else "arrival at an mbarrier"
 
     def _access(self, what: str, pc: int, block: int, thread: int) -> Access:
-        instruction = self._translated.program.instructions[int(pc)]
+        instruction = self._translated.kernel.instructions[int(pc)]
         source = instruction.source
         return Access(
             what=what,

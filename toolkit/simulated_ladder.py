@@ -45,7 +45,7 @@ from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import bytes_written, fetched_again, merged_stores, shared_in_l1, traffic
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Argument
 from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
@@ -166,7 +166,7 @@ class LadderSimulator:
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
 
     def simulate(
-        self, cubin: Cubin, selection: Selection, residence: Residence | None = None
+        self, kernel: Kernel, selection: Selection, residence: Residence | None = None
     ) -> Simulation:
         """The counters and the verdict of one rung.
 
@@ -176,7 +176,7 @@ class LadderSimulator:
         """
         variant = selection.variant
         assert isinstance(variant, Variant)
-        return _Rung(self, cubin, variant, selection.parameters, residence).simulate()
+        return _Rung(self, kernel, variant, selection.parameters, residence).simulate()
 
     def at(self, k: int) -> Workload:
         """The workload with another K, the same but for it; kept for the next rung."""
@@ -281,7 +281,7 @@ class _Rung:
     def __init__(
         self,
         ladder: LadderSimulator,
-        cubin: Cubin,
+        kernel: Kernel,
         variant: Variant,
         parameters: Parameters,
         residence: Residence | None,
@@ -296,7 +296,7 @@ class _Rung:
         self.places = places_of(variant, parameters, self.executed)
         if _input_bytes(self.executed) <= ANCHOR_BYTES:  # all K but those that few blocks look at
             ladder.prepare(ladder.workload, self.executed)
-        self.translated = translate(cubin)
+        self.translated = translate(kernel)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
         self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
         self.executed_by_block = np.zeros(self.geometry.blocks)  # where they share tiles
@@ -693,7 +693,7 @@ class _Rung:
         self, counts: Counts, run: _Run, basis: str, check: Check, asked: Below | None
     ) -> Simulation:
         instructions = instruction_counts(self.translated, counts)
-        cubin = self.translated.cubin
+        kernel = self.translated.kernel
         counters = totals(instructions)
         modelled = self._traffic(instructions, asked)
         time = self._predicted(modelled, counts)
@@ -704,8 +704,8 @@ class _Rung:
         return Simulation(
             listing=listing(instructions, self.variant, self.parameters),
             simulated=Simulated(
-                architecture=cubin.architecture,
-                compiler=cubin.compiler,
+                architecture=kernel.architecture,
+                compiler=kernel.compiler,
                 counters=counters | modelled,
                 accesses=machine_accesses(instructions),
                 lines=line_counters(instructions, self.variant),
@@ -741,8 +741,8 @@ class _Rung:
         if not modelled:
             return "its traffic below L1 is not known"
         launch = {
-            "code": sha256(self.translated.cubin.image).hexdigest(),
-            "symbol": self.translated.cubin.symbol,
+            "code": sha256(self.translated.kernel.image).hexdigest(),
+            "symbol": self.translated.kernel.symbol,
             "shape": self.executed,
             "flop": self.problem.flop,
             "parameters": sorted(self.parameters.items()),
@@ -797,7 +797,7 @@ class _Rung:
 
     def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
         assert self.residence is not None
-        cubin = self.translated.cubin
+        kernel = self.translated.kernel
         blocks, points, unlike = self._replayed
         busy, per_sm = self._busy_blocks(), self.residence.blocks_per_sm
         tiling = self.variant.tiling(self.parameters)
@@ -808,12 +808,12 @@ class _Rung:
         of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
         replayed = max(blocks_to_run(of_sm, per_sm, unlike=unlike, along_k=len(points) > 1))
         return Work(
-            code=machine_code(self.translated.program, counts),
+            code=machine_code(self.translated.kernel, counts),
             samples={k: self._streams(k, blocks[:replayed]) for k in points},
             k=self.executed.k,
             blocks=busy,
             blocks_per_sm=per_sm,
-            shared_bytes_per_block=cubin.resources.static_shared_bytes
+            shared_bytes_per_block=kernel.resources.static_shared_bytes
             + self.geometry.dynamic_shared_bytes,
             flop=self.problem.flop,
             l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_read.sum"],
@@ -1043,12 +1043,12 @@ def bind_in_place(
         for name, of in (("A", maps.a), ("B", maps.b)):
             address = of.address(addresses[name], addresses.get("workspace"))
             content[name] = description(of.tiling, address).tobytes()
-    program, bank = translated.program, bound.banks[0]
+    kernel, bank = translated.kernel, bound.banks[0]
     for name, raw in content.items():
-        at = program.parameter_base + program.parameters[POSITIONS[name]].offset
+        at = kernel.parameter_base + kernel.parameters[POSITIONS[name]].offset
         bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
     of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
-    resident = most_resident(None, translated.cubin, bound)
+    resident = most_resident(None, translated.kernel, bound)
     bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
     return bound if served is None else replace(bound, blocks_meet=False, in_order=False)
 

@@ -29,8 +29,8 @@ from analysis.devices import Device, find_device, nearest_compilable
 from analysis.errors import InputError, LaunchError, ToolkitError
 from analysis.geometry import Geometry
 from analysis.result import Predicted
-from toolkit.compile import Cubin, compile_cubin, supported_architectures
-from toolkit.cubin import parameters, reading
+from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.cubin import Kernel, reading
 from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
 from toolkit.files import read_file
 from toolkit.launch_checks import (
@@ -72,7 +72,7 @@ def check_simulator() -> None:
 
 
 def simulate(
-    source: str | Path | bytes | Cubin,
+    source: str | Path | bytes | Kernel,
     kernel: str | None = None,
     *,
     grid: int | Sequence[int],
@@ -90,7 +90,7 @@ def simulate(
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
-    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Cubin`,
+    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`,
     its bytes, or a path to a .cubin (`arch`, `defines` and `options` are then its own). `kernel`
     is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>"; it may be left out
     where there is only one. Arrays among `arguments` are device buffers, each one of its own,
@@ -171,7 +171,7 @@ class Simulator:
         )
         return self.run_code(code, launch.geometry, launch.arguments)
 
-    def run(self, cubin: Cubin, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
+    def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execute a kernel that was compiled elsewhere; as `simulate`."""
         return self.run_code(Code(cubin=cubin), geometry, arguments)
 
@@ -214,7 +214,7 @@ class Simulator:
 
     def _traffic(
         self,
-        cubin: Cubin,
+        cubin: Kernel,
         geometry: Geometry,
         instructions: Sequence[InstructionCounts],
         counted: _Counted,
@@ -254,7 +254,7 @@ class Simulator:
             return None, f"not predicted: its traffic below L1 is {traffic_basis}"
 
         def fresh() -> Bound:
-            check_memory(translated.cubin.kernel, arguments)
+            check_memory(translated.kernel.name, arguments)
             again = bind(translated, geometry, arguments)[0]
             return replace(again, most_resident=bound.most_resident)
 
@@ -262,7 +262,7 @@ class Simulator:
             translated=translated,
             geometry=geometry,
             device=self.device,
-            blocks_per_sm=blocks_per_sm(self.device, translated.cubin, geometry),
+            blocks_per_sm=blocks_per_sm(self.device, translated.kernel, geometry),
             counts=counts,
             instructions=instruction_counts(translated, counts),
             modelled=modelled,
@@ -348,13 +348,13 @@ class Code:
     shall fit, where that is not the one it was compiled for.
     """
 
-    cubin: Cubin
+    cubin: Kernel
     declared: Sequence[Declared] | None = None
     limits_of: str | None = None
 
 
 def code_of(
-    source: str | Path | bytes | Cubin,
+    source: str | Path | bytes | Kernel,
     kernel: str | None,
     *,
     arch: str,
@@ -395,7 +395,7 @@ def _compiled(
     )
     if note is not None:
         cubin = replace(cubin, resources=replace(cubin.resources, note=note))
-    return Code(cubin=cubin, declared=signature(source, cubin.kernel), limits_of=arch)
+    return Code(cubin=cubin, declared=signature(source, cubin.name), limits_of=arch)
 
 
 def prepared(
@@ -411,27 +411,25 @@ def prepared(
     """
     cubin, declared = code.cubin, code.declared
     arch = code.limits_of or cubin.architecture
-    check_geometry(cubin.kernel, geometry)
+    check_geometry(cubin.name, geometry)
     check_shared(
-        cubin.kernel,
+        cubin.name,
         cubin.resources.static_shared_bytes,
         geometry.dynamic_shared_bytes,
         arch,
     )
-    what = f"the machine code of {cubin.kernel}"
-    with reading(what):
-        _, taken = parameters(cubin.image, cubin.symbol)
-    check_arguments(cubin.kernel, arguments, taken, declared)
-    check_memory(cubin.kernel, arguments)
+    what = f"the machine code of {cubin.name}"
+    check_arguments(cubin.name, arguments, cubin.parameters, declared)
+    check_memory(cubin.name, arguments)
     with reading(what):
         translated = translate(cubin)
     check_fits(
-        cubin.kernel,
+        cubin.name,
         geometry,
         cubin.resources,
-        max_threads=translated.program.max_threads,
-        required_block=translated.program.required_block,
-        cluster=translated.program.cluster,
+        max_threads=cubin.max_threads,
+        required_block=cubin.required_block,
+        cluster=cubin.cluster,
         arch=arch,
     )
     with reading(what):
@@ -474,7 +472,7 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
 
 
 @contextmanager
-def naming(source: str | Path | bytes | Cubin) -> Iterator[None]:
+def naming(source: str | Path | bytes | Kernel) -> Iterator[None]:
     """Begin every error about a .cubin with its path."""
     try:
         yield
@@ -485,23 +483,23 @@ def naming(source: str | Path | bytes | Cubin) -> Iterator[None]:
         raise
 
 
-def _cubin_file(source: str | Path | bytes | Cubin) -> Path | None:
+def _cubin_file(source: str | Path | bytes | Kernel) -> Path | None:
     if isinstance(source, str | Path) and str(source).endswith(".cubin"):
         return Path(source)
     return None
 
 
-def compiled_elsewhere(source: str | Path | bytes | Cubin, kernel: str | None) -> Cubin | None:
+def compiled_elsewhere(source: str | Path | bytes | Kernel, kernel: str | None) -> Kernel | None:
     """What was compiled elsewhere; None for a source."""
-    if isinstance(source, Cubin):
-        if kernel not in (None, source.kernel, source.symbol):
-            raise InputError(f"the cubin is of kernel {source.kernel}, not of {kernel}")
+    if isinstance(source, Kernel):
+        if kernel not in (None, source.name, source.symbol):
+            raise InputError(f"the cubin is of kernel {source.name}, not of {kernel}")
         return source
     if isinstance(source, bytes | bytearray):
-        return Cubin.from_image(bytes(source), kernel)
+        return Kernel.from_image(bytes(source), kernel)
     if (path := _cubin_file(source)) is not None:
         try:
-            return Cubin.from_image(read_file(str(path)), kernel)
+            return Kernel.from_image(read_file(str(path)), kernel)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path} cannot be read: {reason}") from error

@@ -9,7 +9,7 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
 from analysis.result import Record
 from kernels.registry import Selection, Variant
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.progress import Progress
 from toolkit.records import failed, with_prediction, with_simulation
 from toolkit.rung_check import check_rung, sentence
@@ -37,7 +37,7 @@ class SimulatorBench(TheoryBench):
         self,
         record: Record,
         selection: Selection,
-        cubin: Cubin,
+        kernel: Kernel,
         workload: Workload,
         progress: Progress,
     ) -> Record:
@@ -47,7 +47,7 @@ class SimulatorBench(TheoryBench):
             f"{selection.label}: {done} of {of} blocks"
         )
         try:
-            found = self._ladder.simulate(cubin, selection, residence(record, self.device))
+            found = self._ladder.simulate(kernel, selection, residence(record, self.device))
         except (ShapeError, UnavailableError, UnsupportedError) as error:
             return replace(record, notes=(*record.notes, f"not simulated: {error}"))
         except ToolkitError as error:
@@ -55,10 +55,10 @@ class SimulatorBench(TheoryBench):
         self.listings[found.listing.label] = found.listing
         record = with_simulation(record, found.simulated, found.check)
         record = with_prediction(record, found.predicted)
-        return self._sanitized(record, selection, cubin, workload)
+        return self._sanitized(record, selection, kernel, workload)
 
     def _sanitized(
-        self, record: Record, selection: Selection, cubin: Cubin, workload: Workload
+        self, record: Record, selection: Selection, kernel: Kernel, workload: Workload
     ) -> Record:
         """The record with a line of the sanitizer, failed where it found something.
 
@@ -66,14 +66,14 @@ class SimulatorBench(TheoryBench):
         """
         variant = selection.variant
         assert isinstance(variant, Variant)
-        if cubin.image not in self._checked:
+        if kernel.image not in self._checked:
             try:
-                self._checked[cubin.image] = check_rung(
-                    cubin, variant, selection.parameters, workload.seed
+                self._checked[kernel.image] = check_rung(
+                    kernel, variant, selection.parameters, workload.seed
                 )
             except ToolkitError as error:
                 return replace(record, notes=(*record.notes, f"not sanitized: {error}"))
-        checked = self._checked[cubin.image]
+        checked = self._checked[kernel.image]
         said = sentence(checked, variant)
         if checked.findings and record.status == "ok":
             return failed(record, said)

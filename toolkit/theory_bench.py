@@ -10,7 +10,8 @@ from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
-from toolkit.compile import Cubin, compile_cubin, supported_architectures
+from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.cubin import Kernel
 from toolkit.host import measure_cpu
 from toolkit.plan import Plan
 from toolkit.progress import Progress
@@ -63,21 +64,21 @@ class TheoryBench:
     ) -> Record:
         """The record of one rung, with what can be known of it here."""
         try:
-            cubin = compile_for(self.device, selection)
+            kernel = compile_for(self.device, selection)
         except UnavailableError as error:
             return replace(record, notes=(*record.notes, f"no registers, no occupancy: {error}"))
         except ToolkitError as error:
             return failed(record, str(error))
-        record = with_resources(record, cubin.resources, self.device)
+        record = with_resources(record, kernel.resources, self.device)
         if record.status != "ok":
             return record
-        return self._executed(record, selection, cubin, workload, progress)
+        return self._executed(record, selection, kernel, workload, progress)
 
     def _executed(
         self,
         record: Record,
         selection: Selection,
-        cubin: Cubin,
+        kernel: Kernel,
         workload: Workload,
         progress: Progress,
     ) -> Record:
@@ -85,7 +86,7 @@ class TheoryBench:
         return record
 
 
-def compile_for(device: Device, selection: Selection) -> Cubin:
+def compile_for(device: Device, selection: Selection) -> Kernel:
     """The selected rung's machine code for `device`, or for the nearest that NVRTC knows.
 
     Its resources say when it is not the device's own.
@@ -93,11 +94,11 @@ def compile_for(device: Device, selection: Selection) -> Cubin:
     variant = selection.variant
     assert isinstance(variant, Variant)
     architecture, note = nearest_compilable(device.compute_capability, supported_architectures())
-    cubin = compile_cubin(
+    kernel = compile_cubin(
         variant.source,
         name=variant.file,
         kernel=variant.entry,
         arch=architecture,
         defines=variant.macros(selection.parameters),
     )
-    return replace(cubin, resources=replace(cubin.resources, note=note))
+    return replace(kernel, resources=replace(kernel.resources, note=note))

@@ -39,8 +39,8 @@ def tile_phases(device: Device) -> TilePhases | None:
     variant = find(RUNG)
     assert isinstance(variant, Variant)
     try:
-        cubin = compile_for(device, Selection(variant=variant, parameters={"tile": TILE}))
-        translated = translate(cubin)
+        kernel = compile_for(device, Selection(variant=variant, parameters={"tile": TILE}))
+        translated = translate(kernel)
         requests = _requests(translated)
     except ToolkitError:
         return None
@@ -53,8 +53,8 @@ def tile_phases(device: Device) -> TilePhases | None:
         loads=tuple(loads),
         reads=tuple(reads),
         basis=(
-            f"{variant.file} compiled for tiles of {TILE} × {TILE} ({cubin.architecture}, "
-            f"{cubin.compiler}); block {BLOCK} executed on the simulator, every request noted"
+            f"{variant.file} compiled for tiles of {TILE} × {TILE} ({kernel.architecture}, "
+            f"{kernel.compiler}); block {BLOCK} executed on the simulator, every request noted"
         ),
     )
 
@@ -94,7 +94,7 @@ def _followed(
     What a thread stores is what it loaded last on the same source line; a phase begins when a
     thread loads from a matrix again.
     """
-    nothing = np.zeros(len(translated.program.instructions), dtype=COUNT)
+    nothing = np.zeros(len(translated.kernel.instructions), dtype=COUNT)
     instructions = instruction_counts(translated, nothing)
     held: dict[tuple[int, int | None], _Element] = {}  # by thread and line
     tile: dict[int, _Element] = {}  # by offset in shared memory

@@ -9,13 +9,14 @@ from inventory import KERNEL, sources
 from sample import in_sample
 
 from tests.together import Part, image_of
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 
 
-def compiled(case: Case, arch: str) -> Cubin:
+def compiled(case: Case, arch: str) -> Kernel:
     """The kernel of `case` for `arch`: "sm_86"."""
     if case.kernel.isidentifier() and in_sample(case.file, arch):
-        return Cubin.from_image(sample(arch), case.kernel)
+        return Kernel.from_image(sample(arch), case.kernel)
     return alone(case, arch)
 
 
@@ -27,16 +28,16 @@ def sample(arch: str) -> bytes:
     return image_of([Part(name=x.name, text=x.text, kernel=x.kernel) for x in files], arch)
 
 
-def alone(case: Case, arch: str) -> Cubin:
+def alone(case: Case, arch: str) -> Kernel:
     """The same from its own file's code."""
     if case.kernel.isidentifier():
-        return Cubin.from_image(of_file(case.file, arch).image, case.kernel)
+        return Kernel.from_image(of_file(case.file, arch).image, case.kernel)
     # of a name expression only the compiler knows the symbol
     return compile_cubin(case.source, name=case.file, kernel=case.kernel, arch=arch)
 
 
 @cache
-def of_file(file: str, arch: str) -> Cubin:
+def of_file(file: str, arch: str) -> Kernel:
     """The code of a whole file, under the name of its first kernel."""
     source = (CORPUS / file).read_text(encoding="utf-8")
     first = KERNEL.search(source)

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from random_programs import ON_A_GPU, ON_THE_HOST, Writer
 
 from analysis.errors import ToolkitError
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.native import compile_library, compiler
 from toolkit.simulator import simulate
 
@@ -350,11 +351,11 @@ def of_the_host(seeds: Sequence[int], folder: Path) -> dict[int, list[NDArray[np
     return found
 
 
-def of_the_simulator(code: Cubin, seed: int) -> list[NDArray[np.uint32]]:
+def of_the_simulator(code: Kernel, seed: int) -> list[NDArray[np.uint32]]:
     given = inputs(seed)
     arguments = [np.zeros(len(given), np.uint32), given, np.zeros(TALLIES, np.uint32)]
     outputs = simulate(
-        Cubin.from_image(code.image, f"run_{seed}"),
+        Kernel.from_image(code.image, f"run_{seed}"),
         grid=BLOCKS,
         block=BLOCK,
         arguments=arguments,

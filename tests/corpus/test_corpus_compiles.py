@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.compile import Cubin
-from toolkit.cubin import kernel_symbols, parameters
+from toolkit.cubin import Kernel, kernel_symbols
 from toolkit.executor import buffers_of
 from toolkit.sass.disassemble import disassemble
 from toolkit.tensor_map import MAP_BYTES, TensorMap
@@ -57,7 +56,7 @@ def test_every_file_compiles_wherever_it_may(file: str) -> None:
         check_all(chosen, cubins[arch].image)
 
 
-def check_all(chosen: Mapping[str, tuple[Case, Cubin]], image: bytes) -> None:
+def check_all(chosen: Mapping[str, tuple[Case, Kernel]], image: bytes) -> None:
     """Those are the kernels of an image, and take the arguments of their cases.
 
     Instances of a template are called otherwise in an image of many files.
@@ -72,8 +71,8 @@ def named(symbols: Iterable[str]) -> set[str]:
     return {re.sub(r"_Z.*?(scale|rotate).*", r"\1", symbol) for symbol in symbols}
 
 
-def parameter_sizes(cubin: Cubin) -> list[int]:
-    _, found = parameters(cubin.image, cubin.symbol)
+def parameter_sizes(cubin: Kernel) -> list[int]:
+    found = cubin.parameters
     return [parameter.size for parameter in found]
 
 

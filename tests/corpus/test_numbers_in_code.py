@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.compile import Cubin
-from toolkit.cubin import kernel_symbols
+from toolkit.cubin import Kernel, kernel_symbols
 from toolkit.sass.disassemble import disassemble
 from toolkit.sass.instruction import Immediate, Instruction
 from toolkit.sass.isa.registry import REGISTRY, Lowering, PoolEntry
-from toolkit.sass.program import Program, load_program
 
 sys.path.append(str(Path(__file__).parent))
 from compiled import sample
@@ -43,9 +41,9 @@ class Recording(Lowering):
         return super().words(*values)
 
 
-def numbers(program: Program) -> Iterator[tuple[Instruction, list[int]]]:
+def numbers(program: Kernel) -> Iterator[tuple[Instruction, list[int]]]:
     """The instructions with numbers, and what lowering took them for."""
-    lowering = Recording(program.instructions, architecture=program.architecture)
+    lowering = Recording(program.instructions, architecture=program.capability)
     named = {relocation.address for relocation in program.code_relocations}
     for instruction in program.instructions:
         if instruction.opcode in ELSEWHERE or "64" in instruction.modifiers:
@@ -59,7 +57,7 @@ def numbers(program: Program) -> Iterator[tuple[Instruction, list[int]]]:
             yield instruction, [value for value in lowering.noted if isinstance(value, int)]
 
 
-def of_sample(arch: str) -> Iterator[Cubin]:
+def of_sample(arch: str) -> Iterator[Kernel]:
     """Of the corpus and the rungs: the kernels with a number behind an opcode that is new."""
     rungs = (x.image(arch) for x in sources() if not x.is_corpus and in_sample(x.name, arch))
     seen: set[str] = set()
@@ -72,15 +70,15 @@ def of_sample(arch: str) -> Iterator[Cubin]:
                 if NUMBER.search(instruction.get("operands", ""))
             }
             if found - seen:
-                yield Cubin.from_image(image, function["function-name"])
+                yield Kernel.from_image(image, function["function-name"])
             seen |= found
 
 
-def everything(arch: str) -> Iterator[Cubin]:
+def everything(arch: str) -> Iterator[Kernel]:
     for source in sources():
         if arch in source.architectures():
             image = source.image(arch)
-            yield from (Cubin.from_image(image, symbol) for symbol in kernel_symbols(image))
+            yield from (Kernel.from_image(image, symbol) for symbol in kernel_symbols(image))
 
 
 @pytest.mark.parametrize(
@@ -88,11 +86,11 @@ def everything(arch: str) -> Iterator[Cubin]:
 )
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_number_is_the_word_that_the_code_holds(
-    arch: str, kernels: Callable[[str], Iterator[Cubin]]
+    arch: str, kernels: Callable[[str], Iterator[Kernel]]
 ) -> None:
     count = 0
     for cubin in kernels(arch):
-        program = load_program(cubin)
+        program = cubin
         for instruction, taken in numbers(program):
             (word,) = struct.unpack_from("<I", program.code, instruction.address + 4)
             assert not taken or word in taken, f"{cubin.symbol}: {instruction.text}: {word:#x}"

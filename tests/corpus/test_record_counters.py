@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.cubin import parameters
-
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "gpu")]
 from case import Case
 from cases import CASES
@@ -23,7 +21,7 @@ WITH_STRUCTURES = [case for case in CASES if case.kernel in ("by_value", "small_
 @pytest.mark.parametrize("case", WITH_STRUCTURES, ids=lambda case: case.name)
 def test_arguments_stand_where_the_machine_code_looks_for_them(case: Case) -> None:
     cubin = compiled(case, "sm_90")
-    _, expected = parameters(cubin.image, cubin.symbol)
+    expected = cubin.parameters
     arguments = [
         1 if isinstance(argument, np.ndarray) else argument
         for argument in case.make(np.random.default_rng())

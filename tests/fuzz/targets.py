@@ -29,8 +29,8 @@ from analysis.errors import ToolkitError
 from toolkit.arguments import parse_arguments
 from toolkit.call import parse_call
 from toolkit.cli import app, damage_of
-from toolkit.compile import Cubin, compile_cubin
-from toolkit.cubin import warp_operations
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.experiment import profile
 from toolkit.sass import disassemble as disassembly_of
 from toolkit.sass.decode import OperandError, decode, parse_guard, parse_operands
@@ -325,8 +325,7 @@ def machine_code(data: bytes) -> None:
         damaged[choices.number(len(damaged))] = choices.number(256)
     length = len(damaged) if choices.number(4) else choices.number(len(damaged))
     try:
-        cubin = Cubin.from_image(bytes(damaged[:length]), "scale")
-        warp_operations(cubin.image, cubin.symbol)
+        Kernel.from_image(bytes(damaged[:length]), "scale")
     except ToolkitError as error:
         _check_line(error)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit import run, simulate
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 
 pytestmark = pytest.mark.gpu
 
@@ -63,5 +63,5 @@ def test_the_bytes_alone_are_enough(launch, measured) -> None:
 
 
 def test_sizes_read_from_the_machine_code_are_the_drivers(measured) -> None:
-    found = Cubin.from_image(measured.cubin.image, "product").resources
+    found = Kernel.from_image(measured.cubin.image, "product").resources
     assert replace(found, compiler=measured.resources.compiler) == measured.resources

@@ -17,7 +17,7 @@ from kernels.registry import LADDER, Variant
 from tests.together import Part, compiled_together
 from toolkit.arguments import make_arguments
 from toolkit.call import Call, parse_call
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 
 FOLDER = Path(__file__).parent
 SEED = 1
@@ -28,7 +28,7 @@ _OPTIONS = {"-g": "grid", "-b": "block", "--shared": "shared"}
 
 
 @cache
-def compiled(arch: str) -> dict[str, Cubin]:
+def compiled(arch: str) -> dict[str, Kernel]:
     """All of them by name, compiled as one source."""
     parts = [Part(name=x.path.name, text=x.text, kernel="planted") for x in bugs()]
     return dict(zip([x.name for x in bugs()], compiled_together(parts, arch), strict=True))

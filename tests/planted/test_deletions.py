@@ -15,7 +15,8 @@ from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant, find
 from tests.sampling import chosen_of, values_of
 from tests.together import compiled_together
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
 
@@ -24,7 +25,7 @@ from bugs import rung_part
 from deletions import LAUNCHES, Deletion, Launch, deletions
 
 
-def checked(code: Cubin, variant: Variant, shape: Gemm, parameters: dict[str, int]) -> Checked:
+def checked(code: Kernel, variant: Variant, shape: Gemm, parameters: dict[str, int]) -> Checked:
     executed = variant.executed(shape)
     geometry = variant.geometry(parameters, executed)
     rng = np.random.default_rng(1)
@@ -78,7 +79,7 @@ AS_IT_IS = chosen_of(
 
 
 @cache
-def compiled() -> dict[str, Cubin]:
+def compiled() -> dict[str, Kernel]:
     """The chosen deletions and the launches with parameters of their own, compiled as one."""
     parts = {x.name: rung_part(x.variant, x.source, x.parameters) for x in map(values_of, CHOSEN)}
     for variant, parameters in map(launched, map(values_of, AS_IT_IS)):
@@ -91,7 +92,7 @@ def named(variant: Variant, parameters: Mapping[str, int]) -> str:
     return f"{variant.name} {dict(parameters)}"
 
 
-def whole(variant: Variant, parameters: Mapping[str, int]) -> Cubin:
+def whole(variant: Variant, parameters: Mapping[str, int]) -> Kernel:
     """A rung that lacks nothing: with its defaults as other tests compile it."""
     if parameters != variant.defaults:
         return compiled()[named(variant, parameters)]

@@ -16,7 +16,8 @@ from kernels.registry import LADDER, Variant
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
 from toolkit.call import Call
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.rung_check import check_rung as checked_rung
 from toolkit.rung_check import sentence
 from toolkit.sanitizer import Checked, check
@@ -92,7 +93,7 @@ def test_there_are_enough_of_them() -> None:
     assert {bug.tool for bug in wrong} == {"memcheck", "racecheck", "synccheck", "initcheck"}
 
 
-def code_of(variant: Variant, arch: str) -> Cubin:
+def code_of(variant: Variant, arch: str) -> Kernel:
     return compile_cubin(
         variant.source,
         name=variant.file,
@@ -102,7 +103,7 @@ def code_of(variant: Variant, arch: str) -> Cubin:
     )
 
 
-def check_rung(variant: Variant, code: Cubin) -> Checked:
+def check_rung(variant: Variant, code: Kernel) -> Checked:
     shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
     geometry = variant.geometry(variant.defaults, shape)
     rng = np.random.default_rng(1)
@@ -160,7 +161,7 @@ DELETED = chosen_of([pytest.param(*x, id=x[0]) for x in without_barriers()], is_
 
 
 @cache
-def compiled_without_barriers() -> dict[str, Cubin]:
+def compiled_without_barriers() -> dict[str, Kernel]:
     """The code of these for sm_90, by name."""
     chosen = [values_of(deleted) for deleted in DELETED]
     cubins = compiled_together([rung_part(variant, text) for _, variant, text in chosen], "sm_90")

@@ -40,7 +40,7 @@ def test_a_kernel_begins_and_ends_with_its_stores(variant: object) -> None:
 @pytest.mark.parametrize("name", ["naive-coalesced", "bulk-copy", "stream-k"])
 def test_three_stores_and_three_special_registers_are_all_that_is_added(name: str) -> None:
     cubin = benchmark.compiled(parse_selection(name), "sm_90")
-    with_stores = translate(cubin).program.instructions
+    with_stores = translate(cubin).kernel.instructions
     read = [i.text for i in with_stores if "GLOBALTIMER" in i.text or "SMID" in i.text]
     assert sum("GLOBALTIMER" in text for text in read) == 2
     assert sum("SMID" in text for text in read) == 1

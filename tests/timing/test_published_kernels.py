@@ -19,7 +19,8 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels.registry import Variant, parse_selection
 from tests.sampling import sampled
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.published import publications
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.simulator import simulate
@@ -59,7 +60,7 @@ def test_a_rebuilt_kernel_computes_what_its_source_does(device: str, rung: str) 
     geometry = selection.variant.geometry({}, shape)
     a, b = np.random.default_rng(0).normal(size=(2, SIZE, SIZE)).astype(np.float32)
     found = simulate(
-        Cubin.from_image(image_of(device), entry),
+        Kernel.from_image(image_of(device), entry),
         grid=geometry.grid,
         block=geometry.block,
         arguments=[

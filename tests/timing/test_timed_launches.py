@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.simulator import simulate
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
@@ -16,7 +17,7 @@ from compiled import compiled
 from timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
 
 
-def code_of(case: Case) -> Cubin:
+def code_of(case: Case) -> Kernel:
     if (CORPUS / case.file).parent == CORPUS:
         return compiled(case, "sm_90")
     return compile_cubin(

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.result import Resources
+from toolkit import cubin
 from toolkit.contender import Contender, InAChild
 
 # What makes output coloured, of another width than 80, or unbuffered: also in child processes.
@@ -269,6 +271,40 @@ class FakeCuda:
         }
 
 
+def made_up_kernel(image: bytes, symbol: str) -> cubin.Kernel:
+    """What is read of an image that the made-up compiler returned."""
+    resources = Resources(
+        architecture="sm_90",
+        compiler="made up",
+        registers_per_thread=0,
+        static_shared_bytes=0,
+        local_bytes=0,
+    )
+    return cubin.Kernel(
+        image=image,
+        name=symbol,
+        symbol=symbol,
+        resources=resources,
+        code=b"",
+        functions={},
+        lines={},
+        parameters=(),
+        parameter_base=0,
+        parameter_bytes=0,
+        constant_banks={},
+        constants=(),
+        variables=(),
+        relocations=(),
+        code_relocations=(),
+        max_threads=None,
+        required_block=None,
+        cluster=(1, 1, 1),
+        barriers=0,
+        warp_operations={},
+        unsupported="it is made up",
+    )
+
+
 class FakeModule:
     """A loaded module; its image is what the made-up compiler returned."""
 
@@ -380,6 +416,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     for name, module in fake.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("toolkit.gpu.driver_library", object)
+    monkeypatch.setattr("toolkit.gpu.read_kernel", made_up_kernel)
     monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
     # a child process would not see this machine: that of `children` has one of its own
     monkeypatch.setattr("toolkit.gpu_bench.InAChild", Contender)
@@ -397,6 +434,7 @@ cuda = conftest.FakeCuda()
 sys.modules |= cuda.modules()
 import toolkit.gpu, toolkit.isolated
 toolkit.gpu.driver_library = object
+toolkit.gpu.read_kernel = conftest.made_up_kernel
 {code}
 toolkit.isolated.main()
 """

@@ -13,7 +13,8 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.errors import InputError, LaunchError
 from toolkit import TensorMap, simulate
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -68,7 +69,7 @@ def array(*shape: int) -> Any:
 def launched(name: str, **more: Any) -> Execution:
     arguments = [TensorMap(array(64, 32), (32, 32)), np.zeros(1024, np.float32)]
     settings = {"grid": 1, "block": 64, "arguments": arguments}
-    return simulate(Cubin.from_image(image(), name), **settings | more)
+    return simulate(Kernel.from_image(image(), name), **settings | more)
 
 
 def fault(name: str) -> str:

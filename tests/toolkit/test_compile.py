@@ -18,8 +18,8 @@ import pytest
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
 from toolkit import compile as compilation
 from toolkit import compiler_process
-from toolkit.compile import Cubin, compile_cubin, supported_architectures
-from toolkit.cubin import kernel_symbols
+from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.cubin import Kernel, kernel_symbols
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-def compiled(source: str, kernel: str, arch: str = "sm_86", **defines: object) -> Cubin:
+def compiled(source: str, kernel: str, arch: str = "sm_86", **defines: object) -> Kernel:
     return compile_cubin(source, name="my.cu", kernel=kernel, arch=arch, defines=defines)
 
 
@@ -86,7 +86,7 @@ def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
     cubin = compiled(PLAIN, "plain")
     assert cubin.image.startswith(b"\x7fELF")
     assert kernel_symbols(cubin.image) == ["plain"]
-    assert (cubin.kernel, cubin.symbol, cubin.architecture) == ("plain", "plain", "sm_86")
+    assert (cubin.name, cubin.symbol, cubin.architecture) == ("plain", "plain", "sm_86")
     assert re.fullmatch(r"NVRTC \d+\.\d+(\.\d+)?", cubin.compiler)
     assert cubin.resources.compiler == cubin.compiler
     assert cubin.resources.architecture == "sm_86"
@@ -114,7 +114,7 @@ def test_values_that_do_not_fit_in_registers_are_local_bytes() -> None:
 
 def test_a_name_expression_instantiates_a_template() -> None:
     cubin = compiled(TEMPLATE, "gemm<16, 8>")
-    assert cubin.kernel == "gemm<16, 8>"
+    assert cubin.name == "gemm<16, 8>"
     assert cubin.symbol == "_Z4gemmILi16ELi8EEvPf"
     assert cubin.resources.static_shared_bytes == 16 * 8 * 4
 
@@ -389,10 +389,10 @@ def test_files_are_found_from_the_folder_that_a_compilation_begins_in(
 
 def test_without_a_name_the_only_kernel_is_taken() -> None:
     cubin = compile_cubin(PLAIN, name="my.cu", kernel=None, arch="sm_86")
-    assert (cubin.kernel, cubin.symbol) == ("plain", "plain")
+    assert (cubin.name, cubin.symbol) == ("plain", "plain")
     mangled = "__device__ void f() {}\n__global__ void only(int n) {}"
     cubin = compile_cubin(mangled, name="my.cu", kernel=None, arch="sm_86")
-    assert (cubin.kernel, cubin.symbol) == ("only", "_Z4onlyi")
+    assert (cubin.name, cubin.symbol) == ("only", "_Z4onlyi")
 
 
 def test_without_a_name_several_kernels_are_listed() -> None:
@@ -440,8 +440,8 @@ def test_options_that_leave_no_machine_code_are_refused(option: str, kernel: str
 def test_a_cubin_says_what_it_is_for(capability: int) -> None:
     arch = f"sm_{capability}"
     made = compile_cubin(PLAIN, name="my.cu", kernel="plain", arch=arch)
-    taken = Cubin.from_image(made.image, "plain")
-    assert (taken.architecture, taken.symbol, taken.kernel) == (arch, "plain", "plain")
+    taken = Kernel.from_image(made.image, "plain")
+    assert (taken.architecture, taken.symbol, taken.name) == (arch, "plain", "plain")
     assert taken.compiler == "ptxas 13.0.88"
     assert taken.resources == replace(made.resources, compiler="ptxas 13.0.88")
 
@@ -450,16 +450,16 @@ def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte() -> N
     image = bytearray(compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86").image)
     image[8] = 7  # EI_ABIVERSION of CUDA 12
     image[48:52] = (0x5A055A).to_bytes(4, "little")  # e_flags that nvcc 12 writes for sm_90
-    assert Cubin.from_image(bytes(image), "plain").architecture == "sm_90"
+    assert Kernel.from_image(bytes(image), "plain").architecture == "sm_90"
 
 
 def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
     image = compile_cubin(TEMPLATE, name="my.cu", kernel="gemm<4, 8>", arch="sm_86").image
     (symbol,) = kernel_symbols(image)
     for name in (symbol, "gemm<...>", None):
-        assert Cubin.from_image(image, name).symbol == symbol
+        assert Kernel.from_image(image, name).symbol == symbol
     with pytest.raises(UnknownNameError, match=r"did you mean 'gemm<\.\.\.>'"):
-        Cubin.from_image(image, "gemm")
+        Kernel.from_image(image, "gemm")
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
 )
 def test_bytes_that_are_no_cubin_are_refused(image: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=f"^the machine code is no cubin: {reason}"):
-        Cubin.from_image(image)
+        Kernel.from_image(image)
 
 
 def test_a_damaged_cubin_is_refused_or_read() -> None:
@@ -484,4 +484,4 @@ def test_a_damaged_cubin_is_refused_or_read() -> None:
         for _ in range(10):
             damaged[random.randrange(len(image))] = random.randrange(256)
         with suppress(InputError):
-            Cubin.from_image(bytes(damaged), "plain")
+            Kernel.from_image(bytes(damaged), "plain")

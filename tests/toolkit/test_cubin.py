@@ -19,13 +19,10 @@ from toolkit.cubin import (
     CodeRelocation,
     ConstantVariable,
     Kernel,
-    KernelSizes,
     Parameter,
     Relocation,
     Variable,
-    kernel_sizes,
     kernel_symbols,
-    parameters,
     read_kernel,
 )
 
@@ -58,10 +55,11 @@ extern "C" __global__ void indexed(float* x, int n) {
 }
 """
 KERNELS = ["indexed", "plain", "shared", "spilling"]
+Sizes = tuple[int, int, int]  # registers per thread, shared bytes per block, local per thread
 CAPABILITIES = [75, 80, 86, 90, 100, 120]
 
 
-def printed_sizes(log: str) -> dict[str, KernelSizes]:
+def printed_sizes(log: str) -> dict[str, Sizes]:
     """What `ptxas -v` prints of each kernel."""
     sizes = {}
     for part in log.split("Compiling entry function '")[1:]:
@@ -70,17 +68,20 @@ def printed_sizes(log: str) -> dict[str, KernelSizes]:
             match = re.search(pattern, part)
             return int(match[1]) if match else 0
 
-        sizes[part.split("'")[0]] = KernelSizes(
-            registers_per_thread=number(r"Used (\d+) registers"),
-            static_shared_bytes=number(r"(\d+) bytes smem"),
-            local_bytes=number(r"(\d+) bytes stack frame"),
+        sizes[part.split("'")[0]] = (
+            number(r"Used (\d+) registers"),
+            number(r"(\d+) bytes smem"),
+            number(r"(\d+) bytes stack frame"),
         )
     return sizes
 
 
-def read_sizes(image: bytes, capability: int) -> dict[str, KernelSizes]:
-    symbols = kernel_symbols(image)
-    return {symbol: kernel_sizes(image, symbol, capability=capability) for symbol in symbols}
+def read_sizes(image: bytes) -> dict[str, Sizes]:
+    found = {symbol: read_kernel(image, symbol).resources for symbol in kernel_symbols(image)}
+    return {
+        symbol: (x.registers_per_thread, x.static_shared_bytes, x.local_bytes)
+        for symbol, x in found.items()
+    }
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -94,9 +95,9 @@ def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None
     )
     printed = printed_sizes(answer.log)
     assert sorted(printed) == KERNELS
-    assert read_sizes(answer.image, capability) == printed
-    assert printed["shared"].static_shared_bytes == 400  # 100 floats
-    assert printed["indexed"].local_bytes == 160  # 40 floats
+    assert read_sizes(answer.image) == printed
+    assert printed["shared"][1] == 400  # 100 floats
+    assert printed["indexed"][2] == 160  # 40 floats
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc to compare with")
@@ -108,7 +109,7 @@ def test_sizes_are_those_that_ptxas_prints_inside_nvcc(capability: int, tmp_path
     if done.returncode:
         pytest.skip(f"this nvcc does not make sm_{capability}")
     image = (tmp_path / "k.cubin").read_bytes()
-    assert read_sizes(image, capability) == printed_sizes(done.stderr)
+    assert read_sizes(image) == printed_sizes(done.stderr)
 
 
 def test_a_device_function_is_no_kernel() -> None:
@@ -119,12 +120,6 @@ def test_a_device_function_is_no_kernel() -> None:
     )
     assert b".text._Z8functionPf" in cubin.image
     assert sorted(kernel_symbols(cubin.image)) == KERNELS
-
-
-def test_a_kernel_that_is_not_there_is_an_error() -> None:
-    image = compilation.compile_cubin(SOURCE, name="my.cu", kernel="plain", arch="sm_86").image
-    with pytest.raises(KeyError):
-        kernel_sizes(image, "absent", capability=86)
 
 
 # Data: what a kernel's memory holds before it runs.
@@ -161,7 +156,7 @@ def compiled(source: str, kernel: str, arch: str, *options: str) -> bytes:
 
 
 def read(kernel: str, capability: int) -> Kernel:
-    return read_kernel(compiled(DATA, kernel, f"sm_{capability}"), kernel, capability=capability)
+    return read_kernel(compiled(DATA, kernel, f"sm_{capability}"), kernel)
 
 
 def floats(*values: float) -> bytes:
@@ -183,8 +178,7 @@ def test_parameters_stand_where_c_lays_them_out(capability: int, base: int) -> N
         Parameter(ordinal=ordinal, offset=offset, size=size)
         for ordinal, (offset, size) in enumerate([(0, 1), (8, 8), (16, 12), (28, 2), (32, 8)])
     )
-    assert parameters(image, "k") == (base, expected)
-    kernel = read_kernel(image, "k", capability=capability)
+    kernel = read_kernel(image, "k")
     assert (kernel.parameter_base, kernel.parameters) == (base, expected)
     assert kernel.parameter_bytes == 40
     assert len(kernel.constant_banks[0]) == base + 40
@@ -198,16 +192,16 @@ def test_parameters_of_many_bytes_are_read(capability: int) -> None:
     extern "C" __global__ void k(Large large, float* y, int i) { y[i] = large.x[i]; }
     """
     image = compiled(source, "k", f"sm_{capability}")
-    base, found = parameters(image, "k")
-    assert [(p.offset, p.size) for p in found] == [(0, 20_000), (20_000, 8), (20_008, 4)]
-    kernel = read_kernel(image, "k", capability=capability)
-    assert len(kernel.constant_banks[0]) >= base + 20_012
+    kernel = read_kernel(image, "k")
+    offsets = [(p.offset, p.size) for p in kernel.parameters]
+    assert offsets == [(0, 20_000), (20_000, 8), (20_008, 4)]
+    assert len(kernel.constant_banks[0]) >= kernel.parameter_base + 20_012
 
 
 def test_a_kernel_without_parameters_has_none() -> None:
     image = compiled('extern "C" __global__ void k() { __syncthreads(); }', "k", "sm_90")
-    assert parameters(image, "k")[1] == ()
-    assert read_kernel(image, "k", capability=90).parameter_bytes == 0
+    kernel = read_kernel(image, "k")
+    assert (kernel.parameters, kernel.parameter_bytes) == ((), 0)
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -273,9 +267,9 @@ def test_pointers_to_functions_lead_to_the_kernels_own_copies(capability: int) -
 
 def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """As linkers may make them; the address is that of the variable, further in."""
-    symbols = cubin._File.symbols.func  # type: ignore[attr-defined]
+    symbols = cubin.CubinFile.symbols.func  # type: ignore[attr-defined]
 
-    def more(file: cubin._File) -> list[cubin._Symbol]:
+    def more(file: cubin.CubinFile) -> list[cubin._Symbol]:
         found: list[cubin._Symbol] = symbols(file)
         renamed = [
             replace(x, name="x", value=x.value + 4, size=4) for x in found if x.name == "table"
@@ -283,8 +277,8 @@ def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.M
         return [*renamed, *found]
 
     image = compiled(DATA, "reads", "sm_90")
-    monkeypatch.setattr(cubin._File, "symbols", property(more))
-    file = cubin._File(image)
+    monkeypatch.setattr(cubin.CubinFile, "symbols", property(more))
+    file = cubin.CubinFile(image)
     variables = cubin._variables(file)
     assert "x" not in {x.name for kept in variables.values() for x in kept}
     assert cubin._target(file.symbols[0], 8, variables) == ("table", 12)  # 4 + 8
@@ -298,27 +292,27 @@ def test_launch_bounds_and_barriers_are_read(capability: int) -> None:
     assert read("reads", capability).max_threads == 64
     assert read("reads", capability).barriers == 0
     image = compiled(SOURCE, "shared", f"sm_{capability}")
-    shared = read_kernel(image, "shared", capability=capability)
+    shared = read_kernel(image, "shared")
     assert (shared.max_threads, shared.barriers) == (None, 1)
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_code_has_sixteen_bytes_per_instruction_and_a_line_for_each(capability: int) -> None:
     image = compiled(SOURCE, "shared", f"sm_{capability}")
-    kernel = read_kernel(image, "shared", capability=capability)
+    kernel = read_kernel(image, "shared")
     assert len(kernel.code) % 16 == 0
-    assert sorted(kernel.sources) == list(range(0, len(kernel.code), 16))
-    lines = {source.line for source in kernel.sources.values()}
+    assert sorted(kernel.lines) == list(range(0, len(kernel.code), 16))
+    lines = {source.line for source in kernel.lines.values()}
     assert lines <= {4, 5, 6, 7, 8, 9}
     assert {6, 8} <= lines  # the two assignments
-    assert {source.file for source in kernel.sources.values()} == {"my.cu"}
+    assert {source.file for source in kernel.lines.values()} == {"my.cu"}
 
 
 def test_without_line_info_there_are_no_lines() -> None:
     image = compilation.compile_cubin(
         SOURCE, name="my.cu", kernel="plain", arch="sm_86", options=()
     ).image
-    assert read_kernel(image, "plain", capability=86).sources == {}
+    assert read_kernel(image, "plain").lines == {}
 
 
 def test_halves_of_addresses_in_code_are_told() -> None:
@@ -329,7 +323,7 @@ def test_halves_of_addresses_in_code_are_told() -> None:
     for capability in (80, 90):
         image = compiled(source, "k", f"sm_{capability}", "-G")
         low, high = sorted(
-            read_kernel(image, "k", capability=capability).code_relocations,
+            read_kernel(image, "k").code_relocations,
             key=lambda relocation: relocation.shift,
         )
         assert low == CodeRelocation(address=low.address, shift=0, target="counter", addend=0)
@@ -339,19 +333,18 @@ def test_halves_of_addresses_in_code_are_told() -> None:
 @pytest.mark.parametrize("capability", [80, 90])
 def test_calls_between_sections_are_refused(capability: int) -> None:
     image = compiled(DATA, "calls", f"sm_{capability}", "-G")
+    kernel = read_kernel(image, "reads")
+    assert (kernel.unsupported or "").endswith("compile the kernel without -G")
     with pytest.raises(UnsupportedError, match=r"compile the kernel without -G$"):
-        read_kernel(image, "reads", capability=capability)
+        kernel.instructions  # noqa: B018
 
 
 def test_relocatable_code_is_refused() -> None:
     image = compiled(SOURCE, "plain", "sm_86", "-rdc=true")
     with pytest.raises(UnsupportedError, match=r"^plain is .*: compile it without -rdc$"):
-        read_kernel(image, "plain", capability=86)
+        read_kernel(image, "plain").instructions  # noqa: B018
 
 
-def test_everything_about_a_kernel_that_is_not_there_is_an_error() -> None:
-    image = compiled(SOURCE, "plain", "sm_86")
+def test_a_kernel_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError):
-        read_kernel(image, "absent", capability=86)
-    with pytest.raises(KeyError):
-        parameters(image, "absent")
+        read_kernel(compiled(SOURCE, "plain", "sm_86"), "absent")

@@ -64,7 +64,7 @@ def test_the_machine_code_that_ran_comes_with_the_result(machine: Any) -> None:
         "source": SOURCE,
         "options": ["-std=c++17", "-lineinfo", "-DBM=64"],
     }
-    assert (cubin.kernel, cubin.symbol, cubin.architecture) == ("twice", "twice", "sm_90")
+    assert (cubin.name, cubin.symbol, cubin.architecture) == ("twice", "twice", "sm_90")
     assert (cubin.compiler, cubin.resources) == ("nvcc 13.0", execution.resources)
 
 

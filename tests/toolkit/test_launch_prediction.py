@@ -22,7 +22,8 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.timing import Work, predict
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 from toolkit.prediction import PACKAGES, blocks_of_an_sm, model_digest, spread_blocks_of_an_sm
 from toolkit.sass.disassemble import disassemble
@@ -97,8 +98,8 @@ def image() -> bytes:
     return compile_cubin(source, name="kernels.cu", kernel="copy", arch="sm_90").image
 
 
-def code(kernel: str) -> Cubin:
-    return Cubin.from_image(image(), kernel)
+def code(kernel: str) -> Kernel:
+    return Kernel.from_image(image(), kernel)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +118,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def launched(
-    source: str | bytes | Cubin, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any
+    source: str | bytes | Kernel, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any
 ) -> Any:
     arrays = [np.arange(grid * THREADS, dtype=np.float32) for _ in range(2)]
     how = {"block": THREADS, "arguments": arrays} | how

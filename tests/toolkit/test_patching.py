@@ -14,7 +14,8 @@ from analysis.problem import Gemm
 from kernels import LADDER, find
 from kernels.registry import Variant
 from tests.sampling import chosen_of
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.patching import (
     OPERATIONS,
     WORD_BYTES,
@@ -28,7 +29,6 @@ from toolkit.patching import (
 )
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.program import Program, load_program
 from toolkit.sass.translate import bind, translate
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
@@ -74,7 +74,7 @@ def test_every_class_is_left_out_of_some_rung() -> None:
     assert {case.values[1] for case in OF_LOOPS} == set(OPERATIONS)
 
 
-def compiled(variant: Variant, arch: str = "sm_90") -> Cubin:
+def compiled(variant: Variant, arch: str = "sm_90") -> Kernel:
     return compile_cubin(
         variant.source,
         name=variant.file,
@@ -84,40 +84,40 @@ def compiled(variant: Variant, arch: str = "sm_90") -> Cubin:
     )
 
 
-def patched(cubin: Cubin, name: str) -> Cubin:
+def patched(cubin: Kernel, name: str) -> Kernel:
     """The kernel without the instructions of a class."""
     patch = without(OPERATIONS[name])
     return replace(cubin, image=rewritten(cubin.image, {cubin.symbol: patch}))
 
 
-def places(program: Program, opcode: str) -> list[int]:
+def places(program: Kernel, opcode: str) -> list[int]:
     return [n for n, i in enumerate(program.instructions) if i.opcode == opcode]
 
 
 @pytest.fixture(scope="module")
-def vectorized() -> Cubin:
+def vectorized() -> Kernel:
     variant = find("vectorized")
     assert isinstance(variant, Variant)
     return compiled(variant)
 
 
-def test_a_patch_that_changes_nothing_leaves_the_cubin_as_it_is(vectorized: Cubin) -> None:
+def test_a_patch_that_changes_nothing_leaves_the_cubin_as_it_is(vectorized: Kernel) -> None:
     assert rewritten(vectorized.image, {vectorized.symbol: lambda code: code}) == vectorized.image
 
 
-def test_words_are_the_code_that_is_executed(vectorized: Cubin) -> None:
-    code = load_program(vectorized).code
+def test_words_are_the_code_that_is_executed(vectorized: Kernel) -> None:
+    code = vectorized.code
     halves = words(vectorized.image, vectorized.symbol)
     assert b"".join(word.to_bytes(WORD_BYTES, "little") for word in halves) == code
 
 
-def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Cubin) -> None:
+def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Kernel) -> None:
     def only_the_third(code: list[int]) -> list[int]:
         return [*code[:2], nop(code[2]), *code[3:]]
 
     image = rewritten(vectorized.image, {vectorized.symbol: only_the_third})
     differing = [n for n, (a, b) in enumerate(zip(vectorized.image, image, strict=True)) if a != b]
-    start = vectorized.image.index(load_program(vectorized).code)
+    start = vectorized.image.index(vectorized.code)
     assert differing
     assert start + 2 * WORD_BYTES <= differing[0] <= differing[-1] < start + 3 * WORD_BYTES
 
@@ -137,7 +137,7 @@ def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Cubin) -> 
 def test_operations_are_the_opcodes_that_nvdisasm_reads(variant: Variant, arch: str) -> None:
     cubin = compiled(variant, arch)
     code = words(cubin.image, cubin.symbol)
-    program = load_program(cubin)
+    program = cubin
     for name, opcode in OPCODES.items():
         found = [n for n, word in enumerate(code) if operation(word) in OPERATIONS[name]]
         assert found == places(program, opcode)
@@ -146,20 +146,18 @@ def test_operations_are_the_opcodes_that_nvdisasm_reads(variant: Variant, arch: 
 @pytest.mark.parametrize(("variant", "name"), OF_LOOPS)
 def test_what_is_left_out_reads_as_nops_at_its_places(variant: Variant, name: str) -> None:
     cubin = compiled(variant)
-    before, after = load_program(cubin), load_program(patched(cubin, name))
+    before, after = cubin, patched(cubin, name)
     chosen = places(before, OPCODES[name])
     assert chosen
     for number, (old, new) in enumerate(zip(before.instructions, after.instructions, strict=True)):
         assert new.text == ("NOP" if number in chosen else old.text)
 
 
-def test_a_nop_keeps_the_schedule_and_holds_no_scoreboard(vectorized: Cubin) -> None:
-    program = load_program(vectorized)
+def test_a_nop_keeps_the_schedule_and_holds_no_scoreboard(vectorized: Kernel) -> None:
+    program = vectorized
     nops = without(frozenset().union(*OPERATIONS.values()))
     image = rewritten(vectorized.image, {vectorized.symbol: nops})
-    before, after = (
-        machine_code(p) for p in (program, load_program(replace(vectorized, image=image)))
-    )
+    before, after = (machine_code(p) for p in (program, vectorized.with_image(image)))
     chosen = [place for opcode in OPCODES.values() for place in places(program, opcode)]
     for kept in SCHEDULE:
         assert (before[kept] == after[kept]).all()
@@ -170,17 +168,17 @@ def test_a_nop_keeps_the_schedule_and_holds_no_scoreboard(vectorized: Cubin) -> 
     assert (before[others] == after[others]).all()
 
 
-def test_a_nop_is_the_one_that_the_compiler_emits(vectorized: Cubin) -> None:
+def test_a_nop_is_the_one_that_the_compiler_emits(vectorized: Kernel) -> None:
     code = words(vectorized.image, vectorized.symbol)
-    padding = places(load_program(vectorized), "NOP")
+    padding = places(vectorized, "NOP")
     assert padding
     assert [nop(code[place]) for place in padding] == [code[place] for place in padding]
 
 
-def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Cubin) -> None:
+def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Kernel) -> None:
     symbol = vectorized.symbol
     image = rewritten(vectorized.image, {symbol: all_without_reuse})
-    before, after = load_program(vectorized), load_program(replace(vectorized, image=image))
+    before, after = vectorized, vectorized.with_image(image)
     assert machine_code(before)["reuse"].any()
     assert not machine_code(after)["reuse"].any()
     texts = [i.text.replace(".reuse", "") for i in before.instructions]
@@ -206,12 +204,12 @@ def test_the_simulator_runs_what_is_left(variant: Variant, name: str) -> None:
         assert (result != 32).any()
 
 
-def test_a_kernel_that_is_not_there_is_an_error(vectorized: Cubin) -> None:
+def test_a_kernel_that_is_not_there_is_an_error(vectorized: Kernel) -> None:
     with pytest.raises(InputError, match="no kernel 'gemm'"):
         words(vectorized.image, "gemm")
 
 
-def test_a_patch_must_keep_the_number_of_instructions(vectorized: Cubin) -> None:
+def test_a_patch_must_keep_the_number_of_instructions(vectorized: Kernel) -> None:
     with pytest.raises(InputError, match="fill up with NOPs"):
         rewritten(vectorized.image, {vectorized.symbol: lambda code: code[:-1]})
 

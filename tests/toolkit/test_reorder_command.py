@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from toolkit.cli import app
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 
 SOURCE = Path(__file__).parent / "reorder" / "product.cu"
 
@@ -34,8 +35,8 @@ def test_a_source_becomes_a_cubin_that_is_reordered_already(document: Any) -> No
     assert result.exit_code == 0
     assert "wrote out.cubin" in result.output
     assert "64 multiply-adds" in result.output
-    made = Cubin.from_image(Path("out.cubin").read_bytes())
-    assert (made.kernel, made.architecture) == ("product", "sm_90")
+    made = Kernel.from_image(Path("out.cubin").read_bytes())
+    assert (made.name, made.architecture) == ("product", "sm_90")
     again = json.loads(invoke("out.cubin", "--json").stdout)
     (loop,) = again["loops"]
     assert loop["before"] == document["loops"][0]["after"]

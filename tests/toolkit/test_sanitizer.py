@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sanitizer import Checked, check
 from toolkit.sass import check as watch
 
@@ -33,7 +34,7 @@ def checked(statements: str) -> Checked:
     return run(compile_cubin(source, name="k.cu", kernel="kernel", arch="sm_90"))
 
 
-def run(kernel: Cubin) -> Checked:
+def run(kernel: Kernel) -> Checked:
     return check(
         kernel,
         grid=1,
@@ -75,7 +76,7 @@ def image(arch: str) -> bytes:
 @pytest.mark.parametrize("number", range(len(FAULTS)))
 def test_every_thread_that_faults_is_counted(number: int, arch: str) -> None:
     expected = FAULTS[number][1]
-    found = run(Cubin.from_image(image(arch), f"faults_{number}"))
+    found = run(Kernel.from_image(image(arch), f"faults_{number}"))
     assert sorted(faults(found)) == expected
     assert found.executed_blocks == 1
 

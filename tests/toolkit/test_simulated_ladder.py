@@ -25,7 +25,8 @@ from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.sampling import chosen_of
 from toolkit import simulated_ladder
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 from toolkit.sass.core import COUNT
 from toolkit.simulated_ladder import (
@@ -60,11 +61,11 @@ def whole_counters(label: str, shape: str) -> dict[str, int]:
     return all_executed(compile_for(DEVICE, selection), selection, shape)
 
 
-def all_executed(cubin: Cubin, selection: Selection, shape: str) -> dict[str, int]:
+def all_executed(cubin: Kernel, selection: Selection, shape: str) -> dict[str, int]:
     return dict(whole_execution(cubin, selection, shape).counters)
 
 
-def whole_execution(cubin: Cubin, selection: Selection, shape: str) -> Execution:
+def whole_execution(cubin: Kernel, selection: Selection, shape: str) -> Execution:
     variant, problem = selection.variant, parse_shape(shape)
     assert isinstance(variant, Variant)
     executed = variant.executed(problem)
@@ -491,13 +492,13 @@ class Made(Variant):
         return self.text
 
 
-def kernel(name: str) -> tuple[Cubin, Selection]:
+def kernel(name: str) -> tuple[Kernel, Selection]:
     """A naive kernel in blocks of 16×16 with a body of BODIES."""
     variant = Made(
         name="made", rung=1, title="Made", idea="made up", file="made.cu", entry=name,
         tiling=lambda p: Tiling(block_m=16, block_n=16), warp=one_thread_per_element,
     )  # fmt: skip
-    return Cubin.from_image(machine_code(), name), Selection(variant=variant)
+    return Kernel.from_image(machine_code(), name), Selection(variant=variant)
 
 
 def made(name: str, shape: str) -> Simulation:

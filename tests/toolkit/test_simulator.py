@@ -22,7 +22,8 @@ from analysis.geometry import Geometry
 from tests.sampling import chosen_of
 from tests.together import Part, compiled_together
 from toolkit import simulate
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution, Executor, Launch
 from toolkit.signature import kernel_names
 from toolkit.simulator import Simulator, known_architecture
@@ -916,7 +917,7 @@ def test_a_fault_in_one_block_of_many_is_found() -> None:
 
 def test_a_cubin_keeps_what_was_given(tmp_path: Path) -> None:
     execution = twice()
-    assert isinstance(execution.cubin, Cubin)
+    assert isinstance(execution.cubin, Kernel)
     assert "image" not in repr(execution)  # hundreds of kilobytes
 
 
@@ -991,7 +992,7 @@ def texts(arch: str) -> list[str]:
 
 
 @cache
-def joined(arch: str) -> dict[str, Cubin]:
+def joined(arch: str) -> dict[str, Kernel]:
     parts = [
         Part(
             name="kernel.cu",
@@ -1007,7 +1008,7 @@ def joined(arch: str) -> dict[str, Cubin]:
 def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiles the sources above as one: a compilation and a disassembly take half a second."""
 
-    def compiled(source: str, *, arch: str, options: Any, defines: Any, **settings: Any) -> Cubin:
+    def compiled(source: str, *, arch: str, options: Any, defines: Any, **settings: Any) -> Kernel:
         plain = arch in ("sm_75", "sm_90", "sm_120") and not defines and options == ("-lineinfo",)
         if plain and source in texts(arch):
             return joined(arch)[source]

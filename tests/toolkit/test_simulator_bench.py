@@ -19,7 +19,8 @@ from analysis.result import Check, Record
 from kernels import LADDER
 from kernels.registry import Variant
 from toolkit import simulated_ladder, simulator_bench
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.experiment import profile
 from toolkit.plan import make_plan
 from toolkit.progress import Progress
@@ -157,7 +158,7 @@ def test_what_the_sanitizer_finds_fails_the_record(monkeypatch: pytest.MonkeyPat
     """What is simulated in an order that hides the race computes what it should."""
     real = simulator_bench.check_rung
 
-    def without_barriers(cubin: Cubin, variant: Variant, *rest: Any) -> Checked:
+    def without_barriers(cubin: Kernel, variant: Variant, *rest: Any) -> Checked:
         source = variant.source.replace("__syncthreads();", "")
         racing = compile_cubin(source, name="racing.cu", kernel=variant.entry, arch="sm_75")
         return real(racing, variant, *rest)

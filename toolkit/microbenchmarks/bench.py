@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
 from toolkit.compile import compile_cubin, compiler_version
-from toolkit.gpu import Gpu, Kernel, nvcc_version
+from toolkit.gpu import Gpu, LoadedKernel, nvcc_version
 from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.record import Measured
 from toolkit.patching import rewritten
@@ -57,7 +57,7 @@ class Bench:
         self.gpu = gpu
         self.device = gpu.device
         self._images: dict[str, bytes] = {}
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, LoadedKernel] = {}
         self._clocks = gpu.allocate(16 * MOST_WARPS)
         self._sink = gpu.allocate(4 << 16)
         self._offsets = gpu.upload(np.zeros(OFFSETS, np.int32))
@@ -89,7 +89,7 @@ class Bench:
             loaded = self.gpu.load(source, kernel, name="probes.cu", options=())
             return loaded.cubin.image, nvcc_version()
 
-    def kernel(self, source: str, name: str) -> Kernel:
+    def kernel(self, source: str, name: str) -> LoadedKernel:
         """A kernel that is no probe."""
         if name not in self._kernels:
             image, self.compiler = self.compiled(source, name)

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from analysis.cycles import Unit
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.patching import Word, changed, rewritten, words
 from toolkit.reorder.allocation import MOST_WITHOUT, allocated
 from toolkit.reorder.banks import Reads
@@ -27,7 +27,6 @@ from toolkit.reorder.values import with_registers, with_values
 from toolkit.reorder.verify import check, check_understood
 from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.program import load_program
 
 MOST_TRIES = 3
 # Of the multiply-adds: where no more lose a clock, other registers could save little, and take most
@@ -59,8 +58,8 @@ class LoopChange:
 class Reordered:
     """A kernel before and after, and what the model of an SM says of its loops."""
 
-    before: Cubin
-    after: Cubin
+    before: Kernel
+    after: Kernel
     changed_instructions: int
     warps_per_scheduler: int
     loops: tuple[LoopChange, ...]
@@ -70,13 +69,13 @@ class Reordered:
         return self.after.image
 
 
-def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> Reordered:
+def reorder(kernel: Kernel, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> Reordered:
     """The kernel with the multiply-adds of each of its blocks in the best order that was found.
 
     `warps_per_scheduler` is for the model alone, on which the loops are compared. Raises
     UnsupportedError for code of which something is not known.
     """
-    code = code_of(cubin)
+    code = code_of(kernel)
     check_understood(code)
     of_kernel = blocks(code.instructions)
     limits = boundaries(code, of_kernel)
@@ -88,28 +87,27 @@ def reorder(cubin: Cubin, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -> 
             new[block.start : block.end] = _better(
                 code, block, limits[block.start], live[block.start]
             )
-    after = replace(cubin, image=rewritten(cubin.image, {cubin.symbol: lambda _: new}))
+    after = kernel.with_image(rewritten(kernel.image, {kernel.symbol: lambda _: new}))
     check(code, code_of(after))
     return Reordered(
-        before=cubin,
+        before=kernel,
         after=after,
         changed_instructions=len(changed(code.words, new)),
         warps_per_scheduler=warps_per_scheduler,
-        loops=tuple(_loop_changes(cubin, after, warps_per_scheduler)),
+        loops=tuple(_loop_changes(kernel, after, warps_per_scheduler)),
     )
 
 
-def code_of(cubin: Cubin) -> Code:
+def code_of(kernel: Kernel) -> Code:
     """The instructions of a kernel with what the model of an SM knows of them."""
-    program = load_program(cubin)
-    table = machine_code(program)
-    code = words(cubin.image, cubin.symbol)
+    table = machine_code(kernel)
+    code = words(kernel.image, kernel.symbol)
     return Code(
-        instructions=program.instructions,
+        instructions=kernel.instructions,
         words=code,
         units=[Unit(unit) for unit in table["unit"]],
-        read=[frozenset(read(i)) for i in program.instructions],
-        written=[frozenset(written(i)) for i in program.instructions],
+        read=[frozenset(read(i)) for i in kernel.instructions],
+        written=[frozenset(written(i)) for i in kernel.instructions],
         reads=[_reads(row) for row in table["source"]],
         operands={k: operands_of(word) for k, word in enumerate(code) if is_movable(word)},
     )
@@ -205,9 +203,9 @@ def _candidate(
     )
 
 
-def _loop_changes(before: Cubin, after: Cubin, warps: int) -> list[LoopChange]:
+def _loop_changes(before: Kernel, after: Kernel, warps: int) -> list[LoopChange]:
     code = code_of(before)
-    tables = [machine_code(load_program(cubin)) for cubin in (before, after)]
+    tables = [machine_code(kernel) for kernel in (before, after)]
     hot = innermost([x for x in loops(code.instructions) if multiply_adds(code, x) >= FEWEST])
     return [_loop_change(code, loop, tables, before.architecture, warps) for loop in hot]
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.errors import InputError
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import read_source
 from toolkit.simulator import compiled_elsewhere
 
@@ -19,10 +20,10 @@ def machine_code_of(
     defines: Mapping[str, str],
     options: Sequence[str],
     default_arch: str,
-) -> Cubin:
+) -> Kernel:
     """One kernel of a .cu or .cubin.
 
-    Raises InputError for a cubin that is asked to be of another architecture; else as `Cubin` and
+    Raises InputError for a cubin that is asked to be of another architecture; else as `Kernel` and
     `compile_cubin` do.
     """
     found = compiled_elsewhere(source, kernel)

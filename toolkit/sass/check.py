@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.cubin import warp_operations
 from toolkit.sass import core
 from toolkit.sass.instruction import Instruction
 from toolkit.sass.isa.memory import LOCAL, SHARED, SPACE_SHIFT
@@ -148,9 +147,9 @@ def follows_shared_memory(translated: Translated) -> bool:
 
     Blocks of a cluster write each other's, which is not followed.
     """
-    program = translated.program
-    return program.cluster == (1, 1, 1) and not any(
-        i.opcode in UNFOLLOWED for i in program.instructions
+    kernel = translated.kernel
+    return kernel.cluster == (1, 1, 1) and not any(
+        i.opcode in UNFOLLOWED for i in kernel.instructions
     )
 
 
@@ -181,9 +180,9 @@ def _cell_bytes(lowered: Lowered) -> int:
 
 
 def _watched_program(translated: Translated) -> Lowered:
-    lowered, instructions = translated.lowered, translated.program.instructions
+    lowered, instructions = translated.lowered, translated.kernel.instructions
     program = lowered.program.copy()
-    together = warp_operations(translated.cubin.image, translated.cubin.symbol)
+    together = translated.kernel.warp_operations
     unwatched = {LOCAL} if follows_shared_memory(translated) else {LOCAL, SHARED}
     for index, instruction in enumerate(instructions):
         row = program[index]

@@ -37,7 +37,7 @@ def describe(
     fault: Fault, translated: Translated, bound: Bound, limit: str = MOST_INSTRUCTIONS
 ) -> str:
     """One line on the fault that stopped a launch; `limit` is within what it was to end."""
-    kernel, where = translated.cubin.kernel, _where(fault, translated)
+    kernel, where = translated.kernel.name, _where(fault, translated)
     if fault.kind in _OF_MEMORY:
         return f"{kernel}: {_access(fault, bound)}; {_who(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
@@ -73,10 +73,10 @@ def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound
 
 def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
     """A note that what the kernel printed is lost, if it did."""
-    printing = any(x.target == "vprintf" for x in translated.program.relocations)
+    printing = any(x.target == "vprintf" for x in translated.kernel.relocations)
     calls = (
         int(count["taken"])
-        for instruction, count in zip(translated.program.instructions, counts, strict=True)
+        for instruction, count in zip(translated.kernel.instructions, counts, strict=True)
         if instruction.opcode == "CALL" and isinstance(instruction.operands[-1], Register)
     )
     if printing and (threads := sum(calls)):
@@ -130,7 +130,7 @@ def _shared_address(address: int, bound: Bound) -> str:
 
 
 def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
-    opcode = translated.program.instructions[fault.instruction].opcode
+    opcode = translated.kernel.instructions[fault.instruction].opcode
     threads = bound.geometry.threads_per_block
     waits = "waits" if fault.waiting == 1 else "wait"
     who = (
@@ -174,20 +174,20 @@ def _no_map(fault: Fault) -> str:
 
 
 def _is_call(fault: Fault, translated: Translated) -> bool:
-    return translated.program.instructions[fault.instruction].opcode == "CALL"
+    return translated.kernel.instructions[fault.instruction].opcode == "CALL"
 
 
 def _unknown(fault: Fault, translated: Translated) -> str:
     if not _is_call(fault, translated):
         return "did what the simulator does not know"
-    program = translated.program
-    known = {x.name for x in program.variables} | {x.name for x in program.constants}
-    names = sorted({x.target for x in program.relocations} - known - SYSTEM_FUNCTIONS.keys())
+    kernel = translated.kernel
+    known = {x.name for x in kernel.variables} | {x.name for x in kernel.constants}
+    names = sorted({x.target for x in kernel.relocations} - known - SYSTEM_FUNCTIONS.keys())
     return f"called a function of the system that is not simulated ({', '.join(names)})"
 
 
 def _where(fault: Fault, translated: Translated) -> str:
-    instruction = translated.program.instructions[fault.instruction]
+    instruction = translated.kernel.instructions[fault.instruction]
     code = f"{instruction.text.strip()} at {instruction.address:#06x}"
     if instruction.source is None:
         return f"{code} (compile with -lineinfo for the source line)"

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cycles import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
+from toolkit.cubin import Kernel
 from toolkit.sass.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.sass.isa.bulk import direction
-from toolkit.sass.program import Program
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
 
@@ -93,13 +93,13 @@ _OPERAND_SLOTS = 3
 NARROW = ("U8", "S8", "U16", "S16")
 
 
-def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArray[Any]:
+def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[Any]:
     """One `analysis.cycles.INSTRUCTION` per instruction; times are those of no device yet.
 
     `counts` (core.COUNT) of some execution say what shared accesses take without bank conflicts.
     """
-    words = np.frombuffer(program.code, dtype="<u8").reshape(-1, 2)[:, 1]
-    table = np.zeros(len(program.instructions), dtype=INSTRUCTION)
+    words = np.frombuffer(kernel.code, dtype="<u8").reshape(-1, 2)[:, 1]
+    table = np.zeros(len(kernel.instructions), dtype=INSTRUCTION)
     high = words[: len(table)]
     table["stall"] = _bits(high, _STALL, 4)
     table["yields"] = 1 - _bits(high, _YIELD, 1)
@@ -107,7 +107,7 @@ def machine_code(program: Program, counts: NDArray[Any] | None = None) -> NDArra
     table["read_barrier"] = _bits(high, _READ, 3)
     table["wait"] = _bits(high, _WAIT, 6)
     table["reuse"] = _bits(high, _REUSE, 4) & 7
-    instructions = program.instructions
+    instructions = kernel.instructions
     operands = [_operands(instruction) for instruction in instructions]
     table["unit"] = [_unit(instruction) for instruction in instructions]
     table["kind"] = [_kind(instruction) for instruction in instructions]

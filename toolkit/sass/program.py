@@ -1,29 +1,16 @@
-"""A compiled kernel as the simulator takes it: instructions with sources, banks and sizes."""
+"""A kernel's instructions, and the addresses that its code and data are linked with."""
 
 from __future__ import annotations
 
-import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from analysis.errors import InputError, ToolkitError
-from toolkit.compile import Cubin
-from toolkit.cubin import (
-    CodeRelocation,
-    ConstantVariable,
-    Kernel,
-    Parameter,
-    Relocation,
-    Variable,
-    read_kernel,
-    reading,
-)
+from analysis.errors import InputError, ToolkitError, UnsupportedError
+from toolkit.cubin import Kernel
 from toolkit.sass.decode import decode
 from toolkit.sass.disassemble import disassemble
 from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate, Instruction, Operand, Special
-
-__all__ = ["Linked", "Parameter", "Program", "link", "load_program"]
 
 # Opcodes whose operands may name functions, and those whose target is a distance.
 _CALLS = {"CALL", "RET", "BRA", "JMP"}
@@ -32,96 +19,44 @@ _HALF = "32@"  # 32@lo(name), 32@hi(name): half the address of what has that nam
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
-    """A kernel's machine code and what it needs to run.
-
-    `architecture` is 90 for sm_90. `instructions` are in order of address, without a gap, those
-    of the functions that it calls included: `functions` says where each begins; `code` are their
-    bytes. Targets of jumps
-    and calls are addresses; those of BRX, CALL and RET with a register are to be added to it.
-    `constant_banks` maps a bank's number to its bytes before a launch adds anything; the
-    parameters begin at `parameter_base` of bank 0. `relocations` and `code_relocations` say where
-    addresses of `variables`, `constants` and functions of the system are wanted: see `link`.
-    """
-
-    symbol: str
-    architecture: int
-    instructions: tuple[Instruction, ...]
-    code: bytes
-    functions: Mapping[str, int]
-    parameters: tuple[Parameter, ...]
-    parameter_base: int
-    constant_banks: Mapping[int, bytes]
-    constants: tuple[ConstantVariable, ...]
-    variables: tuple[Variable, ...]
-    relocations: tuple[Relocation, ...]
-    code_relocations: tuple[CodeRelocation, ...]
-    static_shared_bytes: int
-    local_bytes: int
-    registers_per_thread: int
-    max_threads: int | None  # of __launch_bounds__
-    required_block: tuple[int, ...] | None  # of __block_size__
-    cluster: tuple[int, int, int]  # of __cluster_dims__
-    barriers: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Linked:
-    """What a program has addresses in: banks by number, initial values of variables by name."""
+    """What holds addresses: instructions, banks by number, initial values of variables by name."""
 
     instructions: tuple[Instruction, ...]
     constant_banks: Mapping[int, bytes]
     variables: Mapping[str, bytes]
 
 
-def load_program(cubin: Cubin) -> Program:
-    """The program of a compiled kernel.
-
-    Raises UnsupportedError for code that the simulator cannot take, UnavailableError without
-    nvdisasm, and ToolkitError or InputError for a damaged image.
-    """
-    found = re.match(r"sm_(\d+)", cubin.architecture)
-    assert found, cubin.architecture
-    architecture = int(found[1])
-    with reading(f"the machine code of {cubin.kernel}"):
-        kernel = read_kernel(cubin.image, cubin.symbol, capability=architecture)
+def decoded(kernel: Kernel) -> tuple[Instruction, ...]:
+    """The instructions of all functions of the kernel's section; as `Kernel.instructions`."""
+    if kernel.unsupported is not None:
+        raise UnsupportedError(kernel.unsupported)
     if not kernel.code:
-        raise InputError(f"the machine code of {cubin.kernel} is damaged: it has no instruction")
-    return Program(
-        symbol=cubin.symbol,
-        architecture=architecture,
-        instructions=tuple(_instructions(cubin, kernel)),
-        code=kernel.code,
-        functions=kernel.functions,
-        parameters=kernel.parameters,
-        parameter_base=kernel.parameter_base,
-        constant_banks=kernel.constant_banks,
-        constants=kernel.constants,
-        variables=kernel.variables,
-        relocations=kernel.relocations,
-        code_relocations=tuple(
-            x for x in kernel.code_relocations if x.target not in kernel.functions
-        ),
-        static_shared_bytes=kernel.sizes.static_shared_bytes,
-        local_bytes=kernel.sizes.local_bytes,
-        registers_per_thread=kernel.sizes.registers_per_thread,
-        max_threads=kernel.max_threads,
-        required_block=kernel.required_block,
-        cluster=kernel.cluster,
-        barriers=kernel.barriers,
+        raise InputError(f"the machine code of {kernel.name} is damaged: it has no instruction")
+    functions = decode(
+        disassemble(kernel.image), wanted=kernel.functions.__contains__, sources=kernel.lines
     )
+    found = {i.address: i for function in functions for i in function.instructions}
+    instructions = []  # nvdisasm may have them in pieces
+    for address in range(0, len(kernel.code), INSTRUCTION_BYTES):
+        if address not in found:
+            raise ToolkitError(
+                f"nvdisasm left out the instruction at {address:#06x} of {kernel.name}"
+            )
+        instructions.append(_resolved(found[address], kernel))
+    return tuple(instructions)
 
 
-def link(program: Program, addresses: Mapping[str, int]) -> Linked:
+def link(kernel: Kernel, addresses: Mapping[str, int]) -> Linked:
     """Fill in the addresses that variables, constants and functions of the system got.
 
-    `addresses` has those of all targets of the program's relocations; KeyError for one missing.
+    `addresses` has those of all targets of the kernel's relocations; KeyError for one missing.
     """
     places: dict[int | str, bytearray] = {
-        **{number: bytearray(content) for number, content in program.constant_banks.items()},
-        **{v.name: bytearray(v.content.ljust(v.size, b"\0")) for v in program.variables},
+        **{number: bytearray(content) for number, content in kernel.constant_banks.items()},
+        **{v.name: bytearray(v.content.ljust(v.size, b"\0")) for v in kernel.variables},
     }
-    for relocation in program.relocations:
+    for relocation in kernel.relocations:
         address = (addresses[relocation.target] + relocation.addend) % (1 << 8 * relocation.size)
         end = relocation.offset + relocation.size
         places[relocation.place][relocation.offset : end] = address.to_bytes(
@@ -129,32 +64,19 @@ def link(program: Program, addresses: Mapping[str, int]) -> Linked:
         )
     halves = {
         x.address: (addresses[x.target] + x.addend) >> x.shift & 0xFFFFFFFF
-        for x in program.code_relocations
+        for x in kernel.code_relocations
+        if x.target not in kernel.functions
     }
     return Linked(
         instructions=tuple(
             _with_half(i, halves[i.address]) if i.address in halves else i
-            for i in program.instructions
+            for i in kernel.instructions
         )
         if halves
-        else program.instructions,
-        constant_banks={number: bytes(places[number]) for number in program.constant_banks},
-        variables={variable.name: bytes(places[variable.name]) for variable in program.variables},
+        else kernel.instructions,
+        constant_banks={number: bytes(places[number]) for number in kernel.constant_banks},
+        variables={variable.name: bytes(places[variable.name]) for variable in kernel.variables},
     )
-
-
-def _instructions(cubin: Cubin, kernel: Kernel) -> Iterable[Instruction]:
-    """Those of all functions of the kernel's section: nvdisasm may have them in pieces."""
-    functions = decode(
-        disassemble(cubin.image), wanted=kernel.functions.__contains__, sources=kernel.sources
-    )
-    found = {i.address: i for function in functions for i in function.instructions}
-    for address in range(0, len(kernel.code), INSTRUCTION_BYTES):
-        if address not in found:
-            raise ToolkitError(
-                f"nvdisasm left out the instruction at {address:#06x} of {cubin.kernel}"
-            )
-        yield _resolved(found[address], kernel)
 
 
 def _resolved(instruction: Instruction, kernel: Kernel) -> Instruction:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.geometry import Geometry
+from toolkit.cubin import Parameter
 from toolkit.sass.core import ALLOCATION
-from toolkit.sass.program import Parameter
 
 # Ascending, as the core wants its allocations: parameters, constants, variables, buffers.
 PARAMETER_WINDOW = 0x7EB000000000

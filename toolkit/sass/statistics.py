@@ -53,7 +53,7 @@ def instruction_counts(
             **_access(instruction),
             **{name: column[k] for name, column in columns.items()},
         )
-        for k, instruction in enumerate(translated.program.instructions)
+        for k, instruction in enumerate(translated.kernel.instructions)
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
-from toolkit.compile import Cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Argument, buffers_of
 from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
@@ -19,7 +19,7 @@ from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
-from toolkit.sass.program import Linked, Program, link, load_program
+from toolkit.sass.program import Linked, link
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,
@@ -53,34 +53,27 @@ _lock = Lock()
 class Translated:
     """A kernel whose every instruction the simulator knows."""
 
-    cubin: Cubin
-    program: Program
+    kernel: Kernel
     linked: Linked
     lowered: Lowered
 
-    @property
-    def architecture(self) -> int:
-        return self.program.architecture
 
-
-def translate(cubin: Cubin) -> Translated:
+def translate(kernel: Kernel) -> Translated:
     """Decode and lower a kernel; the last ones are kept.
 
     Raises UnsupportedError for an instruction that the simulator does not know.
     """
-    key = cubin.image, cubin.symbol
+    key = kernel.image, kernel.symbol
     with _lock:
         if key in _translated:
             _translated.move_to_end(key)
             return _translated[key]
-    program = load_program(cubin)
-    linked = link(program, _addresses(program))
-    _check_constants(program)
+    linked = link(kernel, _addresses(kernel))
+    _check_constants(kernel)
     translated = Translated(
-        cubin=cubin,
-        program=program,
+        kernel=kernel,
         linked=linked,
-        lowered=lower(linked.instructions, architecture=program.architecture),
+        lowered=lower(linked.instructions, architecture=kernel.capability),
     )
     with _lock:
         _translated[key] = translated
@@ -96,7 +89,7 @@ def bind(
 
     Raises InputError where the arguments do not fit the kernel's parameters.
     """
-    program, kernel = translated.program, translated.cubin.kernel
+    kernel = translated.kernel
     arrays = buffers_of(arguments)
     copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
@@ -109,32 +102,33 @@ def bind(
     }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
     packed = pack_parameters(
-        kernel, program.parameters, described(arguments, arrays, addresses), addresses
+        kernel.name, kernel.parameters, described(arguments, arrays, addresses), addresses
     )
-    local = _stack_bytes(program) if _uses_stack(program) else 0
-    reserved = RESERVED_SHARED_BYTES if program.architecture >= 90 else 0
+    static = kernel.resources.static_shared_bytes
+    local = _stack_bytes(kernel) if _uses_stack(kernel) else 0
+    reserved = RESERVED_SHARED_BYTES if kernel.capability >= 90 else 0
     banks[0] = launch_bank(
         translated.linked.constant_banks.get(0, b""),
         packed,
-        architecture=program.architecture,
-        parameter_base=program.parameter_base,
+        architecture=kernel.capability,
+        parameter_base=kernel.parameter_base,
         geometry=geometry,
         stack_bytes=local,
         reserved_shared_bytes=reserved,
-        cluster=program.cluster,
+        cluster=kernel.cluster,
     )
-    meet = any(map(_reads_what_others_write, program.instructions))
+    meet = any(map(_reads_what_others_write, kernel.instructions))
     bound = Bound(
         lowered=translated.lowered,
-        architecture=program.architecture,
+        architecture=kernel.capability,
         geometry=geometry,
         banks=banks,
         buffers=[*_memory_of_module(translated, banks), *buffers],
         shared_base=reserved,
-        shared_bytes=reserved + program.static_shared_bytes + geometry.dynamic_shared_bytes,
+        shared_bytes=reserved + static + geometry.dynamic_shared_bytes,
         local_bytes=local,
-        in_order=meet or any(i.opcode in _REDUCED for i in program.instructions),
-        cluster=program.cluster,
+        in_order=meet or any(i.opcode in _REDUCED for i in kernel.instructions),
+        cluster=kernel.cluster,
         blocks_meet=meet,
     )
     return bound, tuple(copies.values())
@@ -145,58 +139,58 @@ def _reads_what_others_write(instruction: Instruction) -> bool:
     return instruction.opcode in _READ or (is_load and is_strong(instruction))
 
 
-def _check_constants(program: Program) -> None:
+def _check_constants(kernel: Kernel) -> None:
     """Raise UnsupportedError where code reads a constant of which nothing is known."""
-    known = bank_layout(program.architecture).known()
-    for instruction in program.instructions:
+    known = bank_layout(kernel.capability).known()
+    for instruction in kernel.instructions:
         for operand in instruction.operands:
             if not isinstance(operand, Constant) or operand.bank_register is not None:
                 continue
-            if operand.bank and operand.bank not in program.constant_banks:
+            if operand.bank and operand.bank not in kernel.constant_banks:
                 refuse(instruction, f"the cubin has no constant bank {operand.bank}")
             if operand.base is not None and operand.base.index != RZ:
                 continue  # the core checks it when it runs
-            of_driver = not operand.bank and operand.offset < program.parameter_base
+            of_driver = not operand.bank and operand.offset < kernel.parameter_base
             if of_driver and operand.offset not in known:
                 refuse(
                     instruction,
                     "the simulator does not know this word of the driver (of a cooperative launch "
                     "or a cluster, or a special register)",
                 )
-            bank = program.constant_banks.get(operand.bank, b"")
+            bank = kernel.constant_banks.get(operand.bank, b"")
             if operand.bank and operand.offset >= len(bank):
                 refuse(instruction, f"it reads beyond the {len(bank):,} bytes of its constant bank")
 
 
-def _addresses(program: Program) -> dict[str, int]:
+def _addresses(kernel: Kernel) -> dict[str, int]:
     """Where everything is that code and tables may name.
 
     Functions of the system ("vprintf") have a number for an address, 0 where they are not known.
     """
-    targets = [x.target for x in program.relocations]
-    targets += [x.target for x in program.code_relocations]
-    variables = zip(program.variables, _place_variables(program), strict=True)
+    targets = [x.target for x in kernel.relocations]
+    targets += [x.target for x in kernel.code_relocations]
+    variables = zip(kernel.variables, _place_variables(kernel), strict=True)
     return {
         **{target: SYSTEM_FUNCTIONS.get(target, 0) for target in targets},
-        **{x.name: CONSTANT_WINDOW + x.offset for x in program.constants},
+        **{x.name: CONSTANT_WINDOW + x.offset for x in kernel.constants},
         **{variable.name: buffer.address for variable, buffer in variables},
     }
 
 
-def _reads_parameters(program: Program) -> bool:
+def _reads_parameters(kernel: Kernel) -> bool:
     """Whether code asks for the address of its parameters."""
-    window = bank_layout(program.architecture).parameter_window
+    window = bank_layout(kernel.capability).parameter_window
     return any(
         isinstance(operand, Constant) and not operand.bank and operand.offset == window
-        for instruction in program.instructions
+        for instruction in kernel.instructions
         for operand in instruction.operands
     )
 
 
-def _place_variables(program: Program) -> list[Buffer]:
+def _place_variables(kernel: Kernel) -> list[Buffer]:
     """The `__device__` variables, empty, in the order that they have in every launch."""
     return place(
-        [(x.name, np.zeros(x.size, dtype=np.uint8), True) for x in program.variables],
+        [(x.name, np.zeros(x.size, dtype=np.uint8), True) for x in kernel.variables],
         FIRST_VARIABLE,
     )
 
@@ -209,25 +203,28 @@ def _memory_of_module(
     Parameters too, where code asks for their address: a tensor map is read where it stands.
     """
     buffers = []
-    if _reads_parameters(translated.program):
-        base = translated.program.parameter_base
+    if _reads_parameters(translated.kernel):
+        base = translated.kernel.parameter_base
         parameters = ("the parameters", banks[0][base:], False)
         buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)
-    for buffer in _place_variables(translated.program):
+    for buffer in _place_variables(translated.kernel):
         buffer.data[:] = np.frombuffer(translated.linked.variables[buffer.name], dtype=np.uint8)
         buffers.append(buffer)
     return buffers
 
 
-def _uses_stack(program: Program) -> bool:
-    return program.local_bytes > 0 or any(i.opcode in ("LDL", "STL") for i in program.instructions)
+def _uses_stack(kernel: Kernel) -> bool:
+    accesses = ("LDL", "STL")
+    return kernel.resources.local_bytes > 0 or any(
+        i.opcode in accesses for i in kernel.instructions
+    )
 
 
-def _stack_bytes(program: Program) -> int:
+def _stack_bytes(kernel: Kernel) -> int:
     """What a thread has of local memory: its stack begins at the end of it, aligned."""
-    calls = any(i.opcode == "CALL" for i in program.instructions)
-    wanted = program.local_bytes + (STACK_BYTES if calls else 0)
+    calls = any(i.opcode == "CALL" for i in kernel.instructions)
+    wanted = kernel.resources.local_bytes + (STACK_BYTES if calls else 0)
     return -(-wanted // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT

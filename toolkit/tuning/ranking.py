@@ -99,17 +99,17 @@ def _predicted(
 ) -> Candidate:
     """The candidate with its resources, its occupancy and its predicted time."""
     try:
-        cubin = compile_for(device, selection)
+        kernel = compile_for(device, selection)
     except UnavailableError as error:
         return _noted(candidate, f"not predicted: {error}")
     except ToolkitError as error:
         return replace(candidate, status="failed", reason=str(error))
-    record = with_resources(planned(selection, problem, device), cubin.resources, device)
+    record = with_resources(planned(selection, problem, device), kernel.resources, device)
     candidate = replace(candidate, resources=record.resources, occupancy=record.occupancy)
     if record.status != "ok":
         return replace(candidate, status="left out", reason=record.reason)
     try:
-        found = simulator.simulate(cubin, selection, residence(record, device))
+        found = simulator.simulate(kernel, selection, residence(record, device))
     except LaunchError as error:
         return replace(candidate, status="failed", reason=f"simulated: {error}")
     except ToolkitError as error:  # machine code that is not known, too large a shape, no core

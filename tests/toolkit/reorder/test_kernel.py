@@ -11,7 +11,8 @@ import pytest
 
 from analysis.errors import ToolkitError, UnsupportedError
 from tests.sampling import chosen_of
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 from toolkit.patching import REUSE, REUSE_BITS, changed, rewritten, with_field, words
 from toolkit.reorder import Reordered, kernel, reorder
@@ -29,7 +30,7 @@ def quick(*architectures: str) -> list[Any]:
 
 
 @cache
-def _compiled(arch: str) -> Cubin:
+def _compiled(arch: str) -> Kernel:
     return compile_cubin(SOURCE, name="product.cu", kernel="product", arch=arch)
 
 
@@ -38,7 +39,7 @@ def _reordered(arch: str) -> Reordered:
     return reorder(_compiled(arch))
 
 
-def _executed(cubin: Cubin) -> Execution:
+def _executed(cubin: Kernel) -> Execution:
     random = np.random.default_rng(0)
     a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((32, K), (K, 32)))
     c = np.full((32, 32), np.nan, dtype=np.float32)
@@ -92,12 +93,12 @@ def test_code_that_does_something_else_is_not_handed_out() -> None:
         return code
 
     image = rewritten(before.image, {before.symbol: negated})
-    wrong = Cubin.from_image(image, before.symbol)
+    wrong = Kernel.from_image(image, before.symbol)
     with pytest.raises(ToolkitError, match=r"another value|other values"):
         check(kernel.code_of(before), kernel.code_of(wrong))
 
 
-def _of(body: str) -> Cubin:
+def _of(body: str) -> Kernel:
     source = f'extern "C" __global__ void k(float *x, int n) {{ {body} }}'
     return compile_cubin(source, name="k.cu", kernel="k", arch="sm_90")
 

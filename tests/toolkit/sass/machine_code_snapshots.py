@@ -12,8 +12,8 @@ from typing import Any
 
 from analysis.cycles import NO_SCOREBOARD, Kind, Unit
 from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.program import Program, load_program
 
 RECORDED = Path(__file__).parent / "recorded/machine_code.txt"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -33,8 +33,8 @@ extern "C" __global__ void small(float *out, const float4 *in, int n)
 """
 
 
-def program(arch: str) -> Program:
-    return load_program(compile_cubin(SOURCE, name="small.cu", kernel="small", arch=arch))
+def program(arch: str) -> Kernel:
+    return compile_cubin(SOURCE, name="small.cu", kernel="small", arch=arch)
 
 
 def lines(arch: str) -> list[str]:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.geometry import Geometry
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sanitizer import check
 from toolkit.sass import check as watch
 from toolkit.sass import core
@@ -49,7 +50,7 @@ Step = tuple[int, int, int, int]  # step, thread, kind, cell
 
 
 @cache
-def play(arch: str) -> Cubin:
+def play(arch: str) -> Kernel:
     return compile_cubin(SOURCE, name="play.cu", kernel="play", arch=arch)
 
 

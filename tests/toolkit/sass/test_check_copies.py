@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from toolkit.compile import Cubin, compile_cubin
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sanitizer import Finding, check
 
 # Barriers by their address in shared memory; `wait` by parity, as compiled code does.
@@ -207,7 +208,7 @@ def image() -> bytes:
 
 def findings(name: str) -> list[Finding]:
     arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
-    cubin = Cubin.from_image(image(), name)
+    cubin = Kernel.from_image(image(), name)
     return list(check(cubin, grid=1, block=64, arguments=arguments).findings)
 
 

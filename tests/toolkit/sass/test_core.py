@@ -101,7 +101,7 @@ def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
     for _ in range(20 * 1000):
         expected[:lanes] = expected[:lanes] * np.float32(0.5) + np.float32(1)  # exact: halves
     assert np.array_equal(out, expected)
-    opcodes = np.array([one.opcode for one in translated.program.instructions])
+    opcodes = np.array([one.opcode for one in translated.kernel.instructions])
     of_adds = run.counts[opcodes == "FFMA"]
     assert of_adds["executed"].sum() == 20 * 1000  # of the first warp
     assert of_adds["threads"].sum() == of_adds["predicated"].sum() == lanes * 20 * 1000

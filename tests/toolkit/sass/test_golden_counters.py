@@ -21,8 +21,8 @@ import pytest
 
 from analysis.counters import COUNTERS
 from tests.sampling import chosen_of
-from toolkit.compile import Cubin, compile_cubin
-from toolkit.cubin import read_kernel
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 from toolkit.simulator import simulate
 
@@ -68,11 +68,11 @@ def launches(group: str) -> list[Any]:
     ]
 
 
-def digest(cubin: Cubin) -> str:
-    return sha256(read_kernel(cubin.image, cubin.symbol, capability=90).code).hexdigest()
+def digest(cubin: Kernel) -> str:
+    return sha256(cubin.code).hexdigest()
 
 
-def cubin_of(launch: dict[str, Any]) -> Cubin:
+def cubin_of(launch: dict[str, Any]) -> Kernel:
     """The machine code that was recorded, compiled again."""
     if "case" in launch:
         assert (launch["defines"], GOLDEN["options"]) == ({}, ["-lineinfo"])

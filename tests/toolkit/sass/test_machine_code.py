@@ -16,9 +16,9 @@ from analysis.cycles import NO_SCOREBOARD, Kind, Unit
 from analysis.devices import DEVICES
 from kernels import LADDER, Variant, parse_selection
 from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel
 from toolkit.sass.instruction import Instruction, Register
 from toolkit.sass.machine_code import machine_code
-from toolkit.sass.program import Program, load_program
 from toolkit.theory_bench import compile_for
 
 sys.path.append(str(Path(__file__).parent))
@@ -54,14 +54,14 @@ CODE = [
 
 
 @cache
-def ladder(code: str) -> tuple[tuple[Program, Any], ...]:
+def ladder(code: str) -> tuple[tuple[Kernel, Any], ...]:
     """The rungs of the small sample for an architecture, or all of them."""
     found = []
     arch = code.removeprefix(ALL)
     for variant in (v for v in VARIANTS if v.runs_on(int(arch.removeprefix("sm_")))):
         if code == arch and not in_small_sample(variant.file, arch):
             continue
-        program = load_program(compile_for(BY_ARCHITECTURE[arch], parse_selection(variant.name)))
+        program = compile_for(BY_ARCHITECTURE[arch], parse_selection(variant.name))
         found.append((program, machine_code(program)))
     return tuple(found)
 
@@ -73,7 +73,7 @@ def rows(arch: str) -> Iterator[tuple[Instruction, Any]]:
 
 def odd(arch: str) -> list[tuple[Instruction, Any]]:
     arch = arch.removeprefix(ALL)
-    program = load_program(compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch))
+    program = compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch)
     return list(zip(program.instructions, machine_code(program), strict=True))
 
 

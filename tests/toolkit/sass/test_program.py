@@ -13,15 +13,15 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from analysis.errors import ToolkitError, UnsupportedError
+from analysis.errors import ToolkitError, UnknownNameError, UnsupportedError
 from kernels import LADDER
 from tests.sampling import chosen_of
-from toolkit.compile import Cubin, compile_cubin
-from toolkit.cubin import Relocation, Variable
+from toolkit.compile import compile_cubin
+from toolkit.cubin import Kernel, Relocation, Variable, read_kernel
 from toolkit.sass import program as module
 from toolkit.sass.disassemble import disassemble, disassembler
 from toolkit.sass.instruction import Immediate, Instruction, Register
-from toolkit.sass.program import Program, link, load_program
+from toolkit.sass.program import link
 from toolkit.sass.space import bank_layout
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -61,18 +61,18 @@ extern "C" __global__ void jumps(int* x, int which) {
 """
 
 
-def compiled(kernel: str, arch: str, *options: str, source: str = SOURCE) -> Cubin:
+def compiled(kernel: str, arch: str, *options: str, source: str = SOURCE) -> Kernel:
     return compile_cubin(
         source, name="my.cu", kernel=kernel, arch=arch, options=("-lineinfo", *options)
     )
 
 
 @cache
-def loaded(kernel: str, arch: str) -> Program:
-    return load_program(replace(compiled("calls", arch), kernel=kernel, symbol=kernel))
+def loaded(kernel: str, arch: str) -> Kernel:
+    return read_kernel(compiled("calls", arch).image, kernel)
 
 
-def of_opcode(program: Program, *opcodes: str) -> list[Instruction]:
+def of_opcode(program: Kernel, *opcodes: str) -> list[Instruction]:
     return [i for i in program.instructions if i.opcode in opcodes]
 
 
@@ -90,11 +90,11 @@ def address(instruction: Instruction) -> int:
 def test_a_program_says_what_the_kernel_needs(arch: str) -> None:
     program = loaded("calls", arch)
     assert program.symbol == "calls"
-    assert program.architecture == int(arch[3:])
+    assert program.capability == int(arch[3:])
     assert [(p.offset, p.size) for p in program.parameters] == [(0, 8), (8, 4)]
-    assert program.static_shared_bytes == 128  # 32 floats
+    assert program.resources.static_shared_bytes == 128  # 32 floats
     assert (program.max_threads, program.barriers) == (128, 1)
-    assert program.registers_per_thread > 0
+    assert program.resources.registers_per_thread > 0
     assert {"visits", "second"} == {variable.name for variable in program.variables}
     assert {"weights", "third"} == {constant.name for constant in program.constants}
 
@@ -162,7 +162,7 @@ def test_a_nan_keeps_its_bits() -> None:
 def test_code_in_pieces_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """nvdisasm before 13.5 prints each function of a section on its own."""
     cubin = compiled("calls", "sm_90")
-    whole = load_program(cubin)
+    whole = cubin
     text = disassemble(cubin.image)
     header, functions = json.loads(text)
     (function,) = (f for f in functions if f["function-name"] == "calls")
@@ -177,18 +177,18 @@ def test_code_in_pieces_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None
     ]
     assert len(pieces) > 2
     monkeypatch.setattr(module, "disassemble", lambda image: json.dumps([header, pieces[::-1]]))
-    assert load_program(cubin) == whole
+    assert replace(cubin).instructions == whole.instructions
     monkeypatch.setattr(module, "disassemble", lambda image: json.dumps([header, pieces[1:]]))
     with pytest.raises(
         ToolkitError, match=r"^nvdisasm left out the instruction at 0x0000 of calls$"
     ):
-        load_program(cubin)
+        replace(cubin).instructions  # noqa: B018
 
 
 # Sources.
 
 
-def listed_sources(cubin: Cubin, folder: Path) -> dict[int, tuple[str, int] | None]:
+def listed_sources(cubin: Kernel, folder: Path) -> dict[int, tuple[str, int] | None]:
     """The file and line above each instruction of the kernel in what `nvdisasm -g` prints."""
     path = folder / "k.cubin"
     path.write_bytes(cubin.image)
@@ -224,10 +224,7 @@ def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
         arch=arch,
         defines=variant.macros(variant.defaults),
     )
-    sources = {
-        i.address: i.source and (i.source.file, i.source.line)
-        for i in load_program(cubin).instructions
-    }
+    sources = {i.address: i.source and (i.source.file, i.source.line) for i in cubin.instructions}
     assert sources == listed_sources(cubin, tmp_path)
     assert None not in sources.values()
 
@@ -235,7 +232,7 @@ def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
 @pytest.mark.parametrize("arch", USUAL)
 def test_lines_of_functions_are_their_own(arch: str, tmp_path: Path) -> None:
     cubin = compiled("calls", arch)
-    program = load_program(cubin)
+    program = cubin
     lines = {i.address: i.source and i.source.line for i in program.instructions}
     bounds = [*program.functions.items(), ("", 16 * len(program.instructions))]
     for (name, start), (_, end) in pairwise(bounds):
@@ -260,7 +257,7 @@ extern "C" __global__ void k(float* x) {
     x[0] = square(x[1]);
 }
 """
-    program = load_program(compiled("k", arch, source=source))
+    program = compiled("k", arch, source=source)
     (product,) = of_opcode(program, "FMUL")
     assert product.source
     assert (product.source.file, product.source.line) == ("my.cu", 3)
@@ -274,7 +271,7 @@ def test_without_line_info_there_are_no_sources() -> None:
         arch="sm_90",
         options=(),
     )
-    assert {i.source for i in load_program(cubin).instructions} == {None}
+    assert {i.source for i in cubin.instructions} == {None}
 
 
 # Links.
@@ -321,7 +318,7 @@ __device__ int before[2];
 __device__ int counter[4];
 extern "C" __global__ void k(int* x) { *x = counter[*x + 1] + before[*x]; }
 """
-    program = load_program(compiled("k", arch, "-G", source=source))
+    program = compiled("k", arch, "-G", source=source)
     halves = [i for i in program.instructions if "32@" in i.text]
     assert len(halves) == 4
     linked = link(program, {"before": 0x1234_0000_5678, "counter": 0x4321_0000_8765})
@@ -336,20 +333,19 @@ extern "C" __global__ void k(int* x) { *x = counter[*x + 1] + before[*x]; }
 
 def test_relocatable_code_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"^jumps is relocatable device code: compile it"):
-        load_program(compiled("jumps", "sm_86", "-rdc=true"))
+        compiled("jumps", "sm_86", "-rdc=true").instructions  # noqa: B018
 
 
 def test_a_kernel_that_is_not_in_the_image_is_told() -> None:
-    cubin = replace(compiled("calls", "sm_90"), kernel="gone", symbol="gone")
-    with pytest.raises(ToolkitError, match=r"^the machine code of gone is damaged: "):
-        load_program(cubin)
+    with pytest.raises(UnknownNameError, match="gone"):
+        Kernel.from_image(compiled("jumps", "sm_86").image, "gone")
 
 
 def test_a_truncated_image_is_told() -> None:
     cubin = compiled("calls", "sm_90")
     for size in (0, 3, 64, 1000, len(cubin.image) // 2, len(cubin.image) - 200):
         with pytest.raises(ToolkitError):
-            load_program(replace(cubin, image=cubin.image[:size]))
+            Kernel.from_image(cubin.image[:size])
 
 
 def test_a_window_is_two_words_of_the_constants() -> None:
@@ -373,7 +369,7 @@ def test_each_kernel_of_an_image_names_the_callers_of_its_inlined_functions() ->
     )
     image = compile_cubin(source, name="k.cu", kernel="k_0", arch="sm_90").image
     for n in range(3):
-        program = load_program(Cubin.from_image(image, f"k_{n}"))
+        program = Kernel.from_image(image, f"k_{n}")
         sources = [i.source for i in program.instructions if i.source and i.source.caller]
         first = 1 + 4 * n
         assert {(x.line, x.caller.line) for x in sources if x.caller} == {(first, first + 2)}

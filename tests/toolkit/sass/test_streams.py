@@ -83,7 +83,7 @@ def bound_to(
     translated = translate(cubin)
     geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
     bound, _ = bind(translated, geometry, list(arguments))
-    return bound, translated.program
+    return bound, translated.kernel
 
 
 def ran(bound: Bound, blocks: int = 1, most: int = MOST, workers: int = 1) -> Run:
