@@ -1,0 +1,170 @@
+"""Launches that are sent through every path, and what each path answers.
+
+`python -m tests.one_path` records the answers anew, in one_path.json: a commit that changes them
+says why.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.devices import find_device
+from analysis.problem import Gemm, parse_shape
+from analysis.result import Predicted
+from kernels.registry import Selection, Variant, parse_selection
+from toolkit import profile, simulate
+from toolkit.executor import Execution
+from toolkit.progress import Progress
+from toolkit.theory_bench import compile_for
+from toolkit.tiles import rung_arguments
+from toolkit.tuning.ranking import ranked
+from toolkit.workload import Workload
+
+sys.path.append(str(Path(__file__).parent / "timing"))
+from timed_launches import OPTIONS, SMALL, Case, rng
+
+RECORDED = Path(__file__).with_suffix(".json")
+DEVICE = "h200"
+SEED = 11
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungLaunch:
+    """One rung at one shape."""
+
+    rung: str
+    shape: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.rung} {self.shape}"
+
+    @property
+    def selection(self) -> Selection:
+        return parse_selection(self.rung)
+
+    @property
+    def problem(self) -> Gemm:
+        return parse_shape(self.shape)
+
+    def answers(self) -> dict[str, Callable[[], Answer]]:
+        return {"profile": self._profile, "simulate": self._simulate, "tune": self._tune}
+
+    def _profile(self) -> Answer:
+        (record,) = profile(
+            [self.shape], [self.rung], device=DEVICE, executor="simulate", seed=SEED
+        ).records
+        assert record.simulated is not None
+        return answer(record.predicted, record.simulated.counters)
+
+    def _simulate(self) -> Answer:
+        """The rung's source as any other kernel, with all of its blocks executed."""
+        selection, device = self.selection, find_device(DEVICE)
+        variant = selection.variant
+        assert isinstance(variant, Variant)
+        executed = variant.executed(self.problem)
+        geometry = variant.geometry(selection.parameters, executed)
+        a, b = Workload(self.problem, SEED).padded(executed)
+        c = 0 * a[:, :1] @ b[:1]
+        found = simulate(
+            compile_for(device, selection),
+            grid=geometry.grid,
+            block=geometry.block,
+            dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+            arguments=rung_arguments(variant, selection.parameters, executed, (a, b, c)),
+            device=device,
+        )
+        return of_execution(found)
+
+    def _tune(self) -> Answer:
+        (found,) = ranked(
+            [self.selection],
+            self.problem,
+            find_device(DEVICE),
+            seed=SEED,
+            most=1,
+            progress=Progress(),
+        )
+        return answer(found.predicted, {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherLaunch:
+    """A kernel that is no rung."""
+
+    case: Case
+
+    @property
+    def name(self) -> str:
+        return self.case.name
+
+    def answers(self) -> dict[str, Callable[[], Answer]]:
+        return {"simulate": self._simulate}
+
+    def _simulate(self) -> Answer:
+        case = self.case
+        return of_execution(
+            simulate(
+                case.source,
+                case.kernel,
+                grid=case.grid,
+                block=case.block,
+                dynamic_shared_bytes=case.dynamic_shared_bytes,
+                arguments=case.make(rng()),
+                options=OPTIONS,
+                device=DEVICE,
+            )
+        )
+
+
+def of_execution(found: Execution) -> Answer:
+    return answer(found.predicted, found.counters)
+
+
+def answer(predicted: Predicted | None, counters: dict[str, int]) -> Answer:
+    """What one path says; a launch without a time has None for it."""
+    return {
+        "time_s": predicted.time_s if predicted else None,
+        "limiter": predicted.limiter if predicted else None,
+        "counters": {name: count for name, count in sorted(counters.items()) if count},
+    }
+
+
+# Blocks of the last five wait for each other or take turns; the first of each kind is the sample.
+RUNGS = (
+    RungLaunch(rung="naive-coalesced", shape="512"),
+    RungLaunch(rung="coarsened-1d", shape="1024"),
+    RungLaunch(rung="vectorized", shape="512"),
+    RungLaunch(rung="async-copy", shape="1000x1016x520"),
+    RungLaunch(rung="one-block", shape="32"),
+    RungLaunch(rung="stream-k", shape="512"),
+    RungLaunch(rung="stream-k", shape="1024"),
+    RungLaunch(rung="split-k:splits=4", shape="1024"),
+    RungLaunch(rung="tall-thread-tile", shape="1000x1016x520"),
+    RungLaunch(rung="realigned", shape="1024"),
+)
+OTHERS = tuple(
+    OtherLaunch(case=next(case for case in SMALL if case.kernel == kernel))
+    for kernel in ("transpose_padded", "softmax", "stencil", "row_sums")
+)
+LAUNCHES: tuple[RungLaunch | OtherLaunch, ...] = (*RUNGS, *OTHERS)
+
+
+def main() -> None:
+    answers = {}
+    for launch in LAUNCHES:
+        answers[launch.name] = {path: ask() for path, ask in launch.answers().items()}
+        times = {path: found["time_s"] for path, found in answers[launch.name].items()}
+        print(launch.name, times, flush=True)
+    RECORDED.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
