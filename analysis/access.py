@@ -65,8 +65,7 @@ class Tiling:
     matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
     and those without are launched on padded matrices. `global_load_a_width` is that of A where it
     is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
-    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other. With
-    `prefetches` the loads of the next phase are on their way while this one is computed.
+    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other.
     """
 
     block_m: int
@@ -85,19 +84,6 @@ class Tiling:
     bulk: bool = False
     slices: int = 1
     leaves_sums: bool = False
-    prefetches: bool = False
-
-    @property
-    def copies(self) -> Copies:
-        """How tiles come to shared memory."""
-        if self.bulk:
-            return "bulk"
-        return "asynchronous" if self.asynchronous else "loads"
-
-    @property
-    def fetches_ahead(self) -> bool:
-        """Whether the next tile comes while one is computed."""
-        return self.prefetches or self.copies != "loads"
 
     @property
     def threads_per_block(self) -> int:

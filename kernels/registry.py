@@ -752,7 +752,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_TILES,
-        tiling=lambda p: replace(_vectorized(p), prefetches=True),
+        tiling=_vectorized,
         warp=warps.warp_tiled,
     ),
     Variant(

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
     from toolkit.sass.instruction import Instruction, SourceLine
+    from toolkit.sass.schedule_facts import ScheduleFacts
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
@@ -229,6 +230,13 @@ class Kernel:
 
         return decoded(self)
 
+    @cached_property
+    def schedule(self) -> ScheduleFacts:
+        """How its code fetches tiles and waits. Raises as `instructions` does."""
+        from toolkit.sass.schedule_facts import schedule_facts
+
+        return schedule_facts(self)
+
     def with_image(self, image: bytes) -> Kernel:
         """The kernel after its machine code was patched."""
         return replace(_read(cubin_file(image), self.symbol, self.name), resources=self.resources)
@@ -382,7 +390,7 @@ class CubinFile:
             self.is_relocatable = header.e_type == "ET_REL"
             self._sections: list[Any] = list(elf.iter_sections())
         except ELFError as error:
-            raise ValueError(f"it is no sound ELF file: {error}") from error
+            raise ValueError("it is damaged") from error
         version = _TOOL_VERSION.search(image)
         self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
         self.image = image

@@ -115,7 +115,10 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
         dram_read_bytes=modelled["dram__bytes_read.sum"],
         dram_write_bytes=modelled["dram__bytes_write.sum"],
         executed=sum(one.executed for one in launch.instructions),
-        are_apart=end_apart(launch.geometry.threads_per_block),
+        are_apart=end_apart(
+            launch.geometry.threads_per_block,
+            fetches_ahead=launch.translated.kernel.schedule.fetches_ahead,
+        ),
     )
 
 

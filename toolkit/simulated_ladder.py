@@ -599,11 +599,12 @@ class _Rung:
         device, tiling = self.residence.device, self.variant.tiling(self.parameters)
         blocks, threads = self.geometry.blocks, self.geometry.threads_per_block
         per_sm = self.residence.blocks_per_sm
-        copies, is_alone = tiling.copies, blocks <= device.sm_count
+        facts = self.translated.kernel.schedule
+        copies, is_alone = facts.copies, blocks <= device.sm_count
         width_bytes = FLOAT_BYTES * tiling.global_width
         pieces = self.variant.pieces(self.parameters, self.executed)
         lives = pieces.lives(blocks)
-        ahead = tiling.fetches_ahead
+        ahead = facts.fetches_ahead
         begins = starts(lives, device, per_sm, threads, fetches_ahead=ahead)
         course = courses(lives, device, per_sm, threads, copies, fetches_ahead=ahead)
         if apart:
@@ -623,7 +624,7 @@ class _Rung:
             device,
             in_step=in_step(
                 self.executed.k,
-                has_barriers=tiling.block_k is not None,
+                has_barriers=facts.has_barriers,
                 is_alone=is_alone,
                 threads_per_block=threads,
                 blocks_per_sm=per_sm,
@@ -727,7 +728,7 @@ class _Rung:
         if isinstance(time, str) or self.residence is None:
             return 0.0
         per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
-        copies = self.variant.tiling(self.parameters).copies
+        copies = self.translated.kernel.schedule.copies
         busiest_s = max(bound.time_s for bound in time.bounds if bound.name not in NOT_OF_THE_SM)
         found = drift(copies, per_sm, 1 - busiest_s * time.clock_hz / time.cycles)
         return found if found * self.geometry.blocks > LEAST_APART * sms * per_sm else 0.0
@@ -802,7 +803,7 @@ class _Rung:
         busy, per_sm = self._busy_blocks(), self.residence.blocks_per_sm
         tiling = self.variant.tiling(self.parameters)
         are_apart = not self.shares_tiles and end_apart(
-            self.geometry.threads_per_block, fetches_ahead=tiling.fetches_ahead
+            self.geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
         )
         sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
         of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)

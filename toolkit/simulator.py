@@ -231,7 +231,7 @@ class Simulator:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return {}, f"not modelled: {error}"
-        found = traffic_of(touched, geometry, instructions, self.device, resident)
+        found = traffic_of(touched, geometry, cubin.schedule, instructions, self.device, resident)
         return found.counters, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.devices import Device
@@ -18,6 +17,7 @@ from analysis.schedule import Floats, in_step, paces, starts
 from analysis.traffic import Touches, Traffic, bytes_written, merged_stores, traffic
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
+from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
@@ -108,23 +108,23 @@ REQUESTS_PER_STEP = 1 / 3
 def traffic_of(
     touched: Touched,
     geometry: Geometry,
+    facts: ScheduleFacts,
     instructions: Sequence[InstructionCounts],
     device: Device,
     blocks_per_sm: int,
 ) -> Traffic:
     """The traffic of a launch all of whose blocks were executed and noted."""
     threads = geometry.threads_per_block
-    copies, is_alone = _copies(instructions), geometry.blocks <= device.sm_count
+    copies, is_alone = facts.copies, geometry.blocks <= device.sm_count
     begins = starts(
-        np.ones(geometry.blocks), device, blocks_per_sm, threads, fetches_ahead=copies != "loads"
+        np.ones(geometry.blocks), device, blocks_per_sm, threads, fetches_ahead=facts.fetches_ahead
     )
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     warps = geometry.blocks * geometry.warps_per_block
     found = below(touched)
     in_time = touches_in_time(touched.touches, begins)
     # without barriers, kernels of other kinds than the ladder's were not seen in step
-    has_barriers = any(i.opcode in ("BAR", "SYNCS") for i in instructions)
-    together = has_barriers and in_step(
+    together = facts.has_barriers and in_step(
         sum(map(_requests, loads)) / warps / REQUESTS_PER_STEP,
         has_barriers=True,
         is_alone=is_alone,
@@ -147,14 +147,6 @@ def traffic_of(
             is_alone=is_alone,
         ),
     )
-
-
-def _copies(instructions: Sequence[InstructionCounts]) -> Copies:
-    """How tiles come to shared memory, by what the kernel has."""
-    actions = {i.action for i in instructions if i.space == "global"}
-    if "bulk load" in actions:
-        return "bulk"
-    return "asynchronous" if "copy" in actions else "loads"
 
 
 def _bytes_per_lane(one: InstructionCounts) -> int:

@@ -1,0 +1,77 @@
+"""What a kernel's machine code says of its schedule: how tiles come to shared memory, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.access import Copies
+from toolkit.cubin import Kernel
+from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate
+from toolkit.sass.machine_code import machine_code
+
+BULK, ASYNCHRONOUS, BARRIERS = {"UTMALDG", "UBLKCP"}, {"LDGSTS"}, {"BAR", "SYNCS"}
+# Of a loop's loads from shared memory, those between a global load and the first instruction that
+# waits for its scoreboard. In the ladder, on sm_75 to sm_120, they are none of them, or 0.56 to
+# 0.63 where the next tile is loaded while one is multiplied.
+SHARE_AHEAD = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleFacts:
+    """How tiles come to shared memory, whether the next one comes while one is computed, and
+    whether the threads of a block wait for each other.
+    """
+
+    copies: Copies
+    fetches_ahead: bool
+    has_barriers: bool
+
+
+def schedule_facts(kernel: Kernel) -> ScheduleFacts:
+    """Those of a kernel. Raises as `Kernel.instructions` does."""
+    opcodes = {instruction.opcode for instruction in kernel.instructions}
+    copies: Copies = "loads"
+    if opcodes & BULK:
+        copies = "bulk"
+    elif opcodes & ASYNCHRONOUS:
+        copies = "asynchronous"
+    return ScheduleFacts(
+        copies=copies,
+        fetches_ahead=copies != "loads"
+        or ({"LDG", "LDS", "STS"} <= opcodes and _loads_ahead(kernel)),
+        has_barriers=bool(opcodes & BARRIERS),
+    )
+
+
+def _loads_ahead(kernel: Kernel) -> bool:
+    """Whether half of the global loads of some loop are on their way while it reads a tile."""
+    opcodes = [instruction.opcode for instruction in kernel.instructions]
+    table = machine_code(kernel)
+    for loop in _loops(kernel):
+        body = [opcodes[place] for place in loop]
+        reads = body.count("LDS")
+        if not reads or "STS" not in body:
+            continue
+        shares = []
+        for start, place in enumerate(loop):
+            if opcodes[place] != "LDG":
+                continue
+            barrier, between = int(table["write_barrier"][place]), 0
+            for step in range(1, len(loop) + 1):
+                other = loop[(start + step) % len(loop)]
+                if int(table["wait"][other]) >> barrier & 1:
+                    break
+                between += opcodes[other] == "LDS"
+            shares.append(between / reads)
+        if shares and sorted(shares)[len(shares) // 2] >= SHARE_AHEAD:
+            return True
+    return False
+
+
+def _loops(kernel: Kernel) -> Iterator[range]:
+    """The places of each loop: from the target of a branch backward to the branch."""
+    for end, instruction in enumerate(kernel.instructions):
+        target = instruction.operands[-1] if instruction.opcode == "BRA" else None
+        if isinstance(target, Immediate) and target.integer <= instruction.address:
+            yield range(target.integer // INSTRUCTION_BYTES, end + 1)
