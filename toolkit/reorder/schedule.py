@@ -293,6 +293,8 @@ def _allowed(
         allowed &= ~problem.consumers[number]
     for last_place, due in problem.deadlines:
         left = (due & ~order.done).bit_count()
+        if left > last_place - place + 1:
+            return 0
         is_urgent, is_soon = (left > last_place - place - early for early in (0, ahead))
         if left and (is_urgent or (is_soon and allowed & due)):
             return allowed & due
