@@ -46,7 +46,7 @@ from analysis.traffic import bytes_written, fetched_again, merged_stores, shared
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.cubin import Kernel
-from toolkit.executor import Argument
+from toolkit.executor import buffers_of
 from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
 from toolkit.residents import most_resident
@@ -55,13 +55,10 @@ from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.requests import Noted, line_accesses, noted
-from toolkit.sass.space import place
 from toolkit.sass.statistics import instruction_counts, loop_bytes
-from toolkit.sass.tensor_maps import description
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
-from toolkit.tensor_map import MAP_BYTES
-from toolkit.tiles import maps_of
+from toolkit.tiles import rung_arguments
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 Counts = NDArray[Any]
@@ -1017,40 +1014,30 @@ def bind_in_place(
     none waits for another: these words in the workspace say that all others are done, and copies
     of A and B are there.
     """
-    shape = launch.shape
+    shape, size_bytes = launch.shape, launch.workspace_bytes
     arrays = {"A": a, "B": b, "C": c}
-    if launch.workspace_bytes is not None:
-        arrays["workspace"] = sparse_zeros((launch.workspace_bytes,), np.uint8)
+    if size_bytes is not None:
+        arrays["workspace"] = sparse_zeros((max(size_bytes // FLOAT_BYTES, 1),), np.float32)
         if served is not None:
             _copy_rows(
                 arrays, launch.variant.copies and launch.variant.copies(launch.parameters, shape)
             )
         for words in served or ():
-            end = words.offset + FLOAT_BYTES * words.count
-            arrays["workspace"][words.offset : end].view(np.uint32)[:] = words.value
-    bound, _ = bind(translated, launch.geometry, _stand_ins(launch))
-    buffers = place(
-        [
-            (name, array.reshape(-1).view(np.uint8), array.flags.writeable)
-            for name, array in arrays.items()
-        ]
+            begin = words.offset // FLOAT_BYTES
+            arrays["workspace"].view(np.uint32)[begin : begin + words.count] = words.value
+    arguments = rung_arguments(
+        launch.variant, launch.parameters, shape, (a, b, c), workspace=arrays.get("workspace")
     )
-    addresses = {buffer.name: buffer.address for buffer in buffers}
-    content = {
-        name: np.array([address], dtype="<u8").tobytes() for name, address in addresses.items()
+    bound, _ = bind(translated, launch.geometry, arguments, in_place=True)
+    names = {
+        f"argument {k}": next(name for name, known in arrays.items() if known is array)
+        for k, array in buffers_of(arguments).items()
     }
-    if (maps := maps_of(launch.variant, launch.parameters, shape)) is not None:
-        content |= {"rows of A": content["A"], "rows of B": content["B"]} if maps.takes_rows else {}
-        for name, of in (("A", maps.a), ("B", maps.b)):
-            address = of.address(addresses[name], addresses.get("workspace"))
-            content[name] = description(of.tiling, address).tobytes()
-    kernel, bank = translated.kernel, bound.banks[0]
-    for name, raw in content.items():
-        at = kernel.parameter_base + kernel.parameters[POSITIONS[name]].offset
-        bank[at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
-    of_module = [buffer for buffer in bound.buffers if not buffer.name.startswith("argument ")]
-    resident = most_resident(None, translated.kernel, bound)
-    bound = replace(bound, buffers=[*of_module, *buffers], most_resident=resident)
+    bound = replace(
+        bound,
+        buffers=[replace(one, name=names.get(one.name, one.name)) for one in bound.buffers],
+        most_resident=most_resident(None, translated.kernel, bound),
+    )
     return bound if served is None else replace(bound, blocks_meet=False, in_order=False)
 
 
@@ -1061,23 +1048,9 @@ def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies | None) -> Non
             continue
         rows, columns = arrays[name].shape
         pitch = row_floats(columns)
-        copy = arrays["workspace"][begin : begin + FLOAT_BYTES * rows * pitch]
-        copy.view(np.float32).reshape(rows, pitch)[:, :columns] = arrays[name]
-
-
-# Among the parameters of every rung.
-POSITIONS = {"A": 0, "B": 1, "C": 2, "workspace": 8, "rows of A": 9, "rows of B": 10}
-
-
-def _stand_ins(launch: RungLaunch) -> list[Argument]:
-    """Arguments of the right kinds, for what is put in their places."""
-    pointer = np.zeros(1, np.float32)
-    a_or_b = pointer if launch.variant.bulk_tiles is None else np.void(bytes(MAP_BYTES))
-    shape = launch.shape
-    sizes = [np.int32(extent) for extent in (shape.m, shape.n, shape.k)]
-    last = [] if launch.workspace_bytes is None else [pointer]
-    last += [] if launch.variant.copies is None else [pointer, pointer]
-    return [a_or_b, a_or_b, pointer, *sizes, np.float32(1), np.float32(0), *last]
+        first = begin // FLOAT_BYTES
+        copy = arrays["workspace"][first : first + rows * pitch]
+        copy.reshape(rows, pitch)[:, :columns] = arrays[name]
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:

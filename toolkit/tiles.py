@@ -74,16 +74,20 @@ def rung_arguments(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
+    workspace: NDArray[np.float32] | None = None,
 ) -> list[Argument]:
     """The arguments for `simulate` and `run` of C = alpha·A·B + beta·C at an executed shape.
 
-    `matrices` are A of shape (M, K), B of (K, N) and C of (M, N), already padded.
+    `matrices` are A of shape (M, K), B of (K, N) and C of (M, N), already padded. The `workspace`,
+    of a rung that takes one, is zeros if it is left out.
     """
     a, b, c = matrices
     operands: list[Argument] = [a, b]
     last: list[Argument] = []
     if (size_bytes := variant.workspace(parameters, shape)) is not None:
-        last = [np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)]
+        if workspace is None:
+            workspace = np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)
+        last = [workspace]
     if (maps := maps_of(variant, parameters, shape)) is not None:
         operands = [_mapped(of, x, *last) for of, x in ((maps.a, a), (maps.b, b))]
         last += [a, b] if maps.takes_rows else []

@@ -83,17 +83,27 @@ def translate(kernel: Kernel) -> Translated:
 
 
 def bind(
-    translated: Translated, geometry: Geometry, arguments: Sequence[Argument]
+    translated: Translated,
+    geometry: Geometry,
+    arguments: Sequence[Argument],
+    *,
+    in_place: bool = False,
 ) -> tuple[Bound, tuple[NDArray[np.generic], ...]]:
     """A launch, and the copies of the array arguments that it will write.
 
-    Raises InputError where the arguments do not fit the kernel's parameters.
+    `in_place`, it writes the arrays themselves, which are contiguous; a store to one that is
+    read-only is a fault. Raises InputError where the arguments do not fit the kernel's parameters.
     """
     kernel = translated.kernel
     arrays = buffers_of(arguments)
-    copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
+    copies = arrays
+    if not in_place:
+        copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = place(
-        [(f"argument {k}", copy.reshape(-1).view(np.uint8), True) for k, copy in copies.items()]
+        [
+            (f"argument {k}", copy.reshape(-1).view(np.uint8), copy.flags.writeable)
+            for k, copy in copies.items()
+        ]
     )
     banks = {
         number: np.frombuffer(content, dtype=np.uint8)
