@@ -543,10 +543,9 @@ def reorder(
         from toolkit.call import parse_define
         from toolkit.console_reorder import document, print_reordered
         from toolkit.files import same_file
+        from toolkit.kernel_source import compile_kernel, naming
         from toolkit.launch_checks import DEFAULT_ARCHITECTURE
         from toolkit.reorder import reorder as reorder_kernel
-        from toolkit.reorder.source import machine_code_of
-        from toolkit.simulator import naming
         from toolkit.store import check_writable
 
         if output:
@@ -554,14 +553,17 @@ def reorder(
             if same_file(output, source):
                 raise InputError(f"cannot write {output}: the kernel is read from it")
         with naming(source):
-            cubin = machine_code_of(
+            cubin = compile_kernel(
                 source,
                 kernel,
-                arch=arch,
+                target=arch or DEFAULT_ARCHITECTURE,
                 defines=dict(map(parse_define, define or [])),
                 options=("-lineinfo", *(option or [])),
-                default_arch=DEFAULT_ARCHITECTURE,
             )
+            if arch not in (None, cubin.limits_of):
+                raise InputError(
+                    f"{source} is of {cubin.architecture}, not of {arch}: leave out --arch"
+                )
             found = reorder_kernel(cubin, warps_per_scheduler=warps)
         if output:
             _write({output: found.image})

@@ -40,7 +40,7 @@ from analysis.errors import (
     first_line,
 )
 from analysis.result import Resources
-from toolkit.signature import kernel_names
+from toolkit.signature import Declared, kernel_names
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -164,6 +164,8 @@ class Kernel:
     address of each instruction that lanes of a warp execute together, with the register of their
     mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there.
     `unsupported` says why the simulator cannot take the kernel's data, None where it can.
+    `declared` are the parameters as the source declares them, None where it is not known; `target`
+    is the architecture that was asked for, where the source was compiled here.
     """
 
     image: bytes
@@ -187,6 +189,8 @@ class Kernel:
     barriers: int
     warp_operations: Mapping[int, int | None] = field(hash=False)
     unsupported: str | None = None
+    declared: tuple[Declared, ...] | None = None
+    target: str | None = None
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:
@@ -208,6 +212,11 @@ class Kernel:
     @property
     def architecture(self) -> str:
         return self.resources.architecture
+
+    @property
+    def limits_of(self) -> str:
+        """The architecture whose limits it shall fit: the compiler may not know that."""
+        return self.target or self.architecture
 
     @property
     def compiler(self) -> str:
@@ -239,7 +248,12 @@ class Kernel:
 
     def with_image(self, image: bytes) -> Kernel:
         """The kernel after its machine code was patched."""
-        return replace(_read(cubin_file(image), self.symbol, self.name), resources=self.resources)
+        return replace(
+            _read(cubin_file(image), self.symbol, self.name),
+            resources=self.resources,
+            declared=self.declared,
+            target=self.target,
+        )
 
 
 def kernel_symbols(image: bytes) -> list[str]:

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
-from toolkit.cubin import Kernel
 from toolkit.executor import Argument, buffers_of, three
 from toolkit.host import available_bytes
+from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import DEFAULT_ARCHITECTURE
 from toolkit.sass import check as watch
 from toolkit.sass import machine
@@ -43,9 +42,7 @@ from toolkit.simulator import (
     MAX_INSTRUCTIONS,
     PERIOD,
     Blocks,
-    code_of,
     limited,
-    naming,
     prepared,
 )
 
@@ -183,7 +180,7 @@ class Checked:
 
 
 def check(
-    source: str | Path | bytes | Kernel,
+    source: Source,
     kernel: str | None = None,
     *,
     grid: int | Sequence[int],
@@ -211,8 +208,8 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
     with naming(source):
-        code = code_of(source, kernel, arch=arch, defines=defines or {}, options=options)
-        translated, bound, _ = prepared(code, geometry, arguments)
+        cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
+        translated, bound, _ = prepared(cubin, geometry, arguments)
         return check_bound(
             translated,
             bound,

@@ -13,26 +13,23 @@ array([0., 2., 4., 6.], dtype=float32)
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, totals
-from analysis.devices import Device, find_device, nearest_compilable
-from analysis.errors import InputError, LaunchError, ToolkitError
+from analysis.devices import Device, find_device
+from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.result import Predicted
-from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.compile import supported_architectures
 from toolkit.cubin import Kernel, reading
-from toolkit.executor import Argument, Execution, Launch, buffers_of, read_source, three
-from toolkit.files import read_file
+from toolkit.executor import Argument, Execution, Launch, buffers_of, three
+from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import (
     architecture_of,
     check_arguments,
@@ -52,7 +49,6 @@ from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, traffic_of
 from toolkit.sass.translate import Translated, bind, translate
-from toolkit.signature import Declared, signature
 
 PERIOD = 8  # of the places in a sector at which a row of floats may begin
 
@@ -72,7 +68,7 @@ def check_simulator() -> None:
 
 
 def simulate(
-    source: str | Path | bytes | Kernel,
+    source: Source,
     kernel: str | None = None,
     *,
     grid: int | Sequence[int],
@@ -126,10 +122,10 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
     with naming(source):
-        code = code_of(
-            source, kernel, arch=simulator.target, defines=defines or {}, options=options
+        cubin = compile_kernel(
+            source, kernel, target=simulator.target, defines=defines, options=options
         )
-        return simulator.run_code(code, geometry, arguments)
+        return simulator.run(cubin, geometry, arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,26 +157,20 @@ class Simulator:
 
     def execute(self, launch: Launch) -> Execution:
         """Run `launch`; as `simulate`."""
-        code = _compiled(
+        cubin = compile_kernel(
             launch.source,
-            launch.name,
             launch.kernel,
-            arch=self.target,
+            name=launch.name,
+            target=self.target,
             defines=launch.defines,
             options=launch.options,
         )
-        return self.run_code(code, launch.geometry, launch.arguments)
+        return self.run(cubin, launch.geometry, launch.arguments)
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
-        """Execute a kernel that was compiled elsewhere; as `simulate`."""
-        return self.run_code(Code(cubin=cubin), geometry, arguments)
-
-    def run_code(self, code: Code, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execute a compiled kernel; as `simulate`."""
-        cubin = code.cubin
-        if code.limits_of is None:  # compiled elsewhere
-            check_runs_on(cubin.architecture, self.device)
-        translated, bound, outputs = prepared(code, geometry, arguments, device=self.device)
+        check_runs_on(cubin.limits_of, self.device)
+        translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.device is not None and self.blocks == "all":
             bound = replace(bound, most_touches=MOST_TOUCHES)
         started = time.perf_counter()
@@ -340,66 +330,8 @@ class _Counted:
     basis: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code:
-    """A kernel's machine code, and what is known of its source.
-
-    `declared` are its parameters where the source is known; `limits_of` is the architecture that it
-    shall fit, where that is not the one it was compiled for.
-    """
-
-    cubin: Kernel
-    declared: Sequence[Declared] | None = None
-    limits_of: str | None = None
-
-
-def code_of(
-    source: str | Path | bytes | Kernel,
-    kernel: str | None,
-    *,
-    arch: str,
-    defines: Mapping[str, object],
-    options: Sequence[str],
-) -> Code:
-    """What `simulate` takes for a source, compiled where it is not yet. Raises as that does."""
-    found = compiled_elsewhere(source, kernel)
-    if found is not None:
-        return Code(cubin=found)
-    assert isinstance(source, str | Path)
-    text, name = read_source(source)
-    is_file = isinstance(source, Path) or text != source
-    folder = Path(source).resolve().parent if is_file else None
-    return _compiled(text, name, kernel, arch=arch, defines=defines, options=options, folder=folder)
-
-
-def _compiled(
-    source: str,
-    name: str,
-    kernel: str | None,
-    *,
-    arch: str,
-    defines: Mapping[str, object],
-    options: Sequence[str],
-    folder: Path | None = None,
-) -> Code:
-    """A kernel of a source text, whose own headers are in `folder`."""
-    architecture, note = known_architecture(arch)
-    cubin = compile_cubin(
-        source,
-        name=name,
-        kernel=kernel,
-        arch=architecture,
-        defines=defines,
-        options=options,
-        folder=folder,
-    )
-    if note is not None:
-        cubin = replace(cubin, resources=replace(cubin.resources, note=note))
-    return Code(cubin=cubin, declared=signature(source, cubin.name), limits_of=arch)
-
-
 def prepared(
-    code: Code,
+    cubin: Kernel,
     geometry: Geometry,
     arguments: Sequence[Argument],
     *,
@@ -409,8 +341,7 @@ def prepared(
 
     Raises as `simulate` does, but for what a kernel does wrong.
     """
-    cubin, declared = code.cubin, code.declared
-    arch = code.limits_of or cubin.architecture
+    arch = cubin.limits_of
     check_geometry(cubin.name, geometry)
     check_shared(
         cubin.name,
@@ -419,7 +350,7 @@ def prepared(
         arch,
     )
     what = f"the machine code of {cubin.name}"
-    check_arguments(cubin.name, arguments, cubin.parameters, declared)
+    check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
     check_memory(cubin.name, arguments)
     with reading(what):
         translated = translate(cubin)
@@ -434,23 +365,9 @@ def prepared(
     )
     with reading(what):
         bound, outputs = bind(translated, geometry, arguments)
-    bound = _with_names(bound, translated, arguments, declared)
+    bound = _with_names(bound, translated, arguments)
     bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs
-
-
-def known_architecture(arch: str) -> tuple[str, str | None]:
-    """`arch`, or the nearest one that the compiler knows where it is too old, with a note.
-
-    Names that are no architecture pass unchanged: the compiler's check refuses them.
-    """
-    match = re.fullmatch(r"sm_(\d{2,4})", arch, re.ASCII)
-    if match is None:
-        return arch, None
-    number, supported = int(match[1]), supported_architectures()
-    if number in supported or number > min(supported):
-        return arch, None
-    return nearest_compilable((number // 10, number % 10), supported)
 
 
 def limited(chosen: Sequence[Place], most: int) -> list[Place]:
@@ -471,49 +388,13 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
     ]
 
 
-@contextmanager
-def naming(source: str | Path | bytes | Kernel) -> Iterator[None]:
-    """Begin every error about a .cubin with its path."""
-    try:
-        yield
-    except ToolkitError as error:
-        path = _cubin_file(source)
-        if path is not None and str(path) not in str(error):
-            error.args = (f"{path}: {error}",)
-        raise
-
-
-def _cubin_file(source: str | Path | bytes | Kernel) -> Path | None:
-    if isinstance(source, str | Path) and str(source).endswith(".cubin"):
-        return Path(source)
-    return None
-
-
-def compiled_elsewhere(source: str | Path | bytes | Kernel, kernel: str | None) -> Kernel | None:
-    """What was compiled elsewhere; None for a source."""
-    if isinstance(source, Kernel):
-        if kernel not in (None, source.name, source.symbol):
-            raise InputError(f"the cubin is of kernel {source.name}, not of {kernel}")
-        return source
-    if isinstance(source, bytes | bytearray):
-        return Kernel.from_image(bytes(source), kernel)
-    if (path := _cubin_file(source)) is not None:
-        try:
-            return Kernel.from_image(read_file(str(path)), kernel)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{path} cannot be read: {reason}") from error
-    return None
-
-
 def _with_names(
     bound: Bound,
     translated: Translated,
     arguments: Sequence[Argument],
-    declared: Sequence[Declared] | None,
 ) -> Bound:
     """The launch with buffers named so that their author knows them in a message."""
-    labels = {}
+    labels, declared = {}, translated.kernel.declared
     for index, array in buffers_of(arguments).items():
         name = declared[index].name if declared and index < len(declared) else None
         shape = ",".join(map(str, array.shape))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from analysis.devices import Device, nearest_compilable
+from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
-from toolkit.compile import compile_cubin, supported_architectures
 from toolkit.cubin import Kernel
 from toolkit.host import measure_cpu
+from toolkit.kernel_source import compile_kernel
 from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.records import Records, failed, planned, skipped, with_resources
@@ -93,12 +93,10 @@ def compile_for(device: Device, selection: Selection) -> Kernel:
     """
     variant = selection.variant
     assert isinstance(variant, Variant)
-    architecture, note = nearest_compilable(device.compute_capability, supported_architectures())
-    kernel = compile_cubin(
+    return compile_kernel(
         variant.source,
+        variant.entry,
+        target=device,
         name=variant.file,
-        kernel=variant.entry,
-        arch=architecture,
         defines=variant.macros(selection.parameters),
     )
-    return replace(kernel, resources=replace(kernel.resources, note=note))

@@ -25,8 +25,9 @@ from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.executor import Execution, Executor, Launch
+from toolkit.kernel_source import known_architecture
 from toolkit.signature import kernel_names
-from toolkit.simulator import Simulator, known_architecture
+from toolkit.simulator import Simulator
 
 WARPS = "smsp__inst_executed.sum"
 THREADS = "smsp__thread_inst_executed.sum"
@@ -1014,4 +1015,4 @@ def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
             return joined(arch)[source]
         return compile_cubin(source, arch=arch, options=options, defines=defines, **settings)
 
-    monkeypatch.setattr("toolkit.simulator.compile_cubin", compiled)
+    monkeypatch.setattr("toolkit.kernel_source.compile_cubin", compiled)

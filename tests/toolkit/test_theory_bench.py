@@ -83,7 +83,7 @@ def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> N
     def missing(*arguments: object, **settings: object) -> None:
         raise UnavailableError("NVRTC is missing: install it")
 
-    monkeypatch.setattr(theory_bench, "compile_cubin", missing)
+    monkeypatch.setattr(theory_bench, "compile_kernel", missing)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
     assert record.theory is not None
@@ -92,14 +92,14 @@ def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = theory_bench.compile_cubin
+    real = theory_bench.compile_kernel
 
-    def broken(source: str, **settings: Any) -> Any:
-        if settings["kernel"] == "sgemm_tiled":
+    def broken(source: str, kernel: str, **settings: Any) -> Any:
+        if kernel == "sgemm_tiled":
             raise CompileError("04_tiled.cu, line 1: does not compile: no")
-        return real(source, **settings)
+        return real(source, kernel, **settings)
 
-    monkeypatch.setattr(theory_bench, "compile_cubin", broken)
+    monkeypatch.setattr(theory_bench, "compile_kernel", broken)
     records = bench("32", ["tiled", "naive-coalesced"])
     assert records["tiled"].status == "failed"
     assert records["tiled"].reason == "04_tiled.cu, line 1: does not compile: no"

@@ -1,0 +1,111 @@
+"""The kernel that a source means: CUDA C++ that is compiled here, or machine code as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from analysis.devices import Device, nearest_compilable
+from analysis.errors import InputError, ToolkitError
+from toolkit.compile import compile_cubin, supported_architectures
+from toolkit.cubin import Kernel
+from toolkit.executor import read_source
+from toolkit.files import read_file
+from toolkit.signature import signature
+
+Source = str | Path | bytes | Kernel
+
+
+def compile_kernel(
+    source: Source,
+    kernel: str | None = None,
+    *,
+    target: str | Device,
+    name: str | None = None,
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+) -> Kernel:
+    """One kernel of a source, which is what `simulate` takes.
+
+    Sources are compiled for `target`, or for the nearest architecture that the compiler knows: the
+    resources have a note then. A source that is a text has a `name` in messages. Raises as
+    `Kernel.from_image` and `compile_cubin` do.
+    """
+    found = _compiled_elsewhere(source, kernel)
+    if found is not None:
+        return found
+    assert isinstance(source, str | Path)
+    text, file = (source, name) if name is not None else read_source(source)
+    is_file = text != source
+    architecture, note = (
+        known_architecture(target)
+        if isinstance(target, str)
+        else nearest_compilable(target.compute_capability, supported_architectures())
+    )
+    cubin = compile_cubin(
+        str(text),
+        name=file,
+        kernel=kernel,
+        arch=architecture,
+        defines=defines,
+        options=options,
+        folder=Path(source).resolve().parent if is_file else None,
+    )
+    return replace(
+        cubin,
+        resources=replace(cubin.resources, note=note),
+        declared=signature(str(text), cubin.name),
+        target=target if isinstance(target, str) else target.sm_arch,
+    )
+
+
+def known_architecture(arch: str) -> tuple[str, str | None]:
+    """`arch`, or the nearest one that the compiler knows where it is too old, with a note.
+
+    Names that are no architecture pass unchanged: the compiler's check refuses them.
+    """
+    match = re.fullmatch(r"sm_(\d{2,4})", arch, re.ASCII)
+    if match is None:
+        return arch, None
+    number, supported = int(match[1]), supported_architectures()
+    if number in supported or number > min(supported):
+        return arch, None
+    return nearest_compilable((number // 10, number % 10), supported)
+
+
+@contextmanager
+def naming(source: Source) -> Iterator[None]:
+    """Begin every error about a .cubin with its path."""
+    try:
+        yield
+    except ToolkitError as error:
+        path = _cubin_file(source)
+        if path is not None and str(path) not in str(error):
+            error.args = (f"{path}: {error}",)
+        raise
+
+
+def _cubin_file(source: Source) -> Path | None:
+    if isinstance(source, str | Path) and str(source).endswith(".cubin"):
+        return Path(source)
+    return None
+
+
+def _compiled_elsewhere(source: Source, kernel: str | None) -> Kernel | None:
+    """What was compiled elsewhere; None for a source."""
+    if isinstance(source, Kernel):
+        if kernel not in (None, source.name, source.symbol):
+            raise InputError(f"the cubin is of kernel {source.name}, not of {kernel}")
+        return source
+    if isinstance(source, bytes | bytearray):
+        return Kernel.from_image(bytes(source), kernel)
+    if (path := _cubin_file(source)) is not None:
+        try:
+            return Kernel.from_image(read_file(str(path)), kernel)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{path} cannot be read: {reason}") from error
+    return None
