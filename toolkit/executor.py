@@ -131,6 +131,17 @@ def three(extent: int | Sequence[int], what: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def launch_geometry(
+    grid: int | Sequence[int], block: int | Sequence[int], dynamic_shared_bytes: int
+) -> Geometry:
+    """Grid and block given as one to three sizes each. Raises InputError for others."""
+    return Geometry(
+        grid=three(grid, "grid"),
+        block=three(block, "block"),
+        dynamic_shared_bytes=dynamic_shared_bytes,
+    )
+
+
 def read_source(source: str | Path) -> tuple[str, str]:
     """(text, name) of `source`: a path to a file, or CUDA C++ text itself.
 

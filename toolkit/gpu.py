@@ -32,8 +32,8 @@ from toolkit.executor import (
     Launch,
     buffer_of,
     buffers_of,
+    launch_geometry,
     read_source,
-    three,
 )
 from toolkit.tensor_map import EncodedMap, TensorMap, encoded
 
@@ -380,11 +380,7 @@ def run(
         source=text,
         name=name,
         kernel=kernel,
-        geometry=Geometry(
-            grid=three(grid, "grid"),
-            block=three(block, "block"),
-            dynamic_shared_bytes=dynamic_shared_bytes,
-        ),
+        geometry=launch_geometry(grid, block, dynamic_shared_bytes),
         arguments=arguments,
         defines=defines or {},
         options=options,

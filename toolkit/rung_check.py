@@ -8,9 +8,8 @@ from analysis.errors import ShapeError
 from analysis.problem import Gemm
 from kernels.registry import Parameters, Variant
 from toolkit.cubin import Kernel
-from toolkit.sanitizer import Checked, check_bound, chosen_blocks
-from toolkit.sass.translate import translate
-from toolkit.simulated_ladder import RungLaunch, bind_in_place
+from toolkit.sanitizer import Checked, check
+from toolkit.tiles import C, rung_arguments
 from toolkit.workload import Workload
 
 # Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
@@ -30,12 +29,15 @@ def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: i
     geometry = variant.geometry(parameters, executed)
     a, b = Workload(problem, seed).padded(executed)
     c = np.full((executed.m, executed.n), np.nan, dtype=np.float32)
-    translated = translate(kernel)
-    launch = RungLaunch(variant=variant, parameters=parameters, shape=executed, geometry=geometry)
-    bound = bind_in_place(translated, launch, a, b, c)
-    alone = not variant.cooperates(parameters, executed)
-    blocks = chosen_blocks(geometry.grid, BLOCKS if alone else "all")
-    return check_bound(translated, bound, blocks, unwritten=["C"])
+    return check(
+        kernel,
+        grid=geometry.grid,
+        block=geometry.block,
+        arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
+        unwritten=[C],
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        blocks=BLOCKS,
+    )
 
 
 def sentence(checked: Checked, variant: Variant) -> str:

@@ -23,8 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from analysis.errors import InputError, LaunchError
-from analysis.geometry import Geometry
-from toolkit.executor import Argument, buffers_of, three
+from toolkit.executor import Argument, buffers_of, launch_geometry
 from toolkit.host import available_bytes
 from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import DEFAULT_ARCHITECTURE
@@ -202,41 +201,27 @@ def check(
     compared among those that are executed. A kernel that would stop is a finding. Raises as
     `simulate` does for everything else.
     """
-    geometry = Geometry(
-        grid=three(grid, "grid"),
-        block=three(block, "block"),
-        dynamic_shared_bytes=dynamic_shared_bytes,
-    )
+    geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
         translated, bound, _ = prepared(cubin, geometry, arguments)
-        return check_bound(
-            translated,
-            bound,
-            chosen_blocks(geometry.grid, blocks),
-            unwritten=_named(bound, arguments, unwritten),
-            max_instructions=max_instructions,
-            advance=advance,
-        )
+        chosen = _chosen_blocks(bound, blocks)
+        names = _named(bound, arguments, unwritten)
+        return _check(translated, bound, chosen, names, max_instructions, advance)
 
 
-def check_bound(
+def _check(
     translated: Translated,
     bound: Bound,
     blocks: Sequence[int],
-    *,
-    unwritten: Sequence[str] = (),
-    max_instructions: int = MAX_INSTRUCTIONS,
-    advance: Callable[[int, int], None] = lambda done, of: None,
+    unwritten: Sequence[str],
+    max_instructions: int,
+    advance: Callable[[int, int], None],
 ) -> Checked:
-    """Watch some blocks of a bound launch, all where they may wait for each other.
-
-    `unwritten` names buffers.
+    """Watch some blocks; `unwritten` names buffers.
 
     Raises LaunchError where it cannot go on and that is no finding, such as an endless loop.
     """
-    if bound.blocks_meet:
-        blocks = range(bound.geometry.blocks)
     done = 0
 
     def count(finished: int) -> None:
@@ -323,10 +308,10 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
         )
 
 
-def chosen_blocks(grid: tuple[int, int, int], blocks: Blocks) -> Sequence[int]:
-    """The linear indices of the blocks that `blocks` asks for."""
-    everything = grid[0] * grid[1] * grid[2]
-    if blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
+def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
+    """The linear indices of the blocks that `blocks` asks for: all where they may wait."""
+    grid, everything = bound.geometry.grid, bound.geometry.blocks
+    if bound.blocks_meet or blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
         return range(everything)
     chosen = places(grid, PERIOD)
     if isinstance(blocks, int):

@@ -28,7 +28,7 @@ from analysis.geometry import Geometry
 from analysis.result import Predicted
 from toolkit.compile import supported_architectures
 from toolkit.cubin import Kernel, reading
-from toolkit.executor import Argument, Execution, Launch, buffers_of, three
+from toolkit.executor import Argument, Execution, Launch, buffers_of, launch_geometry
 from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import (
     architecture_of,
@@ -116,11 +116,7 @@ def simulate(
         advance=advance,
         device=find_device(device) if isinstance(device, str) else device,
     )
-    geometry = Geometry(
-        grid=three(grid, "grid"),
-        block=three(block, "block"),
-        dynamic_shared_bytes=dynamic_shared_bytes,
-    )
+    geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(
             source, kernel, target=simulator.target, defines=defines, options=options

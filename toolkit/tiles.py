@@ -12,6 +12,7 @@ from kernels.registry import Copies, Parameters, Variant, row_floats
 from toolkit.executor import Argument
 from toolkit.tensor_map import TensorMap, Tiling
 
+C = 2  # where C stands among the arguments
 L2_PROMOTION_BYTES = 256  # what L2 fetches of DRAM at a time: two rows of a tile of A, half of B's
 
 

@@ -22,12 +22,12 @@ from analysis.errors import first_line
 from toolkit.gpu import compile_error
 from toolkit.gpu_bench import WARM_UP_S
 from toolkit.records import wrong_result
+from toolkit.tiles import C
 from toolkit.tuning.request import BEGINS, FAILS, Request, key_of
 from toolkit.workload import Reference, Workload
 
 # Of the result, held against float64 for every configuration; the winners are checked on all rows.
 CHECKED_ROWS = 64
-C = 2  # where C stands among the arguments
 
 
 class Guard(OutputObserver):  # type: ignore[misc]  # Kernel Tuner has no types
