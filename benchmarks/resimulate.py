@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -112,17 +112,23 @@ def compiled(selection: Selection, architecture: str) -> Kernel:
     variant = selection.variant
     assert isinstance(variant, Variant)
     macros = [f"-D{name}={value}" for name, value in variant.macros(selection.parameters).items()]
+    options = ["-lineinfo", *LANGUAGE_OPTIONS, *macros]
+    return by_nvcc(variant.source, PYCUDA_FILE, variant.entry, architecture, options)
+
+
+def by_nvcc(
+    source: str, file: str, kernel: str, architecture: str, options: Sequence[str]
+) -> Kernel:
+    """The machine code of an extern "C" kernel by nvcc. Raises CompileError."""
     with TemporaryDirectory() as folder:
-        source = Path(folder) / PYCUDA_FILE
-        source.write_text(variant.source, encoding="utf-8")
-        command = ["nvcc", "-cubin", f"-arch={architecture}", "-lineinfo", *LANGUAGE_OPTIONS]
+        path = Path(folder) / file
+        path.write_text(source, encoding="utf-8")
+        command = ["nvcc", "-cubin", f"-arch={architecture}", *options, path.name]
         try:
-            subprocess.run(
-                [*command, *macros, source.name], cwd=folder, capture_output=True, check=True
-            )
+            subprocess.run(command, cwd=folder, capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise CompileError(f"{variant.file} cannot be compiled by nvcc: {error}") from None
-        return Kernel.from_image(source.with_suffix(".cubin").read_bytes(), variant.entry)
+            raise CompileError(f"{file} cannot be compiled by nvcc: {error}") from None
+        return Kernel.from_image(path.with_suffix(".cubin").read_bytes(), kernel)
 
 
 def main() -> None:
