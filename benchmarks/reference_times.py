@@ -1,12 +1,14 @@
 """Times of the ladder, of cuBLAS and of other kernels, as a reference for predictions.
 
     python benchmarks/reference_times.py --output reference_times.json      # needs a GPU
+    python benchmarks/reference_times.py --only trial --output trial.json   # of the trial alone
 
 Each launch is checked against NumPy once, then timed by events with L2 flushed before every
 sample, and with L2 as the launch before left it. The machine code is NVRTC's, so that
 `toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
-launches are those of `tests/timing/timed_launches.py`, `kernels.LADDER` and cuBLAS. What fails is
-recorded with its error, and the file is written anew after every launch or shape.
+launches are those of `tests/timing/timed_launches.py`, `kernels.LADDER` and cuBLAS; where asked,
+those of `tests/timing/trial_launches.py` instead, of which half are nvcc's. What fails is recorded
+with its error, and the file is written anew after every launch or shape.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
 from timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
+from trial_launches import TRIALS, Trial
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from analysis.geometry import Geometry
@@ -62,6 +65,8 @@ SAMPLING = Sampling(precision=0.003, time_limit_s=0.2, max_samples=80)
 SLOW = Sampling(precision=0.003, time_limit_s=1.0, max_samples=80)
 SLOW_FLOP = 2.0**38
 FEWEST = 3
+FEWEST_ON_TRIAL = 15
+FLUSH = "memset of twice the bytes of L2"
 WARM_UP_S = 0.05
 
 Timed = Callable[[], None]
@@ -95,6 +100,7 @@ class Session:
             "ladder_seed": LADDER_SEED,
             "launches_seed": SEED,
             "options": list(OPTIONS),
+            "flush": FLUSH,
         }
 
     @property
@@ -138,7 +144,7 @@ class Session:
         while ready and time.monotonic() - started < WARM_UP_S:
             self.gpu.time(ready[-1].launch, flush_l2=False)
 
-    def time(self, ready: Sequence[Ready], sampling: Sampling) -> None:
+    def time(self, ready: Sequence[Ready], sampling: Sampling, *, fewest: int = FEWEST) -> None:
         """Time launches in turn, in both states of L2, and record a cell for each."""
         for state, flush in L2_STATES.items():
             if self.over:
@@ -151,7 +157,7 @@ class Session:
             }
             self._warm_up(ready)
             before = self.monitor.state()
-            found, _ = interleave(timers, sampling, fewest=FEWEST, usable=lambda: self.gpu.alive)
+            found, _ = interleave(timers, sampling, fewest=fewest, usable=lambda: self.gpu.alive)
             after = self.monitor.state()
             for i, one in enumerate(ready):
                 clocks = {
@@ -167,6 +173,7 @@ def _code(cubin: Kernel) -> Cell:
     return {
         "compiler": cubin.compiler,
         "cubin_sha256": sha256(cubin.image).hexdigest(),
+        "code_sha256": sha256(cubin.code).hexdigest(),
         "registers_per_thread": resources.registers_per_thread,
         "static_shared_bytes": resources.static_shared_bytes,
     }
@@ -182,6 +189,7 @@ def _times(series: Series) -> Cell:
         "interval_s": [interval.low, interval.high] if interval else None,
         "least_s": min(samples),
         "greatest_s": max(samples),
+        "samples": len(samples),
         "samples_s": samples,
         "stopped_by": series.stopped_by,
         **({"error": series.error} if series.error else {}),
@@ -301,43 +309,67 @@ def _rung(
 def others(session: Session) -> Iterator[str]:
     """Time the launches of tests/timing, one after the other."""
     for case in LAUNCHES:
-        started = time.monotonic()
-        about = _about(case)
-        try:
-            if session.over:
-                session.fail(about, "not timed: the time is over")
-            else:
-                _other(session, case, about)
-        except Exception as error:  # the others go on
-            session.fail(about, error)
-        session.write()
-        yield f"{case.name}: {time.monotonic() - started:.1f} s"
+        yield _timed(session, case, _about(case), partial(_by_nvrtc, session, case))
+
+
+def on_trial(session: Session) -> Iterator[str]:
+    """Time the launches on trial, one after the other."""
+    for trial in TRIALS:
+        for case in trial.cases:
+            about = {**_about(case), "kind": "trial", "part": trial.part}
+            about["compiled_by"] = trial.compiler
+            code = partial(_of_trial, session, trial)
+            yield _timed(session, case, about, code, fewest=FEWEST_ON_TRIAL)
+
+
+def _by_nvrtc(session: Session, case: Case) -> tuple[LoadedKernel, Cell]:
+    return session.kernel(
+        case.source, name=Path(case.file).name, kernel=case.kernel, options=OPTIONS
+    )
+
+
+def _of_trial(session: Session, trial: Trial) -> tuple[LoadedKernel, Cell]:
+    cubin = trial.code(session.gpu.device.sm_arch)
+    return session.gpu.load_image(cubin.image, cubin.symbol), _code(cubin)
+
+
+def _timed(
+    session: Session,
+    case: Case,
+    about: Cell,
+    code: Callable[[], tuple[LoadedKernel, Cell]],
+    *,
+    fewest: int = FEWEST,
+) -> str:
+    started = time.monotonic()
+    try:
+        if session.over:
+            session.fail(about, "not timed: the time is over")
+        else:
+            kernel, facts = code()
+            launch, _buffers = _checked(session.gpu, case, kernel)
+            session.time([Ready(launch=launch, about={**about, **facts})], SAMPLING, fewest=fewest)
+    except Exception as error:  # the others go on
+        session.fail(about, error)
+    session.write()
+    return f"{case.name}: {time.monotonic() - started:.1f} s"
 
 
 def _about(case: Case) -> Cell:
-    geometry = Geometry(
-        grid=case.grid, block=case.block, dynamic_shared_bytes=case.dynamic_shared_bytes
-    )
     return {
         "kind": "kernel",
         "label": case.name,
         "kernel": case.kernel,
         "file": normpath(f"tests/corpus/{case.file}"),
-        **_geometry(geometry),
+        **_geometry(case.geometry),
     }
 
 
-def _other(session: Session, case: Case, about: Cell) -> None:
-    gpu = session.gpu
-    kernel, code = session.kernel(
-        case.source, name=Path(case.file).name, kernel=case.kernel, options=OPTIONS
-    )
+def _checked(gpu: Gpu, case: Case, kernel: LoadedKernel) -> tuple[Timed, list[Any]]:
+    """The launch of a case, and what keeps its buffers; AssertionError where it goes wrong."""
     arguments = case.make(rng())
     buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    geometry = Geometry(
-        grid=case.grid, block=case.block, dynamic_shared_bytes=case.dynamic_shared_bytes
-    )
-    launch = kernel.prepared(geometry, buffers)
+    launch = kernel.prepared(case.geometry, buffers)
     with gpu.launch_errors(case.name):
         launch()
         gpu.synchronize()
@@ -347,7 +379,7 @@ def _other(session: Session, case: Case, about: Cell) -> None:
             outputs.append(np.empty_like(argument, order="C"))
             gpu.download(buffer, into=outputs[-1])
     case.check(outputs, arguments)
-    session.time([Ready(launch=launch, about={**about, **code})], SAMPLING)
+    return launch, buffers
 
 
 def main() -> None:
@@ -355,17 +387,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, default=Path("reference_times.json"))
-    parser.add_argument("--only", choices=("ladder", "kernels"), help="one of the two parts")
+    parser.add_argument("--only", choices=("ladder", "kernels", "trial"), help="one part")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S)
     chosen = parser.parse_args()
     try:
         with Gpu() as gpu, ExitStack() as stack:
             session = Session(gpu, chosen.output, chosen.limit_s)
             session.note_clock("before")
-            if chosen.only != "ladder":
+            if chosen.only == "trial":
+                for line in on_trial(session):
+                    print(line, flush=True)
+            if chosen.only in (None, "kernels"):
                 for line in others(session):
                     print(line, flush=True)
-            if chosen.only != "kernels":
+            if chosen.only in (None, "ladder"):
                 for line in ladder(session, _cublas(stack)):
                     print(line, flush=True)
             session.note_clock("after")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.geometry import Geometry
 from toolkit.executor import Argument, buffers_of
 
 CORPUS = Path(__file__).parent
@@ -72,6 +73,12 @@ class Case:
     @property
     def source(self) -> str:
         return (CORPUS / self.file).read_text(encoding="utf-8")
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry(
+            grid=self.grid, block=self.block, dynamic_shared_bytes=self.dynamic_shared_bytes
+        )
 
     def runs_on(self, arch: str) -> bool:
         """Whether the kernel compiles for `arch`, such as "sm_86", to what the simulator knows."""

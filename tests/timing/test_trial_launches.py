@@ -14,7 +14,7 @@ from toolkit.simulator import simulate
 
 sys.path.append(str(Path(__file__).parent))
 from timed_launches import LAUNCHES, rng
-from trial_launches import PARTS, TRIALS, Trial
+from trial_launches import PARTS, TRIALS, Trial, kernels_of
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]
 
@@ -39,6 +39,8 @@ def test_the_split_is_by_kernel_and_similar_kernels_stay_together() -> None:
 def test_there_are_enough_kernels_that_nothing_was_fitted_on() -> None:
     names = [trial.kernel for trial in TRIALS]
     assert len(names) == len(set(names))
+    files = {trial.file for trial in TRIALS}
+    assert set(names) == {kernel for file in files for kernel in kernels_of(file)}
     assert not set(names) & {case.kernel for case in LAUNCHES}
     assert len(names) >= 60
     assert len({case.name for _, case in CASES}) == len(CASES) >= 90

@@ -8,9 +8,11 @@ its code: nobody picked them.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from timed_launches import OPTIONS, Extent
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 
+FOLDER = Path(__file__).parent / "trial"
 PARTS = ("fit", "select", "final")
 COMPILERS = ("NVRTC", "nvcc")
 
@@ -85,13 +88,24 @@ class Trial:
 
     def code(self, architecture: str) -> Kernel:
         """Machine code of the kernel by its compiler; raises UnavailableError without that."""
-        case = self.case(self.small)
-        name = Path(case.file).name
-        if self.compiler == "nvcc":
-            return by_nvcc(case.source, name, self.kernel, architecture, OPTIONS)
-        return compile_cubin(
-            case.source, name=name, kernel=self.kernel, arch=architecture, options=OPTIONS
-        )
+        return Kernel.from_image(_image(self.file, self.compiler, architecture), self.kernel)
+
+
+@cache
+def _image(file: str, compiler: str, architecture: str) -> bytes:
+    """All kernels of a file."""
+    path = FOLDER / f"{file}.cu"
+    source, kernel = path.read_text(encoding="utf-8"), kernels_of(file)[0]
+    if compiler == "nvcc":
+        return by_nvcc(source, path.name, kernel, architecture, OPTIONS).image
+    return compile_cubin(
+        source, name=path.name, kernel=kernel, arch=architecture, options=OPTIONS
+    ).image
+
+
+def kernels_of(file: str) -> list[str]:
+    """The kernels in a file, in order."""
+    return re.findall(r"^EXPORT (\w+)\(", (FOLDER / f"{file}.cu").read_text("utf-8"), re.MULTILINE)
 
 
 TRIALS: list[Trial] = []
