@@ -2,6 +2,7 @@
 
     python benchmarks/prediction_errors.py                       # a table per part
     python benchmarks/prediction_errors.py --json errors.json    # and what stands in it
+    python benchmarks/prediction_errors.py --part select --device h100
 
 The part "ladder": every rung at every recorded shape, those with other than default parameters as
 held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4, of
@@ -14,6 +15,10 @@ The part "kernels": the launches of `tests/timing/timed_launches.py`, simulated 
 tests/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times with
 a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`, is
 listed with the reason.
+
+The parts "fit", "select" and "final": the launches of `tests/timing/trial_launches.py`, which no
+rule was made for, on one of two GPUs. Rules may be fitted on the first and chosen on the second.
+"final" is for once, when no rule changes any more. Each is predicted only where it is named.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean, median, quantiles
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
@@ -32,6 +38,9 @@ from published_kernels import timed
 from recorded_tables import SHORT_S
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
 from traffic_tables import SHIPPED
+from trial_launches import DEVICES, TRIALS
+from trial_launches import PARTS as TRIAL_PARTS
+from trial_launches import recorded as recorded_trial
 
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
@@ -39,6 +48,7 @@ from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
 from kernels.registry import BEST, Selection, Variant, parse_selection
+from toolkit.cubin import Kernel
 from toolkit.published import publications
 from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, Residence
@@ -81,12 +91,25 @@ def kernels(limit_s: float = LIMIT_S) -> Iterator[Cell]:
     found = measured(times, "kernel")
     for case in LAUNCHES:
         if case.name in found:
-            yield {"label": case.name, **_predicted(case, times["device"], limit_s)} | {
+            source = ROOT / "tests" / "corpus" / case.file
+            yield {"label": case.name, **_predicted(case, source, times["device"], limit_s)} | {
                 f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()
             }
 
 
-def _predicted(case: Case, device: str, limit_s: float) -> Cell:
+def on_trial(part: str, gpu: str, limit_s: float = LIMIT_S) -> Iterator[Cell]:
+    """Each launch of a part of those on trial, predicted for the GPU that it was timed on."""
+    times = recorded_trial(gpu)
+    found = measured(times, "trial")
+    for trial in TRIALS:
+        for case in trial.cases if trial.part == part else ():
+            code = trial.code(times["architecture"])
+            yield {"label": case.name, **_predicted(case, code, times["device"], limit_s)} | {
+                f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()
+            }
+
+
+def _predicted(case: Case, source: Path | Kernel, device: str, limit_s: float) -> Cell:
     started = time.monotonic()
 
     def advance(done: int, of: int) -> None:
@@ -95,8 +118,8 @@ def _predicted(case: Case, device: str, limit_s: float) -> Cell:
 
     try:
         execution = simulate(
-            ROOT / "tests" / "corpus" / case.file,
-            case.kernel,
+            source,
+            case.kernel if isinstance(source, Path) else None,
             grid=case.grid,
             block=case.block,
             dynamic_shared_bytes=case.dynamic_shared_bytes,
@@ -213,8 +236,11 @@ def ratio(cell: Cell, l2: str = "flushed") -> float | None:
 
 def mean_error(cells: Sequence[Cell], l2: str = "flushed") -> float:
     """The mean of |ratio - 1|."""
-    errors = [abs(found - 1) for cell in cells if (found := ratio(cell, l2)) is not None]
-    return sum(errors) / len(errors)
+    return fmean(_errors(cells, l2))
+
+
+def _errors(cells: Sequence[Cell], l2: str = "flushed") -> list[float]:
+    return [abs(found - 1) for cell in cells if (found := ratio(cell, l2)) is not None]
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
@@ -232,11 +258,16 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
     for name, group in _groups(shown).items():
         if group:
             worst = max(group, key=lambda cell: abs((ratio(cell) or 1) - 1))
+            errors = _errors(group)
+            beyond = quantiles(errors, n=10, method="inclusive")[-1] if errors[1:] else errors[0]
             yield (
-                f"{name}: {len(group)} launches, mean absolute error {mean_error(group):.1%}, "
+                f"{name}: {len(group)} launches, absolute error: median {median(errors):.1%}, "
+                f"mean {fmean(errors):.1%}, 90th percentile {beyond:.1%}, "
                 f"worst {ratio(worst):.2f} ({worst['label']})"
             )
     yield from _out_of_order(shown)
+    if len(shown) < len(cells):
+        yield f"{len(cells) - len(shown)} launches without a time"
     for cell in cells:
         if "left_out" in cell:
             yield f"left out: {cell['label']}: {cell['left_out']}"
@@ -292,14 +323,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=PARTS, help="one of the parts")
+    parser.add_argument(
+        "--part", choices=(*PARTS, *TRIAL_PARTS), help="default: all that are not on trial"
+    )
+    parser.add_argument("--device", choices=DEVICES, default="h200", help="of a trial")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="of each simulation")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(argv)
     parts = [chosen.part] if chosen.part else list(PARTS)
     document: dict[str, list[Cell]] = {}
     for part in parts:
-        document[part] = list(PARTS[part](chosen.limit_s))
+        document[part] = list(
+            on_trial(part, chosen.device, chosen.limit_s)
+            if part in TRIAL_PARTS
+            else PARTS[part](chosen.limit_s)
+        )
         print("\n".join(table(document[part])), flush=True)
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(document, indent=1), encoding="utf-8")

@@ -1,8 +1,9 @@
 """What Nsight Compute counts of the launches on trial, into the file that has their times.
 
     python benchmarks/reference_times.py --only trial --output trial.json
-    python benchmarks/trial_counters.py trial.json          # both need a GPU, this one ncu too
+    python benchmarks/trial_counters.py trial.json --into tests/timing/recorded/trial_h200.json.xz
 
+Both need a GPU, this one ncu too.
 Caches are flushed before each launch, clocks are left as they are. Traffic is counted in one pass,
 and several times: medians, with the lowest and highest count beside them.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -97,6 +99,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--into", type=Path, help="compressed")
     parser.add_argument("--launch", type=int, metavar="TIMES", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.launch:
@@ -105,7 +108,7 @@ def main() -> None:
     document = json.loads(chosen.file.read_text(encoding="utf-8"))
     document["ncu"] = ncu.version(str(ncu.path()))
     document["counted"] = list(recorded())
-    write_atomically(chosen.file, json.dumps(document, indent=1).encode())
+    write_atomically(chosen.into, lzma.compress(json.dumps(document, indent=1).encode()))
     for one in document["counted"]:
         print(f"{one['label']:40}", *(f"{one['counters'][name]:>12}" for name in BRIEF))
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
+from functools import cache
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
-from tests.sampling import sampled
+from tests.sampling import chosen_of, sampled
 from toolkit.simulator import simulate
 
-sys.path.append(str(Path(__file__).parent))
-from timed_launches import LAUNCHES, rng
-from trial_launches import PARTS, TRIALS, Trial, kernels_of
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
+import prediction_errors
+from timed_launches import LAUNCHES, Case, rng
+from trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]
 
@@ -36,6 +41,10 @@ def test_the_split_is_by_kernel_and_similar_kernels_stay_together() -> None:
         assert 0.2 < sum(trial.part == part for trial, _ in CASES) / len(CASES) < 0.45
 
 
+def test_no_part_is_predicted_without_being_named() -> None:
+    assert not set(PARTS) & set(prediction_errors.PARTS)
+
+
 def test_there_are_enough_kernels_that_nothing_was_fitted_on() -> None:
     names = [trial.kernel for trial in TRIALS]
     assert len(names) == len(set(names))
@@ -46,3 +55,66 @@ def test_there_are_enough_kernels_that_nothing_was_fitted_on() -> None:
     assert len({case.name for _, case in CASES}) == len(CASES) >= 90
     assert sum(not trial.is_product for trial, _ in CASES) >= 60
     assert 0.4 < sum(trial.compiler == "nvcc" for trial in TRIALS) / len(TRIALS) < 0.6
+
+
+FEWEST_SAMPLES = 15
+EXECUTED = "smsp__inst_executed.sum"
+SECTORS = {
+    operation: f"l1tex__t_sectors_pipe_lsu_mem_global_op_{operation}.sum"
+    for operation in ("ld", "st")
+}
+QUICK = ("gelu_bias 500x1111", "fill_pairs 1000001")  # one of each compiler
+
+
+@cache
+def recording(device: str) -> dict[str, Any]:
+    return recorded(device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_launch_was_timed_and_counted(device: str) -> None:
+    found = recording(device)
+    cells = {(cell["label"], cell["l2"]): cell for cell in found["cells"]}
+    names = {case.name for _, case in CASES}
+    assert set(cells) == {(name, l2) for name in names for l2 in ("flushed", "warm")}
+    assert {one["label"] for one in found["counted"]} == names
+    assert found["flush"].startswith("memset")
+    for trial, case in CASES:
+        cell = cells[case.name, "flushed"]
+        assert (cell["part"], cell["compiled_by"]) == (trial.part, trial.compiler)
+        assert (tuple(cell["grid"]), tuple(cell["block"])) == (case.grid, case.block)
+    for cell in cells.values():
+        assert "error" not in cell
+        assert len(cell["samples_s"]) >= FEWEST_SAMPLES
+        assert cell["median_s"] == median(cell["samples_s"])
+        assert 3e-6 < cell["median_s"] < 2e-3
+
+
+def test_counters_that_follow_from_the_code_are_the_same_on_both_gpus() -> None:
+    one, other = (
+        {
+            launch["label"]: [launch["counters"][name] for name in (EXECUTED, *SECTORS.values())]
+            for launch in recording(device)["counted"]
+        }
+        for device in DEVICES
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("trial", "case"),
+    chosen_of(
+        [pytest.param(*both, id=both[1].name) for both in CASES], lambda both: both[1].name in QUICK
+    ),
+)
+def test_counters_of_a_launch_are_those_of_the_simulator(trial: Trial, case: Case) -> None:
+    if trial.compiler == "nvcc" and not shutil.which("nvcc"):
+        pytest.skip("there is no nvcc")
+    found = recording("h200")
+    code = trial.code("sm_90")
+    cell = next(cell for cell in found["cells"] if cell["label"] == case.name)
+    assert sha256(code.code).hexdigest() == cell["code_sha256"]
+    counted = next(one for one in found["counted"] if one["label"] == case.name)["counters"]
+    execution = simulate(code, grid=case.grid, block=case.block, arguments=case.make(rng()))
+    for name in (EXECUTED, *SECTORS.values()):
+        assert execution.counters[name] == counted[name]

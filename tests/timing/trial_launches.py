@@ -8,6 +8,8 @@ its code: nobody picked them.
 
 from __future__ import annotations
 
+import json
+import lzma
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +34,7 @@ from toolkit.cubin import Kernel
 FOLDER = Path(__file__).parent / "trial"
 PARTS = ("fit", "select", "final")
 COMPILERS = ("NVRTC", "nvcc")
+DEVICES = ("h100", "h200")
 
 Size = tuple[int, ...]
 Shape = tuple[Extent, Extent]
@@ -41,6 +45,13 @@ Built = tuple[Shape, Make, Expected]
 
 def _chosen_by_hash(text: str, among: Sequence[str]) -> str:
     return among[int(sha256(text.encode()).hexdigest(), 16) % len(among)]
+
+
+def recorded(device: str) -> dict[str, Any]:
+    """Times and counters of every launch on a GPU: "h100" or "h200"."""
+    path = FOLDER.with_name("recorded") / f"trial_{device}.json.xz"
+    document: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
+    return document
 
 
 @dataclass(frozen=True, kw_only=True)
