@@ -18,7 +18,8 @@ listed with the reason.
 
 The parts "fit", "select" and "final": the launches of `tests/timing/trial_launches.py`, which no
 rule was made for, on one of two GPUs. Rules may be fitted on the first and chosen on the second.
-"final" is for once, when no rule changes any more. Each is predicted only where it is named.
+"final" is for once, when no rule changes any more. Each is predicted only where it is named. Beside
+their times stands their traffic, as modelled and as counted.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
 from published_kernels import timed
 from recorded_tables import SHORT_S
 from timed_launches import LAUNCHES, OPTIONS, Case, rng
-from traffic_tables import SHIPPED
+from traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from trial_launches import DEVICES, TRIALS
 from trial_launches import PARTS as TRIAL_PARTS
 from trial_launches import recorded as recorded_trial
 
+from analysis.counters import MODELLED
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
@@ -101,12 +103,15 @@ def on_trial(part: str, gpu: str, limit_s: float = LIMIT_S) -> Iterator[Cell]:
     """Each launch of a part of those on trial, predicted for the GPU that it was timed on."""
     times = recorded_trial(gpu)
     found = measured(times, "trial")
+    counted = {one["label"]: one["counters"] for one in times["counted"]}
     for trial in TRIALS:
         for case in trial.cases if trial.part == part else ():
             code = trial.code(times["architecture"])
-            yield {"label": case.name, **_predicted(case, code, times["device"], limit_s)} | {
-                f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()
-            }
+            yield {
+                "label": case.name,
+                **_predicted(case, code, times["device"], limit_s),
+                "counted": {name: counted[case.name][name] for name in MODELLED},
+            } | {f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()}
 
 
 def _predicted(case: Case, source: Path | Kernel, device: str, limit_s: float) -> Cell:
@@ -133,9 +138,11 @@ def _predicted(case: Case, source: Path | Kernel, device: str, limit_s: float) -
         return {"left_out": f"its simulation takes more than {limit_s:g} s"}
     except ToolkitError as error:
         return {"left_out": str(error)}
+    counters = execution.counters
+    traffic = {"modelled": {name: counters[name] for name in MODELLED if name in counters}}
     if execution.predicted is None:
-        return {"left_out": execution.prediction_basis}
-    return _cell(execution.predicted) | {"basis": execution.prediction_basis}
+        return {"left_out": execution.prediction_basis, **traffic}
+    return _cell(execution.predicted) | {"basis": execution.prediction_basis, **traffic}
 
 
 def _cell(found: Predicted) -> Cell:
@@ -273,6 +280,23 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
             yield f"left out: {cell['label']}: {cell['left_out']}"
 
 
+def traffic_table(cells: Sequence[Cell]) -> Iterator[str]:
+    """Modelled over counted traffic, a line per launch, and how many are near."""
+    compared = [cell for cell in cells if cell.get("modelled")]
+    ratios = {
+        name: [ratio_of(cell["modelled"], cell["counted"], counter) for cell in compared]
+        for name, counter in COUNTERS.items()
+    }
+    yield f"{'modelled over counted':38}{''.join(f'{name:>13}' for name in ratios)}"
+    for cell, *found in zip(compared, *ratios.values(), strict=True):
+        columns = (f"{'–' if one is None else f'{one:.2f}':>13}" for one in found)
+        yield f"{cell['label']:38}{''.join(columns)}"
+    for name, found in ratios.items():
+        known = [one for one in found if one is not None]
+        near = sum(abs(one - 1) <= PROMISED[name] for one in known)
+        yield f"{name}: {near} of {len(known)} within {PROMISED[name]:.0%}"
+
+
 def _groups(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     timed = [cell for cell in cells if ratio(cell) is not None]
     devices = {cell["device"] for cell in timed if "device" in cell}
@@ -339,6 +363,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             else PARTS[part](chosen.limit_s)
         )
         print("\n".join(table(document[part])), flush=True)
+        if part in TRIAL_PARTS:
+            print("\n".join(traffic_table(document[part])), flush=True)
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
 

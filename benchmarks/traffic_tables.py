@@ -55,8 +55,13 @@ def ratio(modelled: Record, counted: Record, name: str) -> float | None:
     """Modelled over counted, None where there is too little of either."""
     assert modelled.simulated is not None
     assert counted.counted is not None
+    return ratio_of(modelled.simulated.counters, counted.counted.counters, name)
+
+
+def ratio_of(modelled: Mapping[str, int], counted: Mapping[str, int], name: str) -> float | None:
+    """The same of the counters of a launch."""
     unit = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
-    ours, theirs = modelled.simulated.counters[name], counted.counted.counters[name]
+    ours, theirs = modelled[name], counted[name]
     if unit * max(ours, theirs) < TOO_FEW_BYTES:
         return None
     return ours / theirs if theirs else None
