@@ -49,6 +49,9 @@ class UnknownNameError(InputError):
         )
         super().__init__(f"unknown {kind} {shortened(name)!r}: {remedy}")
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        return InputError, self.args
+
 
 class ShapeError(InputError):
     """A matrix shape that is malformed, too large, or not taken by a rung."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_operands import GpuOperands
 
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
@@ -32,8 +33,7 @@ from toolkit import __version__
 from toolkit.best import best_for
 from toolkit.cublas import Cublas
 from toolkit.environment import commit
-from toolkit.gpu import Gpu
-from toolkit.gpu_operands import GpuOperands
+from toolkit.gpu import POISON, Gpu
 from toolkit.graphs import GraphTimer
 from toolkit.sampling import Sampling, interleave
 from toolkit.tuned import Tuned, keep
@@ -106,7 +106,7 @@ class Contest:
     def _check(self, launch: Launch, shape: Gemm, label: str) -> None:
         c = self.operands.at(shape).c
         for _ in range(2):  # the second finds what the first left in its workspace
-            self.gpu.poison(c, shape.c_elements)
+            self.gpu.fill(c, POISON, shape.c_elements)
             self.gpu.synchronize()
             launch()
             self.graphs.synchronize()

@@ -14,6 +14,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
+from gpu_operands import GpuOperands
 from numpy.typing import NDArray
 
 from analysis.devices import Device
@@ -27,7 +28,6 @@ from kernels.registry import Selection, Variant, parse_selection
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.gpu import Gpu
-from toolkit.gpu_operands import GpuOperands
 from toolkit.workload import Workload
 
 MADE_UP_ADDRESS = 1 << 40  # for machine code that is not launched

@@ -21,6 +21,7 @@ import numpy as np
 from analysis.geometry import Geometry
 from toolkit.executor import Launch
 from toolkit.gpu import Gpu, nvcc_version
+from toolkit.gpu_launch import OnGpu, task_of
 
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
 UNROLLED = 4
@@ -98,7 +99,10 @@ def at_address(
         ],
         defines={"WIDTH": width},
     )
-    found = [gpu.execute(launch).outputs[2] for _ in range(runs)]
+    found = []
+    for _ in range(runs):
+        with OnGpu(task_of(launch), gpu) as held:
+            found.append(held.execution().outputs[2])
     clocks = min(int(one[0]) for one in found)
     return clocks / (ROUNDS * UNROLLED * WARPS), int(found[-1][1])
 

@@ -33,6 +33,7 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
+from gpu_operands import GpuOperands
 
 from analysis.cycles import SCHEDULERS
 from analysis.devices import Device, find_device
@@ -47,7 +48,6 @@ from reports import text
 from toolkit.cubin import Kernel
 from toolkit.environment import GpuMonitor, environment
 from toolkit.gpu import Gpu, LoadedKernel
-from toolkit.gpu_operands import GpuOperands
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.patching import (
     OPERATIONS,

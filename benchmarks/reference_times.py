@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
+from gpu_operands import GpuOperands
 from timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
 from trial_launches import TRIALS, Trial
 
@@ -44,8 +45,7 @@ from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor, environment
-from toolkit.gpu import Gpu, LoadedKernel
-from toolkit.gpu_operands import GpuOperands
+from toolkit.gpu import POISON, Gpu, LoadedKernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.sampling import Sampling, Series, interleave
 from toolkit.store import write_atomically
@@ -245,7 +245,7 @@ def _shape(
         """Keep the launch if the product that it leaves in a poisoned C is right."""
         here = operands.at(shape)
         with session.gpu.launch_errors(about["label"]):
-            session.gpu.poison(here.c, shape.c_elements)
+            session.gpu.fill(here.c, POISON, shape.c_elements)
             launch()
             session.gpu.synchronize()
         result = np.empty((shape.m, shape.n), np.float32)

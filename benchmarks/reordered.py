@@ -18,13 +18,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from gpu_operands import GpuOperands, Operands
 
 from analysis.errors import ToolkitError
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from kernels.registry import Variant, parse_selection
 from toolkit.cublas import Cublas
-from toolkit.gpu import Gpu
-from toolkit.gpu_operands import GpuOperands, Operands
+from toolkit.gpu import POISON, Gpu
 from toolkit.reorder import Reordered, reorder
 from toolkit.workload import Workload
 
@@ -65,7 +65,7 @@ def _equal(gpu: Gpu, launches: Launches, operands: Operands) -> bool:
     shape = operands.shape
     outputs = []
     for launch in launches.values():
-        gpu.poison(operands.c, shape.c_elements)
+        gpu.fill(operands.c, POISON, shape.c_elements)
         with gpu.launch_errors("a launch whose output is compared"):
             launch()
             gpu.synchronize()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.experiment import profile
-    from toolkit.gpu import run
+    from toolkit.gpu_launch import run
     from toolkit.sanitizer import check
     from toolkit.simulator import simulate
     from toolkit.store import load, save
@@ -32,7 +32,7 @@ _HOMES = {
     "TensorMap": "toolkit.tensor_map",
     "check": "toolkit.sanitizer",
     "profile": "toolkit.experiment",
-    "run": "toolkit.gpu",
+    "run": "toolkit.gpu_launch",
     "simulate": "toolkit.simulator",
     "load": "toolkit.store",
     "save": "toolkit.store",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from io import BytesIO, TextIOWrapper
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.result import Predicted, Resources
 from toolkit.files import read_file
+from toolkit.signature import Declared
 from toolkit.tensor_map import TensorMap
 
 if TYPE_CHECKING:
@@ -29,18 +30,21 @@ Argument = NDArray[np.generic] | np.generic | TensorMap
 class Launch:
     """One kernel launch: what is compiled, how it is launched and with which arguments.
 
-    `source` is CUDA C++ text and `name` its file name in messages. Arrays among `arguments`
-    are device buffers, NumPy scalars and tensor maps are passed by value. Raises InputError for
-    others.
+    `source` is CUDA C++ text, and `name` its file name in messages, or machine code; cuBLAS's
+    product of the arguments has none. Arrays among `arguments` are device buffers, NumPy scalars
+    and tensor maps are passed by value. Raises InputError for others. `inputs` are positions of
+    arrays that no kernel may write to, `unwritten` those of arrays that hold nothing.
     """
 
-    source: str
+    source: str | bytes
     name: str
     kernel: str
     geometry: Geometry
     arguments: Sequence[Argument]
     defines: Mapping[str, object] = field(default_factory=dict)
     options: Sequence[str] = ("-lineinfo",)
+    inputs: Sequence[int] = ()
+    unwritten: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         check_numpy(self.kernel, self.arguments)
@@ -81,14 +85,6 @@ class Execution:
         return by_line(self.instructions)
 
 
-class Executor(Protocol):
-    """Something that runs launches."""
-
-    def execute(self, launch: Launch) -> Execution:
-        """Run `launch` once. Raises CompileError, LaunchError or InputError."""
-        ...
-
-
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
     """The arrays that become device buffers, by the position of the argument that brings each.
 
@@ -107,6 +103,19 @@ def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
 def buffer_of(tensor_map: TensorMap, arrays: Mapping[int, NDArray[np.generic]]) -> int:
     """Which of the arrays of `buffers_of` a tensor map is of, the first where it is there twice."""
     return next(k for k, array in arrays.items() if array is tensor_map.array)
+
+
+def buffer_labels(
+    arguments: Sequence[Argument], declared: Sequence[Declared] | None
+) -> dict[int, str]:
+    """What the author of a kernel knows the buffers by, by the position of the argument."""
+    labels = {}
+    for k, array in buffers_of(arguments).items():
+        name = declared[k].name if declared and k < len(declared) else None
+        shape = ",".join(map(str, array.shape))
+        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
+        labels[k] = f"argument {k}{f' `{name}`' if name else ''}, {dtype}[{shape}]"
+    return labels
 
 
 def check_numpy(kernel: str, arguments: Sequence[Argument]) -> None:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,16 +25,7 @@ from analysis.result import Resources
 from toolkit.cubin import Kernel, read_kernel
 from toolkit.driver import prepared_launch
 from toolkit.environment import driver_library
-from toolkit.executor import (
-    Argument,
-    Execution,
-    Launch,
-    buffer_of,
-    buffers_of,
-    launch_geometry,
-    read_source,
-)
-from toolkit.tensor_map import EncodedMap, TensorMap, encoded
+from toolkit.tensor_map import EncodedMap
 
 if TYPE_CHECKING:
     from analysis.devices import Device
@@ -63,7 +53,7 @@ _NVCC_ERROR = re.compile(
 
 
 class Gpu:
-    """One CUDA context on one GPU; a context manager, and an `Executor`.
+    """One CUDA context on one GPU; a context manager.
 
     Raises UnavailableError with the remedy where there is no driver, no GPU, no PyCUDA.
     """
@@ -207,10 +197,6 @@ class Gpu:
         with self.launch_errors("copy to the host"):
             self._driver.memcpy_dtoh(into, buffer)
 
-    def poison(self, buffer: Any, elements: int) -> None:
-        """Fill `elements` floats with NaN."""
-        self._driver.memset_d32(buffer, POISON, elements)
-
     def fill(self, buffer: Any, word: int, words: int) -> None:
         """Write one 32-bit word, `words` times."""
         with self.launch_errors("fill"):
@@ -267,37 +253,6 @@ class Gpu:
         except self._driver.Error as error:
             raise LaunchError(f"{what}: {first_line(error)}") from None
 
-    def execute(self, launch: Launch, *, samples: int = 0, flush_l2: bool = True) -> Execution:
-        """Run `launch` on copies of its arrays; then time `samples` more on the same buffers."""
-        kernel = self.load(
-            launch.source,
-            launch.kernel,
-            name=launch.name,
-            defines=launch.defines,
-            options=launch.options,
-        )
-        arrays = buffers_of(launch.arguments)
-        buffers = {position: self.upload(array) for position, array in arrays.items()}
-        arguments = [
-            encoded(argument.tiling, int(buffers[buffer_of(argument, arrays)]) + argument.offset)
-            if isinstance(argument, TensorMap)
-            else buffers.get(position, argument)
-            for position, argument in enumerate(launch.arguments)
-        ]
-        once = kernel.prepared(launch.geometry, arguments)
-        with self.launch_errors(launch.kernel):
-            once()
-            self.synchronize()
-        outputs = {k: np.empty_like(array, order="C") for k, array in arrays.items()}
-        for position, output in outputs.items():
-            self.download(buffers[position], into=output)
-        return Execution(
-            outputs=tuple(outputs.values()),
-            resources=kernel.resources,
-            samples_s=tuple(self.time(once, flush_l2=flush_l2) for _ in range(samples)),
-            cubin=kernel.cubin,
-        )
-
 
 class LoadedKernel:
     """A compiled kernel on the GPU; keeps its module alive."""
@@ -353,40 +308,6 @@ class LoadedKernel:
         attribute = self._gpu._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
         with self._gpu.launch_errors(f"{self.name}: {dynamic} bytes of dynamic shared memory"):
             self._function.set_attribute(attribute, dynamic)
-
-
-def run(
-    source: str | Path,
-    kernel: str,
-    *,
-    grid: tuple[int, ...],
-    block: tuple[int, ...],
-    arguments: Sequence[Argument],
-    dynamic_shared_bytes: int = 0,
-    defines: Mapping[str, object] | None = None,
-    options: Sequence[str] = ("-lineinfo",),
-    samples: int = 0,
-    flush_l2: bool = True,
-) -> Execution:
-    """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
-
-    `source` is a path or CUDA C++ text; arrays among `arguments` are device buffers, NumPy
-    scalars and tensor maps are passed by value. `outputs` are the arrays after the first launch;
-    `samples` further launches are timed on the same buffers, with L2 flushed before each unless
-    `flush_l2` is False. Raises InputError, CompileError, LaunchError or UnavailableError.
-    """
-    text, name = read_source(source)
-    launch = Launch(
-        source=text,
-        name=name,
-        kernel=kernel,
-        geometry=launch_geometry(grid, block, dynamic_shared_bytes),
-        arguments=arguments,
-        defines=defines or {},
-        options=options,
-    )
-    with Gpu() as gpu:
-        return gpu.execute(launch, samples=samples, flush_l2=flush_l2)
 
 
 def _content(argument: Any) -> bytes:

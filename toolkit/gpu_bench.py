@@ -21,15 +21,16 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
-from kernels.registry import CPU, CUBLAS, Selection, Variant
+from kernels.registry import CPU, CUBLAS, Selection
 from toolkit.conditions import Observer
-from toolkit.contender import Code, Contending, InAChild, Task
+from toolkit.contender import LAUNCHES, task_of_product
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counting import Counting
 from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
+from toolkit.gpu_launch import InAChild, Launched, Task
 from toolkit.host import available_bytes, measure_cpu
 from toolkit.launches import marker_source
 from toolkit.plan import Plan
@@ -47,7 +48,7 @@ from toolkit.records import (
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.tiles import maps_of
+from toolkit.tiles import C
 from toolkit.workload import Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -296,7 +297,7 @@ class GpuBench:
             )
 
     def _checked(
-        self, record: Record, stage: _Stage, contender: Contending
+        self, record: Record, stage: _Stage, contender: Launched
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed."""
         try:
@@ -304,7 +305,8 @@ class GpuBench:
             if kernel is not None:
                 record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
-                record = with_check(record, stage.reference.check(contender.product()))
+                product = contender.result(C, LAUNCHES)[: record.shape.m, : record.shape.n]
+                record = with_check(record, stage.reference.check(product))
         except ToolkitError as error:
             record = failed(record, str(error))
         return record, kernel if record.status == "ok" else None
@@ -390,7 +392,7 @@ class _Field:
     """
 
     def __init__(self, gpu: Gpu) -> None:
-        self.contenders: dict[str, Contending] = {}
+        self.contenders: dict[str, Launched] = {}
         self.coming: deque[str] = deque()
         self._gpu = gpu
         self._tasks: dict[str, Task] = {}
@@ -425,7 +427,7 @@ class _Field:
         if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
-    def let_in(self, label: str, task: Task, contender: Contending) -> None:
+    def let_in(self, label: str, task: Task, contender: Launched) -> None:
         """Have one more, which begins to prepare itself."""
         held = ExitStack()
         self.contenders[label] = held.enter_context(contender)
@@ -450,21 +452,7 @@ class _Field:
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
-    """What a record stands for, as it is handed to a contender."""
-    variant, parameters, executed = selection.variant, selection.parameters, record.executed_shape
-    code = None
-    if isinstance(variant, Variant):
-        assert record.geometry is not None
-        code = Code(
-            source=variant.source,
-            entry=variant.entry,
-            name=variant.file,
-            defines=variant.macros(parameters),
-            geometry=record.geometry,
-            maps=maps_of(variant, parameters, executed),
-            workspace_bytes=variant.workspace(parameters, executed),
-        )
-    return Task(code=code, problem=record.shape, executed=executed, seed=seed)
+    return task_of_product(selection, record.shape, record.executed_shape, seed)
 
 
 def _warm_up(timer: Timer) -> None:
@@ -478,7 +466,7 @@ def _warm_up(timer: Timer) -> None:
 
 
 def _find_damage(
-    contenders: Mapping[str, Contending], all_series: Mapping[str, Series], progress: Progress
+    contenders: Mapping[str, Launched], all_series: Mapping[str, Series], progress: Progress
 ) -> bool:
     """Note in each series what was broken around the buffers while it was taken.
 

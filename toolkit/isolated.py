@@ -37,16 +37,17 @@ class Isolated:
     A context manager; both `make` and its argument are pickled. The object is made at once, while
     this process does something else; what fails there is told by the first call, whose limit counts
     for that as well. After a call that raised, all others raise the same. The process ends with the
-    thread that made it, too. Raises LaunchError where the machine starts no more processes.
+    thread that made it, too. What it prints is dropped, unless it `shows_output`. Raises
+    LaunchError where the machine starts no more processes.
     """
 
-    def __init__(self, make: Maker, argument: Any) -> None:
+    def __init__(self, make: Maker, argument: Any, *, shows_output: bool = False) -> None:
         # A fresh interpreter, since CUDA does not survive a fork, and not multiprocessing, which
         # would run the script of whoever calls this again. Ctrl-C is this process's to handle.
-        self._failure: str | None = None
+        self._failure: ToolkitError | None = None
         self._pipe, theirs = Pipe()
         with theirs:
-            self._child = _started([*COMMAND, str(theirs.fileno())], theirs.fileno())
+            self._child = _started([*COMMAND, str(theirs.fileno())], theirs.fileno(), shows_output)
         with suppress(OSError):  # it has ended, which the first call tells
             self._pipe.send((os.getpid(), make, argument))
 
@@ -59,24 +60,26 @@ class Isolated:
     def ask(self, method: str, *arguments: Any, limit_s: float) -> Any:
         """What a method answers.
 
-        Raises LaunchError with one line for what it raised, for a process that died of it, and
-        for one that did not begin to answer in time and was ended.
+        Raises the ToolkitError that it raised, and LaunchError with one line for all else that it
+        raised, for a process that died of it, and for one that did not begin to answer in time and
+        was ended.
         """
         try:
             if self._failure is None:
                 return self._answer(method, arguments, limit_s)
-        except LaunchError:
+        except ToolkitError:
             raise
         except (EOFError, OSError):
             self.close()
-            self._failure = f"the process that ran it died ({_how(self._child.returncode)})"
+            how = _how(self._child.returncode)
+            self._failure = LaunchError(f"the process that ran it died ({how})")
         except Exception as error:
             self.close()
-            self._failure = f"its answer cannot be read ({first_line(error)})"
+            self._failure = LaunchError(f"its answer cannot be read ({first_line(error)})")
         except BaseException:  # the answer is still to come: nobody must take it for another's
-            self._failure = "interrupted"
+            self._failure = LaunchError("interrupted")
             raise
-        raise LaunchError(self._failure)
+        raise self._failure
 
     def _answer(self, method: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
         self._pipe.send((method, arguments))
@@ -84,7 +87,7 @@ class Isolated:
         self._failure, answer = self._pipe.recv() if in_time else (_hung(limit_s), None)
         if self._failure is not None:
             self.close(patience_s=GRACE_S if in_time else 0.0)
-            raise LaunchError(self._failure)
+            raise self._failure
         return answer
 
     def dismiss(self) -> None:
@@ -108,13 +111,13 @@ class Isolated:
             stop()
 
 
-def _started(command: Sequence[str], pipe: int) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str], pipe: int, shows_output: bool) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=None if shows_output else subprocess.DEVNULL,
+            stderr=None if shows_output else subprocess.DEVNULL,
             pass_fds=[pipe],
             env=os.environ
             | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
@@ -126,8 +129,8 @@ def _started(command: Sequence[str], pipe: int) -> subprocess.Popen[bytes]:
         ) from None
 
 
-def _hung(limit_s: float) -> str:
-    return (
+def _hung(limit_s: float) -> LaunchError:
+    return LaunchError(
         f"{HUNG} {limit_s:.0f} s and was stopped: an endless loop, or threads that wait for each "
         "other? `python -m toolkit check` says where, with no GPU"
     )
@@ -154,6 +157,7 @@ def main() -> None:
             answer = None
             if failure is None:
                 failure, answer = _attempt(partial(_asked, made, method, arguments))
+            ctypes.CDLL(None).fflush(None)  # what a kernel printed
             pipe.send((failure, answer))
     os._exit(0)  # nothing is cleaned up: a kernel may still run, and PyCUDA aborts after a fault
 
@@ -162,16 +166,16 @@ def _asked(made: Any, method: str, arguments: tuple[Any, ...]) -> Any:
     return getattr(made, method)(*arguments)
 
 
-def _attempt(call: Callable[[], Any]) -> tuple[str | None, Any]:
+def _attempt(call: Callable[[], Any]) -> tuple[ToolkitError | None, Any]:
     """What went wrong, in one line, or None and what a call returns."""
     try:
         return None, call()
     except ToolkitError as error:
-        return str(error), None
+        return error, None
     except MemoryError:
-        return "the host's memory is exhausted: take a smaller shape", None
+        return LaunchError("the host's memory is exhausted: take a smaller shape"), None
     except Exception as error:
-        return f"{type(error).__name__}: {first_line(error)}", None
+        return LaunchError(f"{type(error).__name__}: {first_line(error)}"), None
 
 
 def _end_with(parent: int) -> None:

@@ -15,9 +15,8 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from functools import lru_cache
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,11 @@ import numpy as np
 
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
-from analysis.problem import Gemm, parse_shape
-from kernels.registry import Variant, find
+from analysis.problem import parse_shape
+from toolkit.contender import launch_of_product
 from toolkit.counted import CountableLaunch
-from toolkit.cublas import Cublas
 from toolkit.gpu import Gpu
-from toolkit.gpu_operands import GpuOperands
+from toolkit.gpu_launch import OnGpu, task_of
 from toolkit.workload import Workload
 
 MANIFEST = "launches.json"
@@ -41,6 +39,7 @@ _ONCE = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
 _INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
 
 Entry = dict[str, Any]
+_workload = lru_cache(1)(Workload)  # of the launches of one shape
 
 
 def marker_source(launches: Sequence[CountableLaunch]) -> str:
@@ -76,13 +75,9 @@ class LaunchFolder:
                 "executed_shape": str(launch.executed_shape),
                 "seed": seed,
                 "markers": self._kept(markers),
-                "entry": launch.entry,
                 "variant": launch.variant,
                 "parameters": dict(launch.parameters),
                 "image": self._kept(images[launch.label]) if launch.entry else None,
-                "grid": launch.geometry and launch.geometry.grid,
-                "block": launch.geometry and launch.geometry.block,
-                "dynamic_shared_bytes": launch.geometry and launch.geometry.dynamic_shared_bytes,
             }
             for launch in launches
         ]
@@ -131,64 +126,42 @@ def launch_all(
     entries = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     wanted = [entry for entry in entries if not chosen or entry["marker"] in chosen]
     complete = True
-    with Gpu() as gpu, ExitStack() as held:
-        libraries = _Libraries(held)
-        for (shape, seed), group in groupby(wanted, lambda e: (e["shape"], e["seed"])):
-            operands = GpuOperands(gpu, Workload(parse_shape(shape), seed))
-            for entry in group:
-                say(f"{BEGINS} {entry['marker']}")
-                try:
-                    _launch(entry, folder, gpu, operands, libraries)
-                except ToolkitError as error:
-                    complete = False
-                    say(f"{FAILS} {entry['marker']} {error}")
-                    if not gpu.alive:
-                        return False
+    with Gpu() as gpu:
+        for entry in wanted:
+            say(f"{BEGINS} {entry['marker']}")
+            try:
+                _launch(entry, folder, gpu)
+            except ToolkitError as error:
+                complete = False
+                say(f"{FAILS} {entry['marker']} {error}")
+                if not gpu.alive:
+                    return False
     say(ENDS)
     return complete
 
 
-class _Libraries:
-    """cuBLAS, opened where it is first wanted."""
-
-    def __init__(self, held: ExitStack) -> None:
-        self._held = held
-        self._cublas: Cublas | None = None
-
-    @property
-    def cublas(self) -> Cublas:
-        if self._cublas is None:
-            self._cublas = self._held.enter_context(Cublas())
-        return self._cublas
-
-
-def _launch(
-    entry: Entry, folder: Path, gpu: Gpu, operands: GpuOperands, libraries: _Libraries
-) -> None:
-    shape: Gemm = parse_shape(entry["executed_shape"])
-    matrices = operands.at(shape)
-    markers = (folder / entry["markers"]).read_bytes()
-    mark = gpu.load_image(markers, entry["marker"]).prepared(_ONCE, [np.uint32(0)])
-    if entry["entry"] is None:
-        launch = libraries.cublas.sgemm(shape, matrices.a, matrices.b, matrices.c)
-        launch()  # the first call sets cuBLAS up
-    else:
-        image = (folder / entry["image"]).read_bytes()
-        geometry = Geometry(
-            grid=tuple(entry["grid"]),
-            block=tuple(entry["block"]),
-            dynamic_shared_bytes=entry["dynamic_shared_bytes"],
-        )
-        variant = find(entry["variant"])
-        assert isinstance(variant, Variant)
-        arguments = operands.arguments(variant, entry["parameters"], shape)
-        launch = gpu.load_image(image, entry["entry"]).prepared(geometry, arguments)
-    with gpu.launch_errors("launch"):
-        gpu.poison(matrices.c, shape.c_elements)
-        gpu.synchronize()
-        with gpu.profiled():
-            mark()
-            launch()
+def _launch(entry: Entry, folder: Path, gpu: Gpu) -> None:
+    image = (folder / entry["image"]).read_bytes() if entry["image"] else ""
+    launch = launch_of_product(
+        entry["variant"],
+        entry["parameters"],
+        source=image,
+        problem=parse_shape(entry["shape"]),
+        executed=parse_shape(entry["executed_shape"]),
+        seed=entry["seed"],
+        workload=_workload,
+    )
+    with OnGpu(task_of(launch), gpu) as held:
+        markers = (folder / entry["markers"]).read_bytes()
+        mark = gpu.load_image(markers, entry["marker"]).prepared(_ONCE, [np.uint32(0)])
+        if not image:
+            held.once()  # the first call sets cuBLAS up
+        held.poison()
+        with gpu.launch_errors("launch"):
+            gpu.synchronize()
+            with gpu.profiled():
+                mark()
+                held.once()
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -28,7 +28,13 @@ from analysis.geometry import Geometry
 from analysis.result import Predicted
 from toolkit.compile import supported_architectures
 from toolkit.cubin import Kernel, reading
-from toolkit.executor import Argument, Execution, Launch, buffers_of, launch_geometry
+from toolkit.executor import (
+    Argument,
+    Execution,
+    buffer_labels,
+    buffers_of,
+    launch_geometry,
+)
 from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import (
     architecture_of,
@@ -150,18 +156,6 @@ class Simulator:
     def target(self) -> str:
         """The architecture that sources are compiled for."""
         return architecture_of(self.arch, self.device)
-
-    def execute(self, launch: Launch) -> Execution:
-        """Run `launch`; as `simulate`."""
-        cubin = compile_kernel(
-            launch.source,
-            launch.kernel,
-            name=launch.name,
-            target=self.target,
-            defines=launch.defines,
-            options=launch.options,
-        )
-        return self.run(cubin, launch.geometry, launch.arguments)
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execute a compiled kernel; as `simulate`."""
@@ -390,13 +384,8 @@ def _with_names(
     arguments: Sequence[Argument],
 ) -> Bound:
     """The launch with buffers named so that their author knows them in a message."""
-    labels, declared = {}, translated.kernel.declared
-    for index, array in buffers_of(arguments).items():
-        name = declared[index].name if declared and index < len(declared) else None
-        shape = ",".join(map(str, array.shape))
-        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
-        called = f" `{name}`" if name else ""
-        labels[f"argument {index}"] = f"argument {index}{called}, {dtype}[{shape}]"
+    found = buffer_labels(arguments, translated.kernel.declared)
+    labels = {f"argument {position}": label for position, label in found.items()}
     variables = {name: f"variable `{name}`" for name in translated.linked.variables}
     named = labels | variables
     return replace(

@@ -45,6 +45,7 @@ def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
 def launch_all(shapes: list[Gemm]) -> None:
     from toolkit.executor import Launch
     from toolkit.gpu import Gpu
+    from toolkit.gpu_launch import OnGpu, task_of
 
     rng = np.random.default_rng()
     with Gpu() as gpu:
@@ -57,16 +58,16 @@ def launch_all(shapes: list[Gemm]) -> None:
             b = rng.random((shape.k, shape.n), dtype=np.float32)
             c = np.zeros((shape.m, shape.n), dtype=np.float32)
             sizes = map(np.int32, (shape.m, shape.n, shape.k))
-            gpu.execute(
-                Launch(
-                    source=variant.source,
-                    name=variant.file,
-                    kernel=variant.entry,
-                    geometry=variant.geometry(parameters, shape),
-                    arguments=[a, b, c, *sizes, np.float32(1), np.float32(0)],
-                    defines=variant.macros(parameters),
-                )
+            launch = Launch(
+                source=variant.source,
+                name=variant.file,
+                kernel=variant.entry,
+                geometry=variant.geometry(parameters, shape),
+                arguments=[a, b, c, *sizes, np.float32(1), np.float32(0)],
+                defines=variant.macros(parameters),
             )
+            with OnGpu(task_of(launch), gpu) as held:
+                held.execution()
 
 
 def collect(shapes: list[Gemm]) -> dict[str, object]:

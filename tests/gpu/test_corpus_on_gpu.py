@@ -10,6 +10,7 @@ import pytest
 
 from analysis.geometry import Geometry
 from toolkit.executor import Launch
+from toolkit.gpu_launch import OnGpu, task_of
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
 from case import Case
@@ -41,17 +42,17 @@ def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case: Case) -> No
     assert gpu.alive, "an earlier kernel broke the context: run the first one that failed alone"
     seed = np.random.SeedSequence().entropy
     arguments = case.make(np.random.default_rng(seed))
-    execution = gpu.execute(
-        Launch(
-            source=case.source,
-            name=case.file,
-            kernel=symbol(case, arch),
-            geometry=Geometry(
-                grid=case.grid, block=case.block, dynamic_shared_bytes=case.dynamic_shared_bytes
-            ),
-            arguments=arguments,
-        )
+    launch = Launch(
+        source=case.source,
+        name=case.file,
+        kernel=symbol(case, arch),
+        geometry=Geometry(
+            grid=case.grid, block=case.block, dynamic_shared_bytes=case.dynamic_shared_bytes
+        ),
+        arguments=arguments,
     )
+    with OnGpu(task_of(launch), gpu) as held:
+        execution = held.execution()
     try:
         case.check(execution.outputs, arguments)
     except AssertionError as error:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from analysis.errors import LaunchError
+from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from toolkit.contender import Code, InAChild, Task
+from toolkit.contender import LAUNCHES
+from toolkit.executor import Launch
 from toolkit.experiment import profile
+from toolkit.gpu_launch import InAChild, task_of
 from toolkit.sampling import Sampling
+from toolkit.tiles import C
 
 pytestmark = pytest.mark.gpu
 
@@ -26,14 +30,18 @@ extern "C" __global__ void planted(float* A, float* B, float* C, int M, int N, i
 """
 INSIDE = "if (i < M * N) C[i] = 0.0f;"
 
+A_LABEL, B_LABEL, C_LABEL = (
+    f"argument {position} `{name}`, float32[64,64]" for position, name in enumerate("ABC")
+)
+
 # What a kernel does -> words of the reason.
 FAULTS = {
     "writes far out of bounds": ("C[(1ull << 40) + i] = 1.0f;", "illegal memory access"),
     "reads far out of bounds": ("C[i] = A[(1ull << 40) + i];", "illegal memory access"),
-    "writes behind C": ("C[M * N + i % 32] = 1.0f;", "behind C were overwritten"),
-    "writes in front of C": ("C[-1 - i % 32] = 1.0f;", "in front of C were overwritten"),
-    "writes behind A": ("A[M * K] = 1.0f;", "behind A were overwritten"),
-    "writes to its input": ("B[i % 8] = 7.0f;", "wrote to B, which is an input"),
+    "writes behind C": ("C[M * N + i % 32] = 1.0f;", f"behind {C_LABEL} were overwritten"),
+    "writes in front of C": ("C[-1 - i % 32] = 1.0f;", f"in front of {C_LABEL} were overwritten"),
+    "writes behind A": ("A[M * K] = 1.0f;", f"behind {A_LABEL} were overwritten"),
+    "writes to its input": ("B[i % 8] = 7.0f;", f"wrote to {B_LABEL}, which is an input"),
     "loops for ever": (
         "while (*(volatile float*)C == *(volatile float*)C + 1 || alpha > 0) {}",
         "did not end within",
@@ -42,11 +50,11 @@ FAULTS = {
         'if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); else while (1) asm volatile("");',
         "did not end within",
     ),
-    "traps": ("__trap();", "launch: "),
-    "fails an assert": ("assert(alpha < 0);", "launch: "),
+    "traps": ("__trap();", "planted: "),
+    "fails an assert": ("assert(alpha < 0);", "planted: "),
     "reads misaligned": ("C[i] = *(float*)((char*)A + 1 + 4 * (i % 8));", "misaligned"),
-    "follows a null pointer": ("*(volatile float*)(size_t)(i % 2) = 1.0f;", "launch: "),
-    "jumps through a wild pointer": ("((void (*)(int))(size_t)(0x10000 + M))(i);", "launch: "),
+    "follows a null pointer": ("*(volatile float*)(size_t)(i % 2) = 1.0f;", "planted: "),
+    "jumps through a wild pointer": ("((void (*)(int))(size_t)(0x10000 + M))(i);", "planted: "),
     "overflows its stack": ("volatile float deep[100000]; deep[i] = 1; C[i] = deep[i + 1];", ""),
     "does not compile": ("this is no C++;", "does not compile"),
 }
@@ -54,19 +62,29 @@ FAULTS = {
 
 def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str | None:
     """Why a kernel fails that does so to a small product, None where it does not."""
-    code = Code(
+    zeros = np.zeros((SHAPE.m, SHAPE.k), np.float32)
+    launch = Launch(
         source=HEAD + body + "\n}\n",
-        entry="planted",
         name="planted.cu",
-        defines={},
+        kernel="planted",
         geometry=Geometry(
             grid=(SHAPE.m, 1, 1), block=(block, 1, 1), dynamic_shared_bytes=dynamic_shared_bytes
         ),
+        arguments=[
+            zeros,
+            zeros.copy(),
+            zeros.copy(),
+            *map(np.int32, (SHAPE.m, SHAPE.n, SHAPE.k)),
+            np.float32(1),
+            np.float32(0),
+        ],
+        inputs=(0, 1),
+        unwritten=(C,),
     )
-    with InAChild(Task(code=code, problem=SHAPE, executed=SHAPE, seed=1)) as contender:
+    with InAChild(task_of(launch, limit_s=15.0)) as child:
         try:
-            contender.product()
-        except LaunchError as error:
+            child.result(C, LAUNCHES)
+        except ToolkitError as error:
             return str(error)
     return None
 
@@ -130,7 +148,7 @@ def test_the_others_are_measured_beside_a_broken_one(
     [
         ('while (1) asm volatile("");', "did not end within 5 s"),
         ("((volatile float*)C)[1ull << 40] = 1.0f;", "illegal memory access"),
-        ("((volatile float*)C)[-1] = 1.0f;", "in front of C were overwritten"),
+        ("((volatile float*)C)[-1] = 1.0f;", "in front of argument 2 `C`, float32[256,256] were"),
     ],
     ids=["hangs", "faults", "writes beside C"],
 )

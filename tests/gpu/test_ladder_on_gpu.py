@@ -13,6 +13,7 @@ from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, parse_selection
 from toolkit import tuned
 from toolkit.executor import Launch, buffers_of
+from toolkit.gpu_launch import OnGpu, task_of
 from toolkit.tiles import rung_arguments
 
 pytestmark = pytest.mark.gpu
@@ -102,14 +103,14 @@ def test_grids_beyond_65535_blocks_cover_c(gpu, name, m, n) -> None:
 
 def launch(gpu, variant, parameters, shape, matrices, alpha, beta):
     arguments = rung_arguments(variant, parameters, shape, matrices, alpha=alpha, beta=beta)
-    execution = gpu.execute(
-        Launch(
-            source=variant.source,
-            name=variant.file,
-            kernel=variant.entry,
-            geometry=variant.geometry(parameters, shape),
-            arguments=arguments,
-            defines=variant.macros(parameters),
-        )
+    made = Launch(
+        source=variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        geometry=variant.geometry(parameters, shape),
+        arguments=arguments,
+        defines=variant.macros(parameters),
     )
+    with OnGpu(task_of(made), gpu) as held:
+        execution = held.execution()
     return execution.outputs[list(buffers_of(arguments)).index(2)]

@@ -10,6 +10,7 @@ import pytest
 
 from analysis.geometry import Geometry
 from toolkit.executor import Launch
+from toolkit.gpu_launch import OnGpu, task_of
 from toolkit.simulator import simulate
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))
@@ -53,15 +54,15 @@ def test_the_same_machine_code_gives_the_same_bits(gpu, case: Case) -> None:
         "block": case.block,
         "dynamic_shared_bytes": case.dynamic_shared_bytes,
     }
-    measured = gpu.execute(
-        Launch(
-            source=case.source,
-            name=case.file,
-            kernel=case.kernel,
-            geometry=Geometry(**geometry),
-            arguments=arguments,
-        )
+    launch = Launch(
+        source=case.source,
+        name=case.file,
+        kernel=case.kernel,
+        geometry=Geometry(**geometry),
+        arguments=arguments,
     )
+    with OnGpu(task_of(launch), gpu) as held:
+        measured = held.execution()
     simulated = simulate(measured.cubin, **geometry, arguments=arguments)
     opcodes = {i.opcode for i in simulated.instructions if i.executed}
     if opcodes & CHECKED_BY_REFERENCE or case.kernel in COUNTS_ARRIVALS:

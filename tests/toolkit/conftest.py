@@ -24,7 +24,7 @@ import pytest
 
 from analysis.result import Resources
 from toolkit import cubin
-from toolkit.contender import Contender, InAChild
+from toolkit.gpu_launch import InAChild, OnGpu
 
 # What makes output coloured, of another width than 80, or unbuffered: also in child processes.
 for _variable in (
@@ -419,7 +419,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     monkeypatch.setattr("toolkit.gpu.read_kernel", made_up_kernel)
     monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
     # a child process would not see this machine: that of `children` has one of its own
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Contender)
+    for user in ("gpu_bench", "gpu_launch"):
+        monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
 
@@ -451,7 +452,8 @@ def children(
         script.write_text(CHILD.format(folder=str(Path(__file__).parent), code=code))
 
     changed_by("")
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", InAChild)
+    for user in ("gpu_bench", "gpu_launch"):
+        monkeypatch.setattr(f"toolkit.{user}.InAChild", InAChild)
     monkeypatch.setattr("toolkit.isolated.COMMAND", (sys.executable, str(script)))
     monkeypatch.setattr("toolkit.isolated.GRACE_S", 1.0)
     return changed_by

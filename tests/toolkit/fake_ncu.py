@@ -15,6 +15,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.problem import parse_shape
+from kernels.registry import Variant, find
+
 VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
 Copyright (c) 2018-2025 NVIDIA Corporation
 Version 2025.3.1.0 (build 36398880) (public-release)
@@ -66,9 +69,11 @@ def value_of(metric: str, position: int) -> int:
 
 
 def kernels_of(entry: dict) -> list[tuple[str, tuple, tuple]]:
-    if entry["entry"] is None:
+    variant = find(entry["variant"])
+    if not isinstance(variant, Variant):
         return [(name, (256, 1, 1), (64, 32, 1)) for name in CUBLAS]
-    return [(entry["entry"], tuple(entry["block"]), tuple(entry["grid"]))]
+    geometry = variant.geometry(entry["parameters"], parse_shape(entry["executed_shape"]))
+    return [(variant.entry, geometry.block, geometry.grid)]
 
 
 def rows_of(entry: dict, metrics: list[str], faults: Faults) -> list[list[str]]:
@@ -126,7 +131,7 @@ def count(arguments: list[str], faults: Faults) -> int:
                 "An error was reported by the driver:",
                 "Profiling failed because a driver resource was unavailable. Ensure that no other "
                 "tool (like DCGM) is concurrently collecting profiling data.",
-                f'Failed to profile "{entry["entry"]}" in process 833',
+                f'Failed to profile "{kernels_of(entry)[0][0]}" in process 833',
                 code=9,
             )
         if label in faults.hangs:

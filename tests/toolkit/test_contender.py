@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+import re
 from typing import Any
 
 import numpy as np
@@ -12,30 +12,55 @@ import pytest
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Variant
-from toolkit import contender
-from toolkit.contender import Code, Contender, Task
-from toolkit.tiles import maps_of
+from kernels.registry import LADDER, Selection, Variant
+from toolkit.contender import LAUNCHES, task_of_product
+from toolkit.executor import Launch, buffers_of
+from toolkit.gpu_launch import OnGpu, Task, task_of
+from toolkit.tiles import C
 from toolkit.workload import Workload
 
 L2_BYTES = 2**10  # of the made-up GPU
 SHAPE = Gemm(m=4, n=8, k=4)
-CODE = Code(
-    source="",
-    entry="product",
-    name="product.cu",
-    defines={},
-    geometry=Geometry(grid=(1, 1, 1), block=(32, 1, 1)),
+A_LABEL, B_LABEL, C_LABEL = (
+    f"argument {k} `{name}`, float32[{shape}]"
+    for k, (name, shape) in enumerate([("A", "4,4"), ("B", "4,8"), ("C", "4,8")])
 )
-TASK = Task(code=CODE, problem=SHAPE, executed=SHAPE, seed=1)
+SOURCE = """
+extern "C" __global__ void product(const float* A, const float* B, float* C, int M, int N, int K,
+                                   float alpha, float beta, float* workspace) {}
+"""
+
+
+def task_for(problem: Gemm = SHAPE, workspace_bytes: int = 0) -> Task:
+    """A kernel whose arguments are those of a rung."""
+    a, b = Workload(problem, 1).padded(SHAPE)
+    launch = Launch(
+        source=SOURCE,
+        name="product.cu",
+        kernel="product",
+        geometry=Geometry(grid=(1, 1, 1), block=(32, 1, 1)),
+        arguments=[
+            a,
+            b,
+            np.zeros((SHAPE.m, SHAPE.n), np.float32),
+            *map(np.int32, (SHAPE.m, SHAPE.n, SHAPE.k)),
+            np.float32(1),
+            np.float32(0),
+            np.zeros(workspace_bytes, np.uint8),
+        ],
+        inputs=(0, 1),
+        unwritten=(C,),
+    )
+    return task_of(launch)
+
 
 # On the made-up GPU of conftest.py, in this process.
 
 
-def on_fake(cuda: Any, kernel: Any, task: Task = TASK) -> Any:
+def on_fake(cuda: Any, kernel: Any, task: Task | None = None) -> Any:
     cuda.kernels["product"] = kernel
-    with Contender(task) as contender:
-        return contender.product()
+    with OnGpu(task or task_for()) as held:
+        return held.result(C, LAUNCHES)
 
 
 def writes(position: int, offset_bytes: int) -> Any:
@@ -51,18 +76,12 @@ def writes(position: int, offset_bytes: int) -> Any:
 def test_a_kernel_that_stays_in_its_buffers_passes(cuda: Any) -> None:
     workload = Workload(SHAPE, 1)
     assert on_fake(cuda, cuda.product) == pytest.approx(workload.a @ workload.b)
-    assert cuda.log.count("product") == contender.LAUNCHES
-
-
-def test_the_product_is_cut_out_of_the_padded_one(cuda: Any) -> None:
-    task = replace(TASK, problem=Gemm(m=3, n=5, k=2))
-    workload = Workload(task.problem, 1)
-    assert on_fake(cuda, cuda.product, task) == pytest.approx(workload.a @ workload.b)
+    assert cuda.log.count("product") == LAUNCHES
 
 
 def test_the_last_launch_must_write_what_earlier_ones_did(cuda: Any) -> None:
     def tiring(launch: Any) -> None:
-        if cuda.log.count("product") < contender.LAUNCHES:
+        if cuda.log.count("product") < LAUNCHES:
             cuda.product(launch)
 
     assert np.isnan(on_fake(cuda, tiring)).all()
@@ -71,13 +90,17 @@ def test_the_last_launch_must_write_what_earlier_ones_did(cuda: Any) -> None:
 @pytest.mark.parametrize(
     ("position", "offset_bytes", "words"),
     [
-        (2, 4 * 8 * 4, "1 words behind C were overwritten, the nearest 0 bytes away"),
-        (2, 4 * 8 * 4 + 400, "1 words behind C were overwritten, the nearest 400 bytes away"),
-        (2, -4, "1 words in front of C were overwritten, the nearest 4 bytes away"),
-        (0, 4 * 4 * 4, "1 words behind A were overwritten, the nearest 0 bytes away"),
-        (1, -8, "1 words in front of B were overwritten, the nearest 8 bytes away"),
-        (0, 0, "wrote to A, which is an input"),
-        (1, 60, "wrote to B, which is an input"),
+        (2, 4 * 8 * 4, f"1 words behind {C_LABEL} were overwritten, the nearest 0 bytes away"),
+        (
+            2,
+            4 * 8 * 4 + 400,
+            f"behind {C_LABEL} were overwritten, the nearest 400 bytes away",
+        ),
+        (2, -4, f"1 words in front of {C_LABEL} were overwritten, the nearest 4 bytes away"),
+        (0, 4 * 4 * 4, f"1 words behind {A_LABEL} were overwritten, the nearest 0 bytes away"),
+        (1, -8, f"1 words in front of {B_LABEL} were overwritten, the nearest 8 bytes away"),
+        (0, 0, f"wrote to {A_LABEL}, which is an input"),
+        (1, 60, f"wrote to {B_LABEL}, which is an input"),
     ],
 )
 def test_a_write_beyond_its_output_is_named(
@@ -97,21 +120,23 @@ def test_a_workspace_is_zeros_between_guard_bands(cuda: Any) -> None:
         held.append(workspace[:12].tolist())
         workspace[12:16] = 1
 
-    with pytest.raises(LaunchError, match="1 words behind the workspace were overwritten"):
-        on_fake(cuda, kernel, replace(TASK, code=replace(CODE, workspace_bytes=12)))
+    with pytest.raises(LaunchError, match=r"1 words behind argument 8 `workspace`, uint8\[12\] "):
+        on_fake(cuda, kernel, task_for(workspace_bytes=12))
     assert held[0] == [0] * 12
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
 def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
-    shape = variant.executed(Gemm(m=256, n=256, k=64))
-    code = replace(
-        CODE,
-        maps=maps_of(variant, variant.defaults, shape),
-        workspace_bytes=variant.workspace(variant.defaults, shape),
-    )
-    task = replace(TASK, code=code)
-    assert pickle.loads(pickle.dumps(task)) == task
+    problem = Gemm(m=255, n=255, k=63) if variant.multiple_of > 1 else Gemm(m=32, n=32, k=64)
+    executed = variant.executed(problem)
+    selection = Selection(variant=variant, parameters=variant.defaults)
+    task = pickle.loads(pickle.dumps(task_of_product(selection, problem, executed, 1)))
+    launch = task.launch()
+    a, b = Workload(problem, 1).padded(executed)
+    arrays = buffers_of(launch.arguments)
+    assert [arrays[k].tobytes() for k in launch.inputs] == [a.tobytes(), b.tobytes()]
+    assert arrays[C].shape == (executed.m, executed.n)
+    assert launch.source == variant.source
 
 
 def test_a_fault_is_an_error(cuda: Any) -> None:
@@ -130,18 +155,18 @@ def test_no_kernel_reads_zeros_around_its_buffers(cuda: Any) -> None:
 
 
 def test_damage_that_comes_later_is_found_too(cuda: Any) -> None:
-    with Contender(TASK) as held:
-        held.product()
+    with OnGpu(task_for()) as held:
+        held.result(C, LAUNCHES)
         held.raise_damage()
         cuda.kernels["product"] = writes(2, -4)
         held.sample(True)
-        with pytest.raises(LaunchError, match="in front of C were overwritten"):
+        with pytest.raises(LaunchError, match=re.escape(f"in front of {C_LABEL} were overwritten")):
             held.raise_damage()
 
 
 def test_nothing_is_left_of_one_that_cannot_be_prepared(cuda: Any) -> None:
     before = cuda.free_bytes = 1000
-    with pytest.raises(InputError, match="do not fit on the GPU"), Contender(TASK):
+    with pytest.raises(InputError, match="do not fit on the GPU"), OnGpu(task_for()):
         pass
     assert cuda.free_bytes == before
     assert cuda.depth == 0
@@ -149,8 +174,8 @@ def test_nothing_is_left_of_one_that_cannot_be_prepared(cuda: Any) -> None:
 
 def test_its_memory_is_free_when_nothing_more_is_asked(cuda: Any) -> None:
     before = cuda.free_bytes
-    with Contender(TASK) as held:
-        held.product()
+    with OnGpu(task_for()) as held:
+        held.result(C, LAUNCHES)
         assert cuda.free_bytes < before - 2 * L2_BYTES
         held.dismiss()
         assert cuda.free_bytes == before - 2 * L2_BYTES  # what flushes L2 goes with the context

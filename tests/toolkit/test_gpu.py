@@ -11,7 +11,8 @@ import pytest
 
 from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit.gpu import POISON, Gpu, nvcc_version, run
+from toolkit.gpu import POISON, Gpu, nvcc_version
+from toolkit.gpu_launch import run
 
 SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
 
@@ -90,14 +91,20 @@ def test_defines_and_options_reach_the_compiler(machine: Any) -> None:
     assert got == [["-std=c++17", "-lineinfo", "-O1", "-DBM=64"]]
 
 
+def events(machine: Any) -> list[str]:
+    """What was done from the first launch on: guard bands are filled before it."""
+    log: list[str] = machine.log
+    return [event for event in log[log.index("twice") :] if event != "allocate"]
+
+
 def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine: Any) -> None:
     run_twice(samples=2)
-    done = [event for event in machine.log if event != "allocate"]
+    done = events(machine)
     assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
     assert machine.filled_bytes >= 2 * 2**10  # twice the L2 of conftest.py
     machine.log.clear()
     run_twice(samples=2, flush_l2=False)
-    done = [event for event in machine.log if event != "allocate"]
+    done = events(machine)
     assert done == ["twice", *["twice", "hold", "twice"] * 2]
 
 
@@ -107,6 +114,29 @@ def test_the_hold_is_not_timed(machine: Any) -> None:
 
     machine.kernels["hold"] = hold
     assert run_twice(samples=1).samples_s == pytest.approx((1e-3,))
+
+
+def test_a_kernel_runs_in_a_process_of_its_own(children: Any) -> None:
+    children("""
+def twice(launch):
+    launch.floats(0)[: launch.arguments[1]] *= 2
+
+cuda.kernels["twice"] = twice
+""")
+    execution = run_twice(samples=2)
+    assert execution.outputs[0].tolist() == [[0, 2, 4], [6, 4, 5]]
+    assert execution.samples_s == pytest.approx([1e-3] * 2)
+    with pytest.raises(LaunchError, match=r"^did not end within 0 s and was stopped: an endless"):
+        run_twice(limit_s=0.01)
+
+
+def test_a_write_beside_a_buffer_is_named(machine: Any) -> None:
+    def beside(launch: Any) -> None:
+        launch.cuda.memory(launch.arguments[0] + 4 * 6)[0] = 1
+
+    machine.kernels["twice"] = beside
+    with pytest.raises(LaunchError, match=r"1 words behind argument 0 `x`, float32\[2,3\] were"):
+        run_twice()
 
 
 def test_poison_is_not_a_number() -> None:

@@ -15,8 +15,9 @@ from analysis.errors import UnsupportedError
 from analysis.result import GpuState, Profile, Record
 from kernels import LADDER
 from toolkit import gpu_bench, isolated
-from toolkit.contender import GUARD_WORD, GUARD_WORDS, LAUNCHES, Contender
+from toolkit.contender import LAUNCHES
 from toolkit.experiment import profile
+from toolkit.gpu_launch import GUARD_WORD, GUARD_WORDS, OnGpu
 from toolkit.progress import Progress
 from toolkit.sampling import FEWEST_SAMPLES, Sampling
 from toolkit.simulated_ladder import LadderSimulator
@@ -66,7 +67,7 @@ def events(cuda: Any) -> list[str]:
 
 def checked(entry: str) -> list[str]:
     """The events of one check."""
-    return [*[entry] * (LAUNCHES - 1), POISON, entry]
+    return [POISON, entry] * LAUNCHES
 
 
 def wrong_at(row: int, column: int, value: float | None = None) -> Any:
@@ -238,7 +239,7 @@ def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
     cuda.kernels["sgemm_tiled"] = refused
     result = measure("tiled", "naive-coalesced")
     assert record_of(result, "tiled").reason == (
-        "launch: cuLaunchKernel failed: too many resources requested"
+        "sgemm_tiled: cuLaunchKernel failed: too many resources requested"
     )
     assert record_of(result, "naive-coalesced").measured is not None
 
@@ -275,9 +276,12 @@ BUGS = {
     "dies": ("ctypes.CDLL(None).abort()", "the process that ran it died (signal SIGABRT)"),
     "writes in front of C": (
         "cuda.memory(launch.arguments[2] - 4)[0] = 1",
-        "1 words in front of C were overwritten",
+        "1 words in front of argument 2 `C`, float32[32,32] were overwritten",
     ),
-    "writes to B": ("cuda.memory(launch.arguments[1])[0] ^= 1", "wrote to B, which is an input"),
+    "writes to B": (
+        "cuda.memory(launch.arguments[1])[0] ^= 1",
+        "wrote to argument 1 `B`, float32[32,32], which is an input",
+    ),
 }
 
 
@@ -456,7 +460,7 @@ def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda: Any, cublas
     assert peer.measured.stopped_by == "precision"
 
 
-class Interrupting(Contender):
+class Interrupting(OnGpu):
     """Ctrl-C comes while one of them does something."""
 
     when = ""
@@ -515,12 +519,12 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(
 ) -> None:
     """It takes more than was thought, such as local memory."""
 
-    class Hungry(Contender):
-        def product(self) -> Any:
-            if self._task.code is not None and "tiled" in self._task.code.entry:
-                more = self._gpu.allocate(room_for(2))
+    class Hungry(OnGpu):
+        def result(self, *arguments: Any) -> Any:
+            if "tiled" in self._name:
+                more = self.gpu.allocate(room_for(2))
                 del more
-            return super().product()
+            return super().result(*arguments)
 
     monkeypatch.setattr("toolkit.gpu_bench.InAChild", Hungry)
     cuda.free_bytes = room_for(4.5)

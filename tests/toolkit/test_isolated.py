@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.errors import LaunchError
+from analysis.errors import CompileError, InputError, LaunchError, UnknownNameError
 from toolkit import isolated
 from toolkit.isolated import HUNG, Isolated
 
@@ -50,8 +51,17 @@ class Worker:
         os.write(2, b"and what a driver does\n" * 10_000)
         return "answer"
 
+    def prints_to_a_buffer(self) -> None:
+        ctypes.CDLL(None).printf(b"what a kernel prints\n")
+
     def is_refused(self) -> None:
         raise LaunchError("launch: an illegal memory access was encountered")
+
+    def is_asked_for_what_is_unknown(self) -> None:
+        raise UnknownNameError("kernel", "twize", ["twice"])
+
+    def does_not_compile(self) -> None:
+        raise CompileError("k.cu, line 1: no", log="everything")
 
     def stumbles(self) -> None:
         raise RuntimeError("first line\nsecond line")
@@ -134,6 +144,26 @@ def test_what_goes_wrong_is_one_line_then_and_later(method: str, reason: str) ->
             with pytest.raises(LaunchError) as raised:
                 child.ask(later, limit_s=LIMIT_S)
             assert str(raised.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "reason"),
+    [
+        ("is_asked_for_what_is_unknown", InputError, "unknown kernel 'twize': did you mean"),
+        ("does_not_compile", CompileError, "k.cu, line 1: no"),
+    ],
+)
+def test_an_error_of_ours_stays_what_it_is(method: str, kind: type[Exception], reason: str) -> None:
+    with Isolated(Worker, None) as child, pytest.raises(kind, match=reason) as raised:
+        child.ask(method, limit_s=LIMIT_S)
+    assert getattr(raised.value, "log", "everything") == "everything"
+
+
+def test_what_it_prints_is_seen_where_that_is_wanted(capfd: pytest.CaptureFixture[str]) -> None:
+    for shows_output in (True, False):
+        with Isolated(Worker, None, shows_output=shows_output) as child:
+            child.ask("prints_to_a_buffer", limit_s=LIMIT_S)
+            assert capfd.readouterr().out == "what a kernel prints\n" * shows_output
 
 
 def test_an_answer_that_cannot_be_sent_is_one_line() -> None:

@@ -18,16 +18,14 @@ from analysis.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from analysis.geometry import Geometry
 from tests.sampling import chosen_of
 from tests.together import Part, compiled_together
 from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
-from toolkit.executor import Execution, Executor, Launch
+from toolkit.executor import Execution
 from toolkit.kernel_source import known_architecture
 from toolkit.signature import kernel_names
-from toolkit.simulator import Simulator
 
 WARPS = "smsp__inst_executed.sum"
 THREADS = "smsp__thread_inst_executed.sum"
@@ -139,26 +137,6 @@ def test_an_exception_of_the_listener_ends_the_launch() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         twice(grid=100, advance=stop)
-
-
-def test_the_simulator_is_an_executor() -> None:
-    def execute(executor: Executor) -> Execution:
-        geometry = Geometry(grid=(4, 1, 1), block=(32, 1, 1))
-        arguments = [np.arange(100, dtype=np.float32), np.int32(100)]
-        return executor.execute(
-            Launch(
-                source=TWICE,
-                name="twice.cu",
-                kernel="twice",
-                geometry=geometry,
-                arguments=arguments,
-                defines={"UNUSED": 1},
-            )
-        )
-
-    execution = execute(Simulator(arch="sm_86"))
-    assert execution.counters == twice().counters
-    assert execution.instructions[0].file == "twice.cu"
 
 
 # --- arguments --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.tuning import Tuning
 from kernels import LADDER, find
 from kernels.registry import Variant
-from toolkit.contender import Contender
+from toolkit.gpu_launch import OnGpu
 from toolkit.progress import Progress
 from toolkit.sampling import Sampling
 from toolkit.tuned import Tuned
@@ -247,7 +247,7 @@ cuda.product = product
     found, _ = run()
     assert "illegal memory access" in reason(found, "coarsened-1d:bk=16")
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Contender)  # next time it would not fault
+    monkeypatch.setattr("toolkit.gpu_bench.InAChild", OnGpu)  # next time it would not fault
     found, heard = run()
     assert "1 of 3 configurations of 48x48x48 were measured before" in heard[0]
     assert outcome(found)["coarsened-1d:bk=16"][0] == "failed"

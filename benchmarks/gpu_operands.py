@@ -1,4 +1,4 @@
-"""The matrices of one shape on the GPU, and how a rung or cuBLAS is launched on them."""
+"""The matrices of one workload on the GPU, for many launches of rungs and of cuBLAS."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
 from kernels.registry import Parameters, Variant
+from toolkit.executor import buffers_of
 from toolkit.gpu import Gpu
-from toolkit.tensor_map import encoded
-from toolkit.tiles import Maps, maps_of
+from toolkit.gpu_launch import placed
+from toolkit.tiles import rung_arguments
 from toolkit.workload import Workload
+
+Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,21 +27,6 @@ class Operands:
     a: Any
     b: Any
     c: Any
-
-
-def launch_arguments(operands: Operands, maps: Maps | None, workspace: Any | None) -> list[Any]:
-    """What a rung is launched with for C = 1·A·B + 0·C; `maps` tile A and B where it takes maps."""
-    shape, a, b = operands.shape, operands.a, operands.b
-    last = [] if workspace is None else [workspace]
-    if maps is not None:
-        last += [a, b] if maps.takes_rows else []
-        place = None if workspace is None else int(workspace)
-        a, b = (
-            encoded(of.tiling, of.address(int(matrix), place))
-            for of, matrix in ((maps.a, a), (maps.b, b))
-        )
-    sizes = map(np.int32, (shape.m, shape.n, shape.k))
-    return [a, b, operands.c, *sizes, np.float32(1.0), np.float32(0.0), *last]
 
 
 class GpuOperands:
@@ -63,11 +52,22 @@ class GpuOperands:
 
     def arguments(self, variant: Variant, parameters: Parameters, shape: Gemm) -> list[Any]:
         """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
-        size_bytes = variant.workspace(parameters, shape)
-        workspace = (
-            None if size_bytes is None else self._workspace(variant.label(parameters), size_bytes)
+        here, size_bytes = self.at(shape), variant.workspace(parameters, shape)
+        a, b, c = (
+            _of_shape(*extents)
+            for extents in ((shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n))
         )
-        return launch_arguments(self.at(shape), maps_of(variant, parameters, shape), workspace)
+        buffers = [(a, here.a), (b, here.b), (c, here.c)]
+        workspace = None
+        if size_bytes is not None:
+            workspace = _of_shape(max(size_bytes // FLOAT_BYTES, 1))
+            buffers.append((workspace, self._workspace(variant.label(parameters), size_bytes)))
+        arguments = rung_arguments(variant, parameters, shape, (a, b, c), workspace=workspace)
+        addresses = {
+            position: next(buffer for known, buffer in buffers if known is array)
+            for position, array in buffers_of(arguments).items()
+        }
+        return placed(arguments, addresses)
 
     def _workspace(self, label: str, size_bytes: int) -> Any:
         """Zeros at first; a launch leaves its flags so, where others may have had sums."""
@@ -75,3 +75,8 @@ class GpuOperands:
         if key not in self._workspaces:
             self._workspaces[key] = self._gpu.upload(np.zeros(size_bytes, np.uint8))
         return self._workspaces[key]
+
+
+def _of_shape(*extents: int) -> Array:
+    """An array that stands for one on the GPU."""
+    return np.broadcast_to(np.float32(0), extents)

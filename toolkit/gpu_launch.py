@@ -1,0 +1,356 @@
+"""One launch on a GPU, of a rung, of cuBLAS or of any other kernel: executed, checked and timed.
+
+It has a CUDA context and buffers of its own, between guard bands, and lives in a process of its own
+under limits of time (`InAChild`): what it breaks, it breaks alone
+(docs/decisions/0021-rungs-in-children.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import LaunchError
+from analysis.problem import Gemm
+from toolkit.cubin import Kernel
+from toolkit.cublas import Cublas
+from toolkit.executor import (
+    Argument,
+    Execution,
+    Launch,
+    buffer_labels,
+    buffer_of,
+    buffers_of,
+    launch_geometry,
+    read_source,
+)
+from toolkit.gpu import POISON, Gpu, LoadedKernel
+from toolkit.isolated import Isolated
+from toolkit.signature import signature
+from toolkit.tensor_map import TensorMap, encoded
+
+GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
+GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 KiB
+RUN_S = 120.0  # to open the GPU, compile, copy, launch and take samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A launch, made where it is launched, and how long that may take.
+
+    `limit_s` is for all until the first results are there, `launch_limit_s` for one launch more.
+    """
+
+    launch: Callable[[], Launch]
+    limit_s: float
+    launch_limit_s: float
+    buffer_bytes: int = 0  # on the GPU, guard bands left aside
+    shows_output: bool = False  # what it prints is seen
+
+
+class Launched(Protocol):
+    """What is asked of a launch, be it in this process or in another; a context manager.
+
+    All methods raise ToolkitError with one line for what failed.
+    """
+
+    def __enter__(self) -> Launched: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def cubin(self) -> Kernel | None:
+        """The machine code that is launched; None for cuBLAS."""
+
+    def result(self, position: int, launches: int) -> NDArray[Any]:
+        """An array among the arguments after some launches, each on NaN where it is unwritten."""
+
+    def sample(self, flush_l2: bool) -> float:
+        """Seconds of one launch, with L2 flushed before it, or warm of another."""
+
+    def raise_damage(self) -> None:
+        """Raise where something is not as it was that no kernel may write to."""
+
+    def dismiss(self) -> None:
+        """Free what it holds: nothing more is asked."""
+
+
+class OnGpu:
+    """A launch on the GPU that is here, with a context of its own unless `gpu` is open already."""
+
+    def __init__(self, task: Task, gpu: Gpu | None = None) -> None:
+        self._task, self._open = task, gpu
+        self._held = ExitStack()
+
+    def __enter__(self) -> OnGpu:
+        with ExitStack() as held:
+            self.gpu = self._open or held.enter_context(Gpu())
+            self._guarded = Guarded(self.gpu)
+            launch = self._task.launch()
+            self._name, self._unwritten = launch.kernel, launch.unwritten
+            self._kernel = _loaded(self.gpu, launch)
+            self.once = self._prepared(launch, held)
+            self.gpu.flush_l2()  # there is room for what that takes, or it fails here
+            self._held = held.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.dismiss()
+        self._held.close()
+
+    def dismiss(self) -> None:
+        self._guarded.release()
+
+    def _prepared(self, launch: Launch, held: ExitStack) -> Callable[[], None]:
+        source = launch.source if isinstance(launch.source, str) else ""
+        labels = buffer_labels(launch.arguments, signature(source, launch.kernel))
+        arrays = buffers_of(launch.arguments)
+        self._addresses = {
+            position: self._guarded.buffer(
+                labels[position],
+                array.nbytes,
+                None if position in launch.unwritten else array,
+                is_input=position in launch.inputs,
+            )
+            for position, array in arrays.items()
+        }
+        # their shapes alone: the host's memory is for others
+        self._shapes = {
+            position: np.broadcast_to(np.empty((), array.dtype), array.shape)
+            for position, array in arrays.items()
+        }
+        arguments = placed(launch.arguments, self._addresses)
+        if self._kernel is not None:
+            return self._kernel.prepared(launch.geometry, arguments)
+        a, b, c, m, n, k = arguments[:6]
+        return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
+
+    def cubin(self) -> Kernel | None:
+        return None if self._kernel is None else self._kernel.cubin
+
+    def poison(self) -> None:
+        """Fill the arrays that hold nothing with NaN."""
+        for position in self._unwritten:
+            words = self._shapes[position].nbytes // 4
+            self.gpu.fill(self._addresses[position], POISON, words)
+
+    def result(self, position: int, launches: int) -> NDArray[Any]:
+        self._run(launches)
+        return self._downloaded(position)
+
+    def execution(self, samples: int = 0, flush_l2: bool = True) -> Execution:
+        """All arrays after one launch, and times of more on the same buffers."""
+        self._run(1)
+        kernel = self.cubin()
+        assert kernel is not None
+        execution = Execution(
+            outputs=tuple(map(self._downloaded, self._shapes)),
+            resources=kernel.resources,
+            samples_s=tuple(self.sample(flush_l2) for _ in range(samples)),
+            cubin=kernel,
+        )
+        self.raise_damage()
+        return execution
+
+    def _run(self, launches: int) -> None:
+        with self.gpu.launch_errors(self._name):
+            for _ in range(launches):
+                self.poison()
+                self.once()
+                self.gpu.synchronize()
+        self.raise_damage()
+
+    def _downloaded(self, position: int) -> NDArray[Any]:
+        found = np.empty_like(self._shapes[position], order="C")
+        self.gpu.download(self._addresses[position], into=found)
+        return found
+
+    def sample(self, flush_l2: bool) -> float:
+        return self.gpu.time(self.once, flush_l2=flush_l2)
+
+    def raise_damage(self) -> None:
+        damage = self._guarded.damage()
+        if damage is not None:
+            raise LaunchError(damage)
+
+
+def _loaded(gpu: Gpu, launch: Launch) -> LoadedKernel | None:
+    """The kernel of a launch; None for cuBLAS."""
+    if not launch.source:
+        return None
+    if isinstance(launch.source, bytes):
+        return gpu.load_image(launch.source, launch.kernel)
+    return gpu.load(
+        launch.source,
+        launch.kernel,
+        name=launch.name,
+        defines=launch.defines,
+        options=launch.options,
+    )
+
+
+def placed(arguments: Sequence[Argument], addresses: Mapping[int, Any]) -> list[Any]:
+    """What a kernel gets for its arguments, the arrays among which are at `addresses`."""
+    arrays = buffers_of(arguments)
+    return [
+        encoded(argument.tiling, int(addresses[buffer_of(argument, arrays)]) + argument.offset)
+        if isinstance(argument, TensorMap)
+        else addresses.get(position, argument)
+        for position, argument in enumerate(arguments)
+    ]
+
+
+class Guarded:
+    """Buffers between guard bands, and inputs that must stay as they are."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._held: list[Any] = []
+        self._buffers: list[tuple[str, int, int, int | None]] = []
+
+    def buffer(
+        self, name: str, size_bytes: int, content: NDArray[Any] | None, *, is_input: bool
+    ) -> int:
+        """The address of a buffer, filled with `content` or with NaN."""
+        words = 2 * GUARD_WORDS + -(-size_bytes // 4)
+        whole = self._gpu.allocate(4 * words)
+        self._gpu.fill(whole, GUARD_WORD, words)
+        address = int(whole) + 4 * GUARD_WORDS
+        checksum = None
+        if content is not None:
+            content = np.ascontiguousarray(content)
+            self._gpu.write(address, content)
+            checksum = crc32(content.data) if is_input else None
+        self._held.append(whole)
+        self._buffers.append((name, address, size_bytes, checksum))
+        return address
+
+    def release(self) -> None:
+        """Free the buffers."""
+        self._held.clear()
+
+    def damage(self) -> str | None:
+        """The first thing that no kernel may write to and that is not as it was."""
+        for name, address, size_bytes, checksum in self._buffers:
+            end = address + -(-size_bytes // 4) * 4
+            for where, start, first in (
+                ("in front of", address - 4 * GUARD_WORDS, -4 * GUARD_WORDS),
+                ("behind", end, 0),
+            ):
+                band = np.empty(GUARD_WORDS, dtype=np.uint32)
+                self._gpu.download(start, into=band)
+                wrong = np.flatnonzero(band != GUARD_WORD)
+                if wrong.size:
+                    offset = abs(first + 4 * int(wrong[-1 if first else 0]))
+                    return (
+                        f"wrote out of bounds: {wrong.size:,} words {where} {name} were "
+                        f"overwritten, the nearest {offset:,} bytes away: "
+                        "`python -m toolkit check` names the line"
+                    )
+            if checksum is not None and checksum != self._checksum(address, size_bytes):
+                return f"wrote to {name}, which is an input"
+        return None
+
+    def _checksum(self, address: int, size_bytes: int) -> int:
+        content = np.empty(size_bytes, np.uint8)
+        self._gpu.download(address, into=content)
+        return crc32(content.data)
+
+
+class InAChild:
+    """A launch in a process of its own, under limits of time.
+
+    Raises ToolkitError with one line for whatever went wrong, the end of that process included.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._child = Isolated(OnGpu, task, shows_output=task.shows_output)
+
+    def __enter__(self) -> InAChild:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._child.close()
+
+    def dismiss(self) -> None:
+        self._child.dismiss()
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        return self._child.ask(method, *arguments, limit_s=self._task.limit_s)
+
+    def cubin(self) -> Kernel | None:
+        found: Kernel | None = self._ask("cubin")
+        return found
+
+    def result(self, position: int, launches: int) -> NDArray[Any]:
+        found: NDArray[Any] = self._ask("result", position, launches)
+        return found
+
+    def execution(self, samples: int = 0, flush_l2: bool = True) -> Execution:
+        found: Execution = self._ask("execution", samples, flush_l2)
+        return found
+
+    def sample(self, flush_l2: bool) -> float:
+        return float(self._child.ask("sample", flush_l2, limit_s=self._task.launch_limit_s))
+
+    def raise_damage(self) -> None:
+        self._ask("raise_damage")
+
+
+def task_of(launch: Launch, limit_s: float = RUN_S) -> Task:
+    """The task of a launch as it is."""
+    return Task(
+        launch=partial(_as_it_is, launch),
+        limit_s=limit_s,
+        launch_limit_s=limit_s,
+        shows_output=True,
+    )
+
+
+def _as_it_is(launch: Launch) -> Launch:
+    return launch
+
+
+def run(
+    source: str | Path,
+    kernel: str,
+    *,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: Sequence[Argument],
+    dynamic_shared_bytes: int = 0,
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+    samples: int = 0,
+    flush_l2: bool = True,
+    limit_s: float = RUN_S,
+) -> Execution:
+    """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
+
+    `source` is a path or CUDA C++ text; arrays among `arguments` are device buffers, NumPy
+    scalars and tensor maps are passed by value. `outputs` are the arrays after the first launch;
+    `samples` further launches are timed on the same buffers, with L2 flushed before each unless
+    `flush_l2` is False. All of that happens in a process of its own, which is ended after
+    `limit_s`. Raises InputError, CompileError, UnavailableError, or LaunchError, also for a
+    kernel that writes beside its buffers.
+    """
+    text, name = read_source(source)
+    launch = Launch(
+        source=text,
+        name=name,
+        kernel=kernel,
+        geometry=launch_geometry(grid, block, dynamic_shared_bytes),
+        arguments=arguments,
+        defines=defines or {},
+        options=options,
+    )
+    with InAChild(task_of(launch, limit_s)) as child:
+        return child.execution(samples, flush_l2)
