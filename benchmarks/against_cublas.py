@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from gpu_operands import GpuOperands
+from graphs import GraphTimer
 
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
@@ -34,7 +35,6 @@ from toolkit.best import best_for
 from toolkit.cublas import Cublas
 from toolkit.environment import commit
 from toolkit.gpu import POISON, Gpu
-from toolkit.graphs import GraphTimer
 from toolkit.sampling import Sampling, interleave
 from toolkit.tuned import Tuned, keep
 from toolkit.workload import Workload

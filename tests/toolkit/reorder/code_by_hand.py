@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from analysis.cycles import Unit
+from tests.probe import instructions
 from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT, Word
 from toolkit.reorder.flow import Code
 from toolkit.reorder.operands import read, written
 from toolkit.reorder.words import MULTIPLY_ADD, is_movable, operands_of
 from toolkit.sass.instruction import Instruction
-from toolkit.sass.probe import instructions
 
 UNITS = {"FFMA": Unit.FMA, "FMUL": Unit.FMA, "LDS": Unit.LSU, "STS": Unit.LSU, "STG": Unit.LSU}
 RZ = 255

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
+from tests.probe import State, instructions, probe
 from toolkit.reorder.operands import read, written
 from toolkit.sass.instruction import RZ
-from toolkit.sass.probe import State, instructions, probe
 
 # Of each form one whose operands are all different.
 PLAIN = """

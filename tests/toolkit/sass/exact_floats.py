@@ -12,7 +12,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.sass.probe import State, probe
+from tests.probe import State, probe
 
 NEAREST, DOWN, UP, ZERO = "RN", "RM", "RP", "RZ"
 DIRECTIONS = ("", f".{DOWN}", f".{UP}", f".{ZERO}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import LaunchError, UnsupportedError
-from toolkit.sass.probe import State, probe
+from tests.probe import State, probe
 from toolkit.sass.space import Buffer, place
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 from toolkit.tensor_map import MAP_BYTES, Tiling

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis.errors import LaunchError, UnsupportedError
+from tests.probe import FULL, State, probe
 from toolkit.sass.core import COUNT
-from toolkit.sass.probe import FULL, State, probe
 from toolkit.sass.space import place
 
 LANES = np.arange(32)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.probe import State, probe
+from tests.probe import State, probe
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.probe import State, instructions, probe
+from tests.probe import State, instructions, probe
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
+from tests.probe import State, probe
 from tests.sampling import chosen_of
 from toolkit import simulate
-from toolkit.sass.probe import State, probe
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
+from tests.probe import FULL, State, probe
 from tests.sampling import sampled
-from toolkit.sass.probe import FULL, State, probe
 
 WORD, PAIR = 1 << 32, 1 << 64
 EDGES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 0x7FFF, 0x8000, 0xFFFF, 0x10000]

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from analysis import coalescing
 from analysis.errors import LaunchError, UnsupportedError
+from tests.probe import FULL, State, probe
 from toolkit import simulate
 from toolkit.sass.core import COUNT
-from toolkit.sass.probe import FULL, State, probe
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, place
 
 LANES = np.arange(32)

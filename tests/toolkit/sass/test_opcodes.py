@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import UnsupportedError
+from tests.probe import instructions
 from toolkit.sass.isa import REGISTRY
 from toolkit.sass.isa.registry import lower
 from toolkit.sass.opcodes import ARCHITECTURES, opcode_list
-from toolkit.sass.probe import instructions
 
 ROOT = Path(__file__).parents[3]
 

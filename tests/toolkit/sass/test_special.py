@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from analysis.errors import UnsupportedError
+from tests.probe import State, probe
 from tests.sampling import chosen_of
 from toolkit import simulate
-from toolkit.sass.probe import State, probe
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.probe import FULL, State, instructions, probe
+from tests.probe import FULL, State, instructions, probe
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
 ACTIVE = [FULL, 0x1, 0x80000000, 0x0000FFFF, 0xA5A5_3C01]
