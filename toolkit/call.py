@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,44 +57,34 @@ class Call:
 
     def run(self, advance: Callable[[int, int], None]) -> Simulated:
         """Execute it. Raises as `simulate` does."""
-        execution = simulate(
-            self.source,
-            self.kernel,
-            grid=self.grid,
-            block=self.block,
-            arguments=make_arguments(self.arguments, seed=self.seed),
-            dynamic_shared_bytes=self.dynamic_shared_bytes,
-            arch=self.arch,
-            defines=self.defines,
-            options=self.options,
-            blocks=self.blocks,
-            max_instructions=self.max_instructions,
-            advance=advance,
-            device=self.device if self.models_traffic else None,
-        )
+        device = self.device if self.models_traffic else None
+        execution = simulate(**self._launch(), advance=advance, device=device)
         return Simulated(call=self, execution=execution)
 
     def check(self, advance: Callable[[int, int], None]) -> Checked:
         """What is wrong with it. Raises as `check` does."""
-        return check(
-            self.source,
-            self.kernel,
-            grid=self.grid,
-            block=self.block,
-            arguments=make_arguments(self.arguments, seed=self.seed),
-            unwritten=[
-                position
-                for position, item in enumerate(self.arguments)
-                if isinstance(item, Buffer) and item.fill == UNWRITTEN
-            ],
-            dynamic_shared_bytes=self.dynamic_shared_bytes,
-            arch=self.arch,
-            defines=self.defines,
-            options=self.options,
-            blocks=self.blocks,
-            max_instructions=self.max_instructions,
-            advance=advance,
-        )
+        unwritten = [
+            position
+            for position, item in enumerate(self.arguments)
+            if isinstance(item, Buffer) and item.fill == UNWRITTEN
+        ]
+        return check(**self._launch(), unwritten=unwritten, advance=advance)
+
+    def _launch(self) -> dict[str, Any]:
+        """What `simulate` and `check` take alike."""
+        return {
+            "source": self.source,
+            "kernel": self.kernel,
+            "grid": self.grid,
+            "block": self.block,
+            "arguments": make_arguments(self.arguments, seed=self.seed),
+            "dynamic_shared_bytes": self.dynamic_shared_bytes,
+            "arch": self.arch,
+            "defines": self.defines,
+            "options": self.options,
+            "blocks": self.blocks,
+            "max_instructions": self.max_instructions,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

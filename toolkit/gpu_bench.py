@@ -30,7 +30,7 @@ from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
-from toolkit.gpu_launch import InAChild, Launched, Task
+from toolkit.gpu_launch import InAChild, Task
 from toolkit.host import available_bytes, measure_cpu
 from toolkit.launches import marker_source
 from toolkit.plan import Plan
@@ -297,7 +297,7 @@ class GpuBench:
             )
 
     def _checked(
-        self, record: Record, stage: _Stage, contender: Launched
+        self, record: Record, stage: _Stage, contender: InAChild
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed."""
         try:
@@ -392,7 +392,7 @@ class _Field:
     """
 
     def __init__(self, gpu: Gpu) -> None:
-        self.contenders: dict[str, Launched] = {}
+        self.contenders: dict[str, InAChild] = {}
         self.coming: deque[str] = deque()
         self._gpu = gpu
         self._tasks: dict[str, Task] = {}
@@ -427,7 +427,7 @@ class _Field:
         if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
-    def let_in(self, label: str, task: Task, contender: Launched) -> None:
+    def let_in(self, label: str, task: Task, contender: InAChild) -> None:
         """Have one more, which begins to prepare itself."""
         held = ExitStack()
         self.contenders[label] = held.enter_context(contender)
@@ -466,7 +466,7 @@ def _warm_up(timer: Timer) -> None:
 
 
 def _find_damage(
-    contenders: Mapping[str, Launched], all_series: Mapping[str, Series], progress: Progress
+    contenders: Mapping[str, InAChild], all_series: Mapping[str, Series], progress: Progress
 ) -> bool:
     """Note in each series what was broken around the buffers while it was taken.
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -56,34 +56,11 @@ class Task:
     shows_output: bool = False  # what it prints is seen
 
 
-class Launched(Protocol):
-    """What is asked of a launch, be it in this process or in another; a context manager.
-
-    All methods raise ToolkitError with one line for what failed.
-    """
-
-    def __enter__(self) -> Launched: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def cubin(self) -> Kernel | None:
-        """The machine code that is launched; None for cuBLAS."""
-
-    def result(self, position: int, launches: int) -> NDArray[Any]:
-        """An array among the arguments after some launches, each on NaN where it is unwritten."""
-
-    def sample(self, flush_l2: bool) -> float:
-        """Seconds of one launch, with L2 flushed before it, or warm of another."""
-
-    def raise_damage(self) -> None:
-        """Raise where something is not as it was that no kernel may write to."""
-
-    def dismiss(self) -> None:
-        """Free what it holds: nothing more is asked."""
-
-
 class OnGpu:
-    """A launch on the GPU that is here, with a context of its own unless `gpu` is open already."""
+    """A launch on the GPU that is here, with a context of its own unless `gpu` is open already.
+
+    A context manager. All methods raise ToolkitError with one line for what failed.
+    """
 
     def __init__(self, task: Task, gpu: Gpu | None = None) -> None:
         self._task, self._open = task, gpu
@@ -106,6 +83,7 @@ class OnGpu:
         self._held.close()
 
     def dismiss(self) -> None:
+        """Free what it holds: nothing more is asked."""
         self._guarded.release()
 
     def _prepared(self, launch: Launch, held: ExitStack) -> Callable[[], None]:
@@ -133,6 +111,7 @@ class OnGpu:
         return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
 
     def cubin(self) -> Kernel | None:
+        """The machine code that is launched; None for cuBLAS."""
         return None if self._kernel is None else self._kernel.cubin
 
     def poison(self) -> None:
@@ -142,6 +121,7 @@ class OnGpu:
             self.gpu.fill(self._addresses[position], POISON, words)
 
     def result(self, position: int, launches: int) -> NDArray[Any]:
+        """An array among the arguments after some launches, each on NaN where it is unwritten."""
         self._run(launches)
         return self._downloaded(position)
 
@@ -173,9 +153,11 @@ class OnGpu:
         return found
 
     def sample(self, flush_l2: bool) -> float:
+        """Seconds of one launch, with L2 flushed before it, or warm of another."""
         return self.gpu.time(self.once, flush_l2=flush_l2)
 
     def raise_damage(self) -> None:
+        """Raise where something is not as it was that no kernel may write to."""
         damage = self._guarded.damage()
         if damage is not None:
             raise LaunchError(damage)
@@ -265,7 +247,7 @@ class Guarded:
 
 
 class InAChild:
-    """A launch in a process of its own, under limits of time.
+    """`OnGpu` in a process of its own, under limits of time.
 
     Raises ToolkitError with one line for whatever went wrong, the end of that process included.
     """

@@ -14,7 +14,6 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 from kernel_tuner.observers import OutputObserver
 from kernel_tuner.util import RuntimeFailedConfig
 
@@ -113,8 +112,3 @@ class Guard(OutputObserver):  # type: ignore[misc]  # Kernel Tuner has no types
     @cached_property
     def _reference(self) -> Reference:
         return Workload(self._request.problem, self._request.seed).reference(CHECKED_ROWS)
-
-
-def poisoned(rows: int, columns: int) -> Any:
-    """C as it is before a launch: NaN, so that what a kernel leaves out is no number."""
-    return np.full((rows, columns), np.nan, np.float32)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import InputError, first_line
+from toolkit.tiles import C, rung_arguments
 from toolkit.tuning.request import BLOCK_SIZES, BREAKS, BRUTE_FORCE, STOPS, Request, tunable, wanted
 from toolkit.workload import Workload
 
@@ -47,7 +48,7 @@ def sweep(request: Request) -> None:
         restrictions=[_restriction(request)],
         smem_args={"size": lambda parameters: request.geometry(parameters).dynamic_shared_bytes},
         defines=_defines(request),
-        answer=[None, None, arguments[2], *[None] * (len(arguments) - 3)],  # C is copied back
+        answer=[None, None, arguments[C], *[None] * (len(arguments) - 3)],  # C is copied back
         observers=[partial(Guard, request)],
         lang="PyCUDA",
         compiler_options=[*LANGUAGE_OPTIONS, "-lineinfo"],
@@ -97,14 +98,11 @@ class _InOrder:
 
 
 def _arguments(request: Request) -> list[Any]:
-    """What every rung takes: C = 1·A·B + 0·C, padded to what the rung needs."""
-    from toolkit.tuning.guard import poisoned
-
+    """What the rung takes, padded to what it needs; NaN in C, so that nothing left out passes."""
     executed = request.rung.executed(request.problem)
     a, b = Workload(request.problem, request.seed).padded(executed)
-    sizes = [np.int32(size) for size in (executed.m, executed.n, executed.k)]
-    c = poisoned(executed.m, executed.n)
-    return [a, b, c, *sizes, np.float32(1), np.float32(0)]
+    c = np.full((executed.m, executed.n), np.nan, np.float32)
+    return list(rung_arguments(request.rung, request.configurations[0], executed, (a, b, c)))
 
 
 def _restriction(request: Request) -> Any:
