@@ -92,7 +92,8 @@ def as_it_was(cubin: Kernel, record: Record) -> Kernel:
     _, release = record.resources.compiler.split()  # such as "nvcc 13.0"
     if not cubin.compiler.removeprefix("ptxas ").startswith(f"{release}."):
         raise InputError(f"the run was compiled by nvcc {release}, here is {cubin.compiler}")
-    return replace(cubin, compiler=record.resources.compiler)
+    resources = replace(cubin.resources, compiler=record.resources.compiler)
+    return replace(cubin, resources=resources)
 
 
 def plan_of(run: Profile) -> Plan:

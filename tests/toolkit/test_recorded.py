@@ -17,6 +17,7 @@ from toolkit.recorded import amend, recorded_run, ship
 from toolkit.store import load, save
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from resimulate import resimulated
 from traffic_tables import shipped_run
 
 
@@ -181,3 +182,15 @@ def test_a_later_run_without_the_variant_changes_nothing(source: Path, folder: P
 def test_only_a_shipped_run_can_be_amended(source: Path, folder: Path) -> None:
     with pytest.raises(InputError, match="no run of a GPU of its kind is shipped"):
         amend(source, ["cpu"])
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs the nvcc of that run")
+def test_a_run_is_simulated_anew_alike() -> None:
+    run = shipped_run("h200")
+    assert run is not None
+    before = next(record for record in run.records if record.simulated and record.measured)
+    after = resimulated(replace(run, records=(before,))).records[0]
+    assert before.simulated is not None
+    assert after.simulated is not None
+    assert after.simulated.counters == before.simulated.counters
+    assert after.simulated.compiler == before.simulated.compiler
