@@ -87,11 +87,11 @@ class Work:
 
     `code` is the machine code (`analysis.cycles.INSTRUCTION`); `samples` maps values of K to what
     some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
-    extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. So is
-    `executed`, in warp instructions: where it is known, the blocks of the samples are taken for as
-    much of the work as they are of it. `unlike` are how many blocks an SM runs before those that
-    are all alike: the samples then begin with these; `share_of_l2` is how much more of L2's sectors
-    that SM asks for than the average one, which finds the others idle meanwhile. Of the bytes read
+    extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. `weight` is
+    how much more an average block of the launch executes than one of the samples. `unlike` are how
+    many blocks an SM runs before those that are all alike: the samples then begin with these.
+    `share_of_l2` is how much more of L2's sectors that SM asks for than the average one, which
+    finds the others idle meanwhile. Of the bytes read
     `read_back_bytes` are sums that other blocks wrote, `left_bytes` each of those that did.
     `are_apart` says that blocks end apart that an SM runs at a time
     (`analysis.schedule.end_apart`). `free_clocks` of an instruction of the code are what its shared
@@ -109,7 +109,7 @@ class Work:
     l2_write_bytes: float
     dram_read_bytes: float
     dram_write_bytes: float
-    executed: int | None = None
+    weight: float = 1.0
     unlike: int = 0
     share_of_l2: float = 1.0
     read_back_bytes: float = 0.0
@@ -297,8 +297,7 @@ class _Prediction:
             l2_latency=c.l2_latency,
             dram_latency=c.dram_latency,
             dram_scatter=c.dram_scatter,
-            # the ladder's constants were fitted without it, and so are its products predicted
-            dram_spread=0.0 if work.executed is None else float(c.dram_spread),
+            dram_spread=float(c.dram_spread),
             atomic_latency=c.atomic_latency,
             shared_atomic_latency=c.shared_atomic_latency,
             barrier_latency=c.barrier_latency,
@@ -503,15 +502,7 @@ class _Prediction:
                 for k in sorted(self.work.samples)
             ]
         )
-        return found.times(self._weight)
-
-    @cached_property
-    def _weight(self) -> float:
-        """Of an average block, in blocks of the samples: by what both execute."""
-        streams = self.work.samples[max(self.work.samples)]
-        if self.work.executed is None:
-            return 1.0
-        return self.work.executed / self.work.blocks / (streams.executed / streams.blocks)
+        return found.times(self.work.weight)
 
     @cached_property
     def _below_l1_s(self) -> tuple[float, float]:
@@ -569,7 +560,7 @@ class _Prediction:
         l2_s, dram_s = self._below_l1_s
         rounds = self.blocks_of_sm / self.resident
         alone = [_Totals.of(self._runs[f"alone at {k}"]) for k in sorted(work.samples)]
-        waiting = self._along_k(alone).clocks * self._weight
+        waiting = self._along_k(alone).clocks * work.weight
         return (
             self._bound(
                 "issue",

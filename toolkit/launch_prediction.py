@@ -14,7 +14,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import InstructionCounts
 from analysis.cycles import Streams
 from analysis.devices import Device
@@ -24,15 +23,16 @@ from analysis.metrics import flop
 from analysis.result import Predicted
 from analysis.schedule import end_apart
 from analysis.timing import Work
-from toolkit.prediction import digest_of, predicted, spread_blocks_of_an_sm, streams_of
+from toolkit.prediction import (
+    digest_of,
+    predicted,
+    spread_blocks_of_an_sm,
+    streams_of,
+    work_of,
+)
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
-from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import Translated
-
-# Of each block. Each takes part in a dozen replays, at some millions of warp instructions a second:
-# with more, a prediction takes longer than the simulation before it.
-MOST_STEPS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def launch_time(
             "geometry": launch.geometry,
             "blocks per SM": launch.blocks_per_sm,
             "flop": work.flop,
-            "executed": work.executed,
+            "weight": work.weight,
             "traffic": sorted(launch.modelled.items()),
             "streams": digest_of(streams),
         },
@@ -84,13 +84,13 @@ def _streams(
     try:
         bound = fresh()
         try:
-            return streams_of(bound, blocks, most_steps=MOST_STEPS).with_common()
+            return streams_of(bound, blocks).with_common()
         except FaultError as error:
             if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
                 raise
             bound = fresh()
             everything = range(bound.geometry.blocks)
-            found = streams_of(bound, blocks, most_steps=MOST_STEPS, others=everything)
+            found = streams_of(bound, blocks, others=everything)
             return found.with_common()
     except FaultError as error:
         where = describe(error.fault, translated, bound)
@@ -100,33 +100,24 @@ def _streams(
 
 
 def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
-    modelled = launch.modelled
-    return Work(
-        code=machine_code(launch.translated.kernel, launch.counts),
+    kernel, geometry = launch.translated.kernel, launch.geometry
+    executed = sum(one.executed for one in launch.instructions)
+    return work_of(
+        kernel,
+        geometry,
+        launch.counts,
+        launch.instructions,
+        launch.modelled,
         samples={0: streams},
         k=0,
-        blocks=launch.geometry.blocks,
+        blocks=geometry.blocks,
         blocks_per_sm=launch.blocks_per_sm,
-        shared_bytes_per_block=launch.translated.kernel.resources.static_shared_bytes
-        + launch.geometry.dynamic_shared_bytes,
         flop=flop(launch.instructions),
-        l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_srcunit_tex_op_read.sum"],
-        l2_write_bytes=SECTOR_BYTES * _stored_sectors(launch.instructions),
-        dram_read_bytes=modelled["dram__bytes_read.sum"],
-        dram_write_bytes=modelled["dram__bytes_write.sum"],
-        executed=sum(one.executed for one in launch.instructions),
+        weight=executed / geometry.blocks / (streams.executed / streams.blocks),
         are_apart=end_apart(
-            launch.geometry.threads_per_block,
-            fetches_ahead=launch.translated.kernel.schedule.fetches_ahead,
+            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
         ),
     )
-
-
-def _stored_sectors(instructions: Sequence[InstructionCounts]) -> int:
-    """What SMs send to L2: L1 keeps nothing back."""
-    spaces = ("global", "generic")
-    actions = ("store", "reduction", "atomic", "bulk store", "bulk reduction")
-    return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)
 
 
 def _stand_for(blocks: Sequence[int], everything: int) -> str:

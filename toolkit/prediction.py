@@ -7,20 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from analysis.coalescing import SECTOR_BYTES
+from analysis.counters import InstructionCounts
 from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
+from analysis.geometry import Geometry
 from analysis.result import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
 from toolkit.cache import cached, keep
+from toolkit.cubin import Kernel
 from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.machine_code import machine_code
 from toolkit.sass.streams import joined
 
-MOST_STEPS = 1 << 24  # of each block: 130 MB
+# Of each block: 17 MB. A prediction replays them a dozen times, at some millions a second.
+MOST_STEPS = 1 << 21
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
 BLOCKS = 4  # whose streams stand for all that an SM runs
 
@@ -54,17 +62,16 @@ def streams_of(
     bound: machine.Bound,
     blocks: Sequence[int],
     *,
-    most_steps: int = MOST_STEPS,
     others: range = range(0),
 ) -> Streams:
     """What the warps of some blocks execute; `others` are executed too, where those wait for them.
 
-    Raises UnavailableError where a block executes more than `most_steps` warp instructions, and
+    Raises UnavailableError where a block executes more than MOST_STEPS warp instructions, and
     FaultError where it stops otherwise, as one does that waits for another block.
     """
-    bound = replace(bound, most_touches=0, most_steps=most_steps)
-    too_much = f"a block executes more than {most_steps:,} warp instructions"
-    budget = None if others else most_steps * bound.cluster_blocks * len(blocks)
+    bound = replace(bound, most_touches=0, most_steps=MOST_STEPS)
+    too_much = f"a block executes more than {MOST_STEPS:,} warp instructions"
+    budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
     ranges = [range(b, b + 1) for b in blocks]
     try:
         runs = run_blocks(bound, ranges, others=others, max_instructions=budget)
@@ -76,6 +83,37 @@ def streams_of(
     if streams is None:
         raise UnavailableError(too_much)
     return streams
+
+
+def work_of(
+    kernel: Kernel,
+    geometry: Geometry,
+    counts: NDArray[Any],
+    instructions: Sequence[InstructionCounts],
+    modelled: Mapping[str, int],
+    **known: Any,
+) -> Work:
+    """A launch as the timing model takes it: `modelled` are its counters of L2 and DRAM.
+
+    `known` are the fields of `Work` that the counts do not give. The bytes of L2 are what SMs ask
+    of it: what crosses between its partitions again is not among them.
+    """
+    return Work(
+        code=machine_code(kernel, counts),
+        shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+        l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_srcunit_tex_op_read.sum"],
+        l2_write_bytes=SECTOR_BYTES * _stored_sectors(instructions),
+        dram_read_bytes=modelled["dram__bytes_read.sum"],
+        dram_write_bytes=modelled["dram__bytes_write.sum"],
+        **known,
+    )
+
+
+def _stored_sectors(instructions: Sequence[InstructionCounts]) -> int:
+    """What SMs send to L2: L1 keeps nothing back."""
+    spaces = ("global", "generic")
+    actions = ("store", "reduction", "atomic", "bulk store", "bulk reduction")
+    return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)
 
 
 def digest_of(streams: Streams) -> str:

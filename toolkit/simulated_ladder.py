@@ -48,11 +48,10 @@ from reports import text
 from toolkit.cubin import Kernel
 from toolkit.executor import buffers_of
 from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
-from toolkit.prediction import blocks_of_an_sm, predicted, streams_of
+from toolkit.prediction import blocks_of_an_sm, predicted, streams_of, work_of
 from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
-from toolkit.sass.machine_code import machine_code
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.statistics import instruction_counts, loop_bytes
@@ -805,19 +804,17 @@ class _Rung:
         sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
         of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
         replayed = max(blocks_to_run(of_sm, per_sm, unlike=unlike, along_k=len(points) > 1))
-        return Work(
-            code=machine_code(self.translated.kernel, counts),
+        return work_of(
+            kernel,
+            self.geometry,
+            counts,
+            instruction_counts(self.translated, counts),
+            modelled,
             samples={k: self._streams(k, blocks[:replayed]) for k in points},
             k=self.executed.k,
             blocks=busy,
             blocks_per_sm=per_sm,
-            shared_bytes_per_block=kernel.resources.static_shared_bytes
-            + self.geometry.dynamic_shared_bytes,
             flop=self.problem.flop,
-            l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_read.sum"],
-            l2_write_bytes=SECTOR_BYTES * modelled["lts__t_sectors_op_write.sum"],
-            dram_read_bytes=modelled["dram__bytes_read.sum"],
-            dram_write_bytes=modelled["dram__bytes_write.sum"],
             unlike=unlike,
             share_of_l2=self._share_of_l2(blocks[0]) if self.shares_tiles else 1.0,
             read_back_bytes=read_back,

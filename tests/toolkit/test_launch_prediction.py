@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toolkit.launch_prediction
 import toolkit.prediction
 from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import Device, find_device
@@ -204,7 +203,6 @@ def test_a_launch_that_moves_and_computes_nothing_has_a_time() -> None:
         l2_write_bytes=0,
         dram_read_bytes=0,
         dram_write_bytes=0,
-        executed=1,
     )
     found = predict(work, find_device("h200"))
     assert found.flop_per_s == 0
@@ -317,7 +315,7 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
 
 
 def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolkit.launch_prediction, "MOST_STEPS", 20)
+    monkeypatch.setattr(toolkit.prediction, "MOST_STEPS", 20)
     assert reason(launched(code("copy"))) == "a block executes more than 20 warp instructions"
 
 
