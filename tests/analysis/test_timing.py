@@ -254,7 +254,10 @@ def test_the_time_is_a_line_along_k() -> None:
     """As long as bytes grow with it: the same two points, continued."""
     # nothing is dirty before: the more a launch brings into L2, the less of it pushes that out
     clean = replace(H200, l2_bytes=0)
-    per_k = [predict(work(k=k), clean).cycles for k in (512, 1024, 1536)]
+    per_k = [
+        predict(work(k=k, l2_write_bytes=1e3 * k, dram_write_bytes=1e3 * k), clean).cycles
+        for k in (512, 1024, 1536)
+    ]
     (one, two) = (later - sooner for sooner, later in pairwise(per_k))
     assert one == pytest.approx(two, rel=1e-9)
 
