@@ -51,9 +51,10 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
 from kernels.registry import BEST, Selection, Variant, parse_selection
 from toolkit.cubin import Kernel
+from toolkit.launch_traffic import Residence
 from toolkit.published import publications
 from toolkit.recorded import recorded_run
-from toolkit.simulated_ladder import LadderSimulator, Residence
+from toolkit.simulated_ladder import LadderSimulator
 from toolkit.simulator import simulate
 from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from hashlib import sha256
 from math import gcd, lcm, prod
 from pathlib import PurePath
@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from analysis.access import AccessCounts
 from analysis.agreement import machine_accesses
-from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
@@ -40,21 +39,21 @@ from analysis.geometry import WARP_SIZE, Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
-from analysis.schedule import courses, drift, drifted, end_apart, in_step, paces, starts
+from analysis.schedule import drift, end_apart
 from analysis.timing import Work, blocks_to_run, most_blocks
-from analysis.traffic import bytes_written, fetched_again, merged_stores, shared_in_l1, traffic
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.cubin import Kernel
 from toolkit.executor import buffers_of
 from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
+from toolkit.launch_traffic import Asked, Residence, traffic_of
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of, work_of
 from toolkit.residents import most_resident
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.requests import Noted, line_accesses, noted
-from toolkit.sass.statistics import instruction_counts, loop_bytes
+from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.tiles import rung_arguments
@@ -90,8 +89,6 @@ STEPS_AND_SECTORS = 32
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
 LEAST_APART = 0.05  # of a life, after the last wave
 NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
-STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
-STORED_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
     "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
@@ -99,14 +96,6 @@ TRAFFIC_BASIS = (
 # Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
 TIMED_STEPS, MANY_WARPS = 4, 16
 POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Residence:
-    """Where a rung would run, and how many of its blocks at a time on one SM."""
-
-    device: Device
-    blocks_per_sm: int
 
 
 def residence(record: Record, device: Device) -> Residence | None:
@@ -592,61 +581,18 @@ class _Rung:
         """
         if asked is None or self.residence is None:
             return {}
-        device, tiling = self.residence.device, self.variant.tiling(self.parameters)
-        blocks, threads = self.geometry.blocks, self.geometry.threads_per_block
-        per_sm = self.residence.blocks_per_sm
-        facts = self.translated.kernel.schedule
-        copies, is_alone = facts.copies, blocks <= device.sm_count
-        width_bytes = FLOAT_BYTES * tiling.global_width
+        tiling = self.variant.tiling(self.parameters)
         pieces = self.variant.pieces(self.parameters, self.executed)
-        lives = pieces.lives(blocks)
-        ahead = facts.fetches_ahead
-        begins = starts(lives, device, per_sm, threads, fetches_ahead=ahead)
-        course = courses(lives, device, per_sm, threads, copies, fetches_ahead=ahead)
-        if apart:
-            begins, course = drifted(begins, course, lives, device, apart)
-        touches = gemm_touches(tiling, self.executed, pieces, begins, course)
-        counters = totals(instructions)
-        reads = ~touches.is_write
-        shared = shared_in_l1(blocks, device, per_sm, threads, copies)
-        fetched = asked.read * (1 - shared)
-        if tiling.block_k is None and self._reads_columns(instructions):
-            warps = min(threads // WARP_SIZE, self.executed.n)
-            bytes_of_a_block = SECTOR_BYTES * asked.read / blocks
-            fetched *= fetched_again(self.executed.k, warps, bytes_of_a_block, device)
-        scale = np.where(reads, fetched / touches.sectors[reads].sum(), 1.0)
-        return traffic(
-            replace(touches, sectors=scale * touches.sectors),
-            device,
-            in_step=in_step(
-                self.executed.k,
-                has_barriers=facts.has_barriers,
-                is_alone=is_alone,
-                threads_per_block=threads,
-                blocks_per_sm=per_sm,
-                copies=copies,
-                conflicts=copies == "loads" and counters.get(STORE_CONFLICTS, 0) > 0,
-            ),
-            blocks_per_sm=per_sm,
-            paces=paces(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
-            writers_per_sector=asked.writers_per_sector,
-            written_sectors=merged_stores(
-                counters[STORED_SECTORS],
-                asked.written_by_warps,
-                bytes_written(touches),
-                bytes_per_lane=width_bytes,
-                is_alone=is_alone,
-            ),
-        ).counters
-
-    def _reads_columns(self, instructions: Sequence[InstructionCounts]) -> bool:
-        """Whether a load has each lane in another row, and all of them in one bank of L1."""
-        is_in_a_bank = self.executed.k * FLOAT_BYTES % LINE_BYTES == 0
-        return is_in_a_bank and any(
-            (one.space, one.action) == ("global", "load")
-            and one.sectors > WARP_SIZE / 2 * one.requests
-            for one in instructions
+        of_all = Asked(
+            below=asked,
+            lives=pieces.lives(self.geometry.blocks),
+            in_time=partial(gemm_touches, tiling, self.executed, pieces),
+            steps=self.executed.k,
         )
+        facts = self.translated.kernel.schedule
+        return traffic_of(
+            of_all, self.geometry, facts, instructions, self.residence, apart=apart
+        ).counters
 
     # What is said of it.
 

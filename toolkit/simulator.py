@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +47,7 @@ from toolkit.launch_checks import (
     check_shared,
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
+from toolkit.launch_traffic import Asked, Residence, traffic_of
 from toolkit.residents import blocks_per_sm, most_resident
 from toolkit.sass import core
 from toolkit.sass.disassemble import disassembler
@@ -53,7 +55,7 @@ from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
 from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.touched import MOST_TOUCHES, traffic_of
+from toolkit.sass.touched import MOST_TOUCHES, below, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
 
 PERIOD = 8  # of the places in a sector at which a row of floats may begin
@@ -211,7 +213,13 @@ class Simulator:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return {}, f"not modelled: {error}"
-        found = traffic_of(touched, geometry, cubin.schedule, instructions, self.device, resident)
+        asked = Asked(
+            below=below(touched),
+            lives=np.ones(geometry.blocks),
+            in_time=partial(touches_in_time, touched.touches),
+        )
+        residence = Residence(device=self.device, blocks_per_sm=resident)
+        found = traffic_of(asked, geometry, cubin.schedule, instructions, residence)
         return found.counters, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"

@@ -1,0 +1,138 @@
+"""The traffic of a launch below L1, from what its blocks ask of L2: one way for every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
+from analysis.counters import InstructionCounts, totals
+from analysis.devices import Device
+from analysis.geometry import WARP_SIZE, Geometry
+from analysis.schedule import Courses, Floats, courses, drifted, in_step, paces, starts
+from analysis.traffic import (
+    Touches,
+    Traffic,
+    bytes_written,
+    fetched_again,
+    merged_stores,
+    shared_in_l1,
+    traffic,
+)
+from toolkit.sass.schedule_facts import ScheduleFacts
+from toolkit.sass.statistics import loop_bytes
+from toolkit.sass.touched import Below
+
+READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
+WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
+STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
+# Requests of a warp in which blocks of any kernel fall out of step, as K does for the ladder's; of
+# its rungs, 190 to 3,000 requests fit best.
+REQUESTS_PER_STEP = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residence:
+    """Where a kernel would run, and how many of its blocks at a time on one SM."""
+
+    device: Device
+    blocks_per_sm: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What all blocks of a launch ask of L2.
+
+    `lives` says how long each block takes, 1 for a usual one. `in_time` gives the touches of blocks
+    that begin and get on so. `steps` are those after which blocks fall out of step: K of a matrix
+    product, None where it is not known.
+    """
+
+    below: Below
+    lives: Floats
+    in_time: Callable[[Floats, Courses], Touches]
+    steps: float | None = None
+
+
+def traffic_of(
+    asked: Asked,
+    geometry: Geometry,
+    facts: ScheduleFacts,
+    instructions: Sequence[InstructionCounts],
+    residence: Residence,
+    *,
+    apart: float = 0.0,
+) -> Traffic:
+    """The traffic of a launch on a device.
+
+    `instructions` count all blocks. The blocks of an SM move apart by `apart` of a life in each
+    wave.
+    """
+    device, per_sm = residence.device, residence.blocks_per_sm
+    blocks, threads = geometry.blocks, geometry.threads_per_block
+    copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
+    loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
+    requests = sum(map(_requests, loads)) / blocks / geometry.warps_per_block
+    steps = requests / REQUESTS_PER_STEP if asked.steps is None else asked.steps
+    begins = starts(asked.lives, device, per_sm, threads, fetches_ahead=ahead)
+    course = courses(asked.lives, device, per_sm, threads, copies, fetches_ahead=ahead)
+    if apart:
+        begins, course = drifted(begins, course, asked.lives, device, apart)
+    touches = asked.in_time(begins, course)
+    fetched = asked.below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
+    if not facts.has_barriers and _reads_columns(loads, steps):
+        of_block = SECTOR_BYTES * asked.below.read / blocks
+        fetched *= fetched_again(round(steps), geometry.warps_per_block, of_block, device)
+    reads = ~touches.is_write
+    touched = touches.sectors[reads].sum()
+    scale = np.where(reads, fetched / touched if touched else 1.0, 1.0)
+    conflicts = totals(instructions).get(STORE_CONFLICTS, 0)
+    together = in_step(
+        steps,
+        has_barriers=facts.has_barriers,
+        is_alone=is_alone,
+        threads_per_block=threads,
+        blocks_per_sm=per_sm,
+        copies=copies,
+        conflicts=copies == "loads" and conflicts > 0,
+    )
+    return traffic(
+        replace(touches, sectors=scale * touches.sectors),
+        device,
+        in_step=together,
+        blocks_per_sm=per_sm,
+        paces=paces(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
+        writers_per_sector=asked.below.writers_per_sector,
+        written_sectors=merged_stores(
+            sum(one.sectors for one in stores),
+            asked.below.written_by_warps,
+            bytes_written(touches),
+            bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
+            is_alone=is_alone,
+        ),
+    )
+
+
+def _accesses(
+    instructions: Sequence[InstructionCounts], actions: tuple[str, ...]
+) -> list[InstructionCounts]:
+    return [i for i in instructions if i.space == "global" and i.action in actions]
+
+
+def _bytes_per_lane(one: InstructionCounts) -> int:
+    return one.bytes_per_lane or WIDEST_BYTES
+
+
+def _requests(one: InstructionCounts) -> float:
+    """Those of a load; of a bulk copy as many as loads of whole warps would take."""
+    if one.bytes_per_lane:
+        return one.requests
+    return one.sectors * SECTOR_BYTES / (WARP_SIZE * WIDEST_BYTES)
+
+
+def _reads_columns(loads: Sequence[InstructionCounts], pitch: float) -> bool:
+    """Whether a load has each lane in another row, and all of them in one bank of L1."""
+    is_in_a_bank = pitch * 4 % LINE_BYTES == 0
+    return is_in_a_bank and any(one.sectors > WARP_SIZE / 2 * one.requests for one in loads)
