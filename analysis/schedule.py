@@ -170,10 +170,9 @@ STEPS_IN_STEP = 512
 LOADS = 1.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
-# Two rungs stay in step longer: `vectorized`, whose stores to shared memory conflict (91 to 113
-# million sectors in eight launches at 4096), and `wide-thread-tile`, whose blocks of a warp per
-# scheduler copy asynchronously.
-HELD_BY_CONFLICTS, HELD_WITH_FEW_WARPS = (0.8, 60_000.0), (1.0, 5000.0)
+# Blocks whose stores to shared memory conflict stay in step longer. Fitted on `vectorized` (91 to
+# 113 million sectors in eight launches at 4096); one other kernel has confirmed it.
+HELD_BY_CONFLICTS = 0.8, 60_000.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
@@ -200,8 +199,6 @@ def in_step(
     share, within = AHEAD.get(copies, LOADS)
     if copies != "loads" and blocks_per_sm == 1:
         share, within = AHEAD_WITHOUT_NEIGHBOUR
-    elif copies == "asynchronous" and has_few_warps and not is_alone:
-        share, within = HELD_WITH_FEW_WARPS  # none gets ahead of the block beside it
     elif copies == "loads" and conflicts and not is_alone:
         share, within = HELD_BY_CONFLICTS
     elif is_alone and has_few_warps:

@@ -88,7 +88,8 @@ class Work:
     `code` is the machine code (`analysis.cycles.INSTRUCTION`); `samples` maps values of K to what
     some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
     extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. `weight` is
-    how much more an average block of the launch executes than one of the samples. `unlike` are how
+    how much more an average block of the launch executes than one of the samples, `sent_share` the
+    share of stored sectors that L1 sends to L2 after merging adjacent stores. `unlike` are how
     many blocks an SM runs before those that are all alike: the samples then begin with these.
     `share_of_l2` is how much more of L2's sectors that SM asks for than the average one, which
     finds the others idle meanwhile. Of the bytes read
@@ -110,6 +111,7 @@ class Work:
     dram_read_bytes: float
     dram_write_bytes: float
     weight: float = 1.0
+    sent_share: float = 1.0
     unlike: int = 0
     share_of_l2: float = 1.0
     read_back_bytes: float = 0.0
@@ -315,12 +317,12 @@ class _Prediction:
             integers_share=c.integers_share,
             miss_clocks=c.miss_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            write_bytes_per_clock=min(
-                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
-            ),
+            # merged stores take the time of what is sent
+            write_bytes_per_clock=min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)
+            / work.sent_share,
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
-            dram_write_share=out,
+            dram_write_share=out * work.sent_share,
             waiting_share=min(1.0, work.dram_read_bytes / own) if (own := self._own_bytes) else 0.0,
         )
 
@@ -589,7 +591,8 @@ class _Prediction:
                 "L2",
                 total.stores,
                 f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as {c.store_line_bytes:.0f} "
-                f"bytes at least, {self.machine.write_bytes_per_clock:.1f} per clock",
+                f"bytes at least, {self.machine.write_bytes_per_clock * work.sent_share:.1f} per "
+                "clock",
             ),
             Bound(
                 name=DRAM,

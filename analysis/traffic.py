@@ -34,9 +34,7 @@ from numpy.typing import NDArray
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import MIB, Device
-from analysis.geometry import WARP_SIZE, ceil_div
-from analysis.schedule import BUSY_AHEAD_THREADS, BUSY_ALONE_THREADS, Floats, Integers
-from analysis.sm_constants import constants_for
+from analysis.schedule import BUSY_AHEAD_THREADS, Floats, Integers
 
 MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
 FAR = 0.5  # of all sectors have their home in the far half of L2
@@ -127,15 +125,22 @@ class Traffic:
     """Sectors (32 bytes) and bytes of a launch below L1, as a model has them.
 
     `fetched_sectors` come into L1; `merged_sectors` of them are left where SMs fetched together;
+    `written_sectors` are those of stores that L1 sends;
     `l2_read_sectors` and `l2_write_sectors` count what crosses between partitions again.
     """
 
     fetched_sectors: float
     merged_sectors: float
+    written_sectors: float
     l2_read_sectors: float
     l2_write_sectors: float
     dram_read_bytes: float
     dram_write_bytes: float
+
+    @property
+    def rounded(self) -> dict[str, int]:
+        """In whole sectors and bytes: sums over blocks differ in their last digits."""
+        return {name: round(value) for name, value in vars(self).items()}
 
     @property
     def counters(self) -> dict[str, int]:
@@ -150,12 +155,10 @@ class Traffic:
         }
 
 
-# Blocks that run on one SM at the same time share lines in L1 if they share operands and are in
-# step. Which blocks an SM gets is not known after the first wave; on an H200 the ladder's blocks
-# of 256 threads saved 2% to 10% of their fetches so, those of 1,024 threads and all that copy
-# past registers nothing, but for asynchronous copies of single floats, which pass through L1, by
-# blocks that stay side by side.
-SHARED_IN_L1, SHARED_BY_COPIES = 0.07, 0.245
+# Blocks beside each other on an SM that copy single floats past registers share lines in L1, as
+# long as they stay side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel has
+# confirmed it.
+SHARED_BY_COPIES = 0.245
 
 
 def shared_in_l1(
@@ -166,37 +169,9 @@ def shared_in_l1(
     copies: Copies = "loads",
 ) -> float:
     """The share of fetches that blocks beside each other on an SM save."""
-    if blocks_per_sm == 1 or copies == "bulk":
+    if blocks_per_sm == 1 or copies != "asynchronous" or threads_per_block >= BUSY_AHEAD_THREADS:
         return 0.0
-    is_loaded = copies == "loads"
-    if threads_per_block >= (BUSY_ALONE_THREADS if is_loaded else BUSY_AHEAD_THREADS):
-        return 0.0
-    shared = SHARED_IN_L1 if is_loaded else SHARED_BY_COPIES
-    return shared * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
-
-
-# Where the lanes of a load read a column whose words lie in one bank of L1, it takes 32 clocks, and
-# warps that no barrier holds get their turns unevenly: of each eight warps, which share the sectors
-# of a row, the older ones fall behind the next, by so much of their steps. They find the column
-# that those fetched as long as it is in L1, of whose lines such columns use 1,050 to 1,600 of
-# 1,984, by their pitch (the ladder's uncoalesced rung on an H100, docs/experiments.md).
-WARPS_TOGETHER, FALL_BEHIND = 8, 0.027
-COLUMNS_REACH, COLUMNS_WIDTH = 0.65, 0.05  # of L1
-
-
-def fetched_again(steps: int, warps: int, fetched_bytes: float, device: Device) -> float:
-    """How many times L1 fetches what a block touches whose warps read columns, one for all of them.
-
-    Each of the `warps` has a row of its own, of so many steps; the block touches `fetched_bytes`.
-    At most each eight warps fetch the column for themselves.
-    """
-    groups = ceil_div(warps, WARPS_TOGETHER)
-    column = WARP_SIZE / (WARP_SIZE + WARPS_TOGETHER * groups)  # of all that a block touches
-    l1 = constants_for(device.sm_arch).l1_bytes
-    # while one group comes to where the one before it was, all go as far
-    between = groups * FALL_BEHIND * (np.arange(steps) + 0.5) / steps * fetched_bytes
-    lost = _beyond(between, COLUMNS_REACH * l1, COLUMNS_WIDTH * l1)
-    return 1 + column * (groups - 1) * float(lost.mean())
+    return SHARED_BY_COPIES * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
 
 
 # Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
@@ -229,12 +204,6 @@ def merged_stores(
     return sectors - share * max(0.0, sectors - distinct)
 
 
-# A sector that several warps write piece by piece may be written to DRAM in between: up to so much
-# more was in the ladder's uncoalesced rung, of whose sectors eight warps write one float each, than
-# in its coalesced one (2048, an H100 and an H200).
-REWRITTEN = 0.10
-
-
 # The model.
 
 
@@ -246,13 +215,12 @@ def traffic(
     blocks_per_sm: int = 1,
     paces: Floats | None = None,
     written_sectors: float | None = None,
-    writers_per_sector: float = 1.0,
 ) -> Traffic:
     """The traffic of a launch's touches on a device.
 
     `in_step` is the share of simultaneous fetches that meet, `blocks_per_sm` run at a time, `paces`
-    says how long each SM takes for what takes a usual one 1. `written_sectors` come from L1 (as
-    many as are touched, where not given), and as many as `writers_per_sector` write each of them.
+    says how long each SM takes for what takes a usual one 1. `written_sectors` come from L1, as
+    many as are touched where not given.
     """
     caches = caches_of(device)
     fetched = float(touches.sectors[~touches.is_write].sum())
@@ -271,11 +239,11 @@ def traffic(
     return Traffic(
         fetched_sectors=fetched,
         merged_sectors=merged,
+        written_sectors=written_sectors,
         l2_read_sectors=merged + crossing,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
         dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, gone, caches)
-        * (1 + REWRITTEN * (1 - 1 / max(1.0, writers_per_sector))),
+        dram_write_bytes=_written_back(visits, reuse, gone, caches),
     )
 
 

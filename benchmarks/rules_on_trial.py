@@ -45,7 +45,8 @@ import toolkit.simulator
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
-from analysis.schedule import AHEAD, LOADS, Courses
+from analysis.schedule import LOADS, Courses
+from analysis.traffic import Traffic
 from kernels.registry import BEST
 from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, residence
@@ -80,7 +81,6 @@ def _as_before(begins: Any, courses: Courses, *args: Any) -> tuple[Any, Courses]
 # What takes the place of each rule. Those of `analysis.sm_constants` begin with "sm:".
 RULES: Mapping[str, Sequence[Change]] = {
     "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
-    "HELD_WITH_FEW_WARPS": [(SCHEDULE, "HELD_WITH_FEW_WARPS", AHEAD["asynchronous"])],
     "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],
     "AHEAD": [(SCHEDULE, "AHEAD", {}), (SCHEDULE, "AHEAD_WITHOUT_NEIGHBOUR", LOADS)],
     "STEPS_WITHOUT_BARRIERS": [(SCHEDULE, "STEPS_WITHOUT_BARRIERS", 1e-9)],
@@ -91,11 +91,9 @@ RULES: Mapping[str, Sequence[Change]] = {
     "DRIFT": [(toolkit.launch_traffic, "drifted", _as_before)],
     "BUSY_ALONE_THREADS": [(SCHEDULE, "BUSY_ALONE_THREADS", 1 << 20)],
     "BUSY_AHEAD_THREADS": [(SCHEDULE, "BUSY_AHEAD_THREADS", 512)],
-    "SHARED_IN_L1": [(TRAFFIC, "SHARED_IN_L1", 0.0)],
     "SHARED_BY_COPIES": [(TRAFFIC, "SHARED_BY_COPIES", 0.0)],
-    "FALL_BEHIND": [(TRAFFIC, "FALL_BEHIND", 0.0)],
+    "MOST_LINES": [(toolkit.launch_traffic, "MOST_LINES", 0)],
     "MERGED_STORES": [(TRAFFIC, "MERGED_STORES", 0.0)],
-    "REWRITTEN": [(TRAFFIC, "REWRITTEN", 0.0)],
     "BOTH_SIDES": [(TRAFFIC, "_BOTH_SIDES", 1.0)],
     "DIRTY_PART": [(TRAFFIC, "_DIRTY_PART", 1.0)],
     "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
@@ -109,10 +107,7 @@ RULES: Mapping[str, Sequence[Change]] = {
 }
 FIRST = (
     "HELD_BY_CONFLICTS",
-    "HELD_WITH_FEW_WARPS",
     "FAST_BY",
-    "REWRITTEN",
-    "FALL_BEHIND",
     "DRIFT",
     "LIFE_ALONE",
 )
@@ -155,15 +150,17 @@ class Executed:
         """The counters below L1, and the time; that of `usual` where it has the same counters."""
         assert self.traffic is not None
         args, options = self.traffic
-        modelled = TRAFFIC_OF(*args, **options).counters
-        if usual is not None and usual["modelled"] == modelled:
+        traffic = TRAFFIC_OF(*args, **options)
+        if usual is not None and usual["traffic"] == traffic:
             return usual
-        return {"modelled": modelled, "time_s": self.time(modelled, device)}
+        return {"traffic": traffic, "modelled": traffic.counters} | {
+            "time_s": self.time(traffic, device)
+        }
 
-    def time(self, modelled: Mapping[str, int], device: Device) -> float:
+    def time(self, traffic: Traffic, device: Device) -> float:
         assert self.work is not None
         (kernel, geometry, counts, instructions, _), known = self.work
-        work = WORK_OF(kernel, geometry, counts, instructions, modelled, **known)
+        work = WORK_OF(kernel, geometry, counts, instructions, traffic, **known)
         return analysis.timing.predict(work, device).time_s
 
 
@@ -198,11 +195,14 @@ def tried(executed: Executed, device: Device) -> Cell:
     for name, names in ({name: (name,) for name in RULES} | GROUPS).items():
         with without(names):
             if any(module is TIMING for one in names for module, *_ in RULES[one]):
-                time_s = executed.time(usual["modelled"], device)
-                off[name] = {"modelled": usual["modelled"], "time_s": time_s}
+                off[name] = usual | {"time_s": executed.time(usual["traffic"], device)}
             else:
                 off[name] = executed.model(device, usual)
-    return {"usual": usual, "without": off}
+    kept = ("modelled", "time_s")
+    return {
+        "usual": {key: usual[key] for key in kept},
+        "without": {name: {key: found[key] for key in kept} for name, found in off.items()},
+    }
 
 
 def of_trial(name: str, gpu: str) -> Cell:

@@ -7,7 +7,7 @@ place and their data: of how much an average block executes, the exact counters 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -23,6 +23,7 @@ from analysis.metrics import flop
 from analysis.result import Predicted
 from analysis.schedule import end_apart
 from analysis.timing import Work
+from analysis.traffic import Traffic
 from toolkit.prediction import (
     digest_of,
     predicted,
@@ -45,7 +46,7 @@ class SimulatedLaunch:
     blocks_per_sm: int
     counts: NDArray[Any]  # per instruction, as the core has them
     instructions: Sequence[InstructionCounts]
-    modelled: Mapping[str, int]  # the counters of L2 and DRAM
+    traffic: Traffic
 
 
 def launch_time(
@@ -67,7 +68,7 @@ def launch_time(
             "blocks per SM": launch.blocks_per_sm,
             "flop": work.flop,
             "weight": work.weight,
-            "traffic": sorted(launch.modelled.items()),
+            "traffic": launch.traffic.rounded,
             "streams": digest_of(streams),
         },
         launch.device,
@@ -107,7 +108,7 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
         geometry,
         launch.counts,
         launch.instructions,
-        launch.modelled,
+        launch.traffic,
         samples={0: streams},
         k=0,
         blocks=geometry.blocks,

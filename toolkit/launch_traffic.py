@@ -16,11 +16,11 @@ from analysis.traffic import (
     Touches,
     Traffic,
     bytes_written,
-    fetched_again,
     merged_stores,
     shared_in_l1,
     traffic,
 )
+from toolkit.sass.instruction import INSTRUCTION_BYTES
 from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
 from toolkit.sass.touched import Below
@@ -82,9 +82,6 @@ def traffic_of(
         begins, course = drifted(begins, course, asked.lives, device, apart)
     touches = asked.in_time(begins, course)
     fetched = asked.below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
-    if not facts.has_barriers and _reads_columns(loads, steps):
-        of_block = SECTOR_BYTES * asked.below.read / blocks
-        fetched *= fetched_again(round(steps), geometry.warps_per_block, of_block, device)
     reads = ~touches.is_write
     touched = touches.sectors[reads].sum()
     scale = np.where(reads, fetched / touched if touched else 1.0, 1.0)
@@ -104,9 +101,8 @@ def traffic_of(
         in_step=together,
         blocks_per_sm=per_sm,
         paces=paces(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
-        writers_per_sector=asked.below.writers_per_sector,
         written_sectors=merged_stores(
-            sum(one.sectors for one in stores),
+            _sent(stores, asked.below.written_by_warps),
             asked.below.written_by_warps,
             bytes_written(touches),
             bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
@@ -132,7 +128,29 @@ def _requests(one: InstructionCounts) -> float:
     return one.sectors * SECTOR_BYTES / (WARP_SIZE * WIDEST_BYTES)
 
 
-def _reads_columns(loads: Sequence[InstructionCounts], pitch: float) -> bool:
-    """Whether a load has each lane in another row, and all of them in one bank of L1."""
-    is_in_a_bank = pitch * 4 % LINE_BYTES == 0
-    return is_in_a_bank and any(one.sectors > WARP_SIZE / 2 * one.requests for one in loads)
+# Stores of a warp that follow one another and fill sectors word by word, as those of structs do,
+# leave L1 as one. The launches on trial whose stores touch 2 to 5 lines each send a sector once; of
+# 8 lines, so many stores are on their way that most of them are sent alone (`merged_stores`).
+MOST_LINES = 5
+NEXT_BYTES = 8 * INSTRUCTION_BYTES  # of code, between one store and the next
+
+
+def _sent(stores: Sequence[InstructionCounts], distinct: int) -> float:
+    """The sectors that stores send, `distinct` where each warp sends each sector once."""
+    everything, group = 0, list[InstructionCounts]()
+    sent = 0
+    for one in sorted(stores, key=lambda store: store.address):
+        everything += one.sectors
+        if group and not _follows(group[-1], one):
+            sent, group = sent + max(store.sectors for store in group), []
+        group.append(one)
+    sent += max((store.sectors for store in group), default=0)
+    return min(everything, max(sent, distinct))
+
+
+def _follows(before: InstructionCounts, one: InstructionCounts) -> bool:
+    return (
+        one.address - before.address <= NEXT_BYTES
+        and one.requests == before.requests
+        and one.sectors <= MOST_LINES * LINE_BYTES // SECTOR_BYTES * one.requests
+    )

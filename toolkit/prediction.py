@@ -20,6 +20,7 @@ from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
 from analysis.result import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
+from analysis.traffic import Traffic
 from toolkit.cache import cached, keep
 from toolkit.cubin import Kernel
 from toolkit.sass import machine
@@ -90,29 +91,33 @@ def work_of(
     geometry: Geometry,
     counts: NDArray[Any],
     instructions: Sequence[InstructionCounts],
-    modelled: Mapping[str, int],
+    traffic: Traffic,
     **known: Any,
 ) -> Work:
-    """A launch as the timing model takes it: `modelled` are its counters of L2 and DRAM.
+    """A launch as the timing model takes it.
 
     `known` are the fields of `Work` that the counts do not give. The bytes of L2 are what SMs ask
     of it: what crosses between its partitions again is not among them.
     """
+    stored = _sectors(instructions, STORES + REDUCTIONS)
+    sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
     return Work(
         code=machine_code(kernel, counts),
         shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
-        l2_read_bytes=SECTOR_BYTES * modelled["lts__t_sectors_srcunit_tex_op_read.sum"],
-        l2_write_bytes=SECTOR_BYTES * _stored_sectors(instructions),
-        dram_read_bytes=modelled["dram__bytes_read.sum"],
-        dram_write_bytes=modelled["dram__bytes_write.sum"],
+        l2_read_bytes=SECTOR_BYTES * traffic.merged_sectors,
+        l2_write_bytes=SECTOR_BYTES * sent,
+        dram_read_bytes=traffic.dram_read_bytes,
+        dram_write_bytes=traffic.dram_write_bytes,
+        sent_share=sent / stored if stored else 1.0,
         **known,
     )
 
 
-def _stored_sectors(instructions: Sequence[InstructionCounts]) -> int:
-    """What SMs send to L2: L1 keeps nothing back."""
+STORES, REDUCTIONS = ("store", "bulk store"), ("reduction", "atomic", "bulk reduction")
+
+
+def _sectors(instructions: Sequence[InstructionCounts], actions: Sequence[str]) -> int:
     spaces = ("global", "generic")
-    actions = ("store", "reduction", "atomic", "bulk store", "bulk reduction")
     return sum(one.sectors for one in instructions if one.space in spaces and one.action in actions)
 
 

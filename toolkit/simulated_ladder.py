@@ -41,6 +41,7 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.schedule import drift, end_apart
 from analysis.timing import Work, blocks_to_run, most_blocks
+from analysis.traffic import Traffic
 from kernels.registry import Copies, Parameters, Selection, Variant, Words, row_floats
 from reports import text
 from toolkit.cubin import Kernel
@@ -574,13 +575,13 @@ class _Rung:
         instructions: Sequence[InstructionCounts],
         asked: Below | None,
         apart: float = 0.0,
-    ) -> dict[str, int]:
-        """The modelled counters, none where the device or what blocks ask of L2 is not known.
+    ) -> Traffic | None:
+        """None where the device or what blocks ask of L2 is not known.
 
         The blocks of an SM move apart by so much of a life in each wave.
         """
         if asked is None or self.residence is None:
-            return {}
+            return None
         tiling = self.variant.tiling(self.parameters)
         pieces = self.variant.pieces(self.parameters, self.executed)
         of_all = Asked(
@@ -590,9 +591,7 @@ class _Rung:
             steps=self.executed.k,
         )
         facts = self.translated.kernel.schedule
-        return traffic_of(
-            of_all, self.geometry, facts, instructions, self.residence, apart=apart
-        ).counters
+        return traffic_of(of_all, self.geometry, facts, instructions, self.residence, apart=apart)
 
     # What is said of it.
 
@@ -638,23 +637,23 @@ class _Rung:
         instructions = instruction_counts(self.translated, counts)
         kernel = self.translated.kernel
         counters = totals(instructions)
-        modelled = self._traffic(instructions, asked)
-        time = self._predicted(modelled, counts)
+        traffic = self._traffic(instructions, asked)
+        time = self._predicted(traffic, counts)
         if apart := self._moves_apart(time):
-            modelled = self._traffic(instructions, asked, apart)
-            time = self._predicted(modelled, counts)
+            traffic = self._traffic(instructions, asked, apart)
+            time = self._predicted(traffic, counts)
         pitches = {"A": run.k, "B": self.executed.n, "C": self.executed.n}
         return Simulation(
             listing=listing(instructions, self.variant, self.parameters),
             simulated=Simulated(
                 architecture=kernel.architecture,
                 compiler=kernel.compiler,
-                counters=counters | modelled,
+                counters=counters | (traffic.counters if traffic else {}),
                 accesses=machine_accesses(instructions),
                 lines=line_counters(instructions, self.variant),
                 basis=basis,
                 blocks_executed=run.blocks,
-                traffic_basis=TRAFFIC_BASIS if modelled else None,
+                traffic_basis=TRAFFIC_BASIS if traffic else None,
                 executed=tuple(one.executed for one in instructions),
                 memory=line_accesses(instructions, run.requests, k=run.k, row_floats=pitches),
                 listing=self.variant.label(self.parameters),
@@ -677,11 +676,11 @@ class _Rung:
 
     # How long it takes.
 
-    def _predicted(self, modelled: Mapping[str, int], counts: Counts) -> Predicted | str:
+    def _predicted(self, traffic: Traffic | None, counts: Counts) -> Predicted | str:
         """The time on the device of its residence, or why there is none."""
         if self.residence is None:
             return "how many of its blocks an SM can hold is not known"
-        if not modelled:
+        if traffic is None:
             return "its traffic below L1 is not known"
         launch = {
             "code": sha256(self.translated.kernel.image).hexdigest(),
@@ -690,10 +689,10 @@ class _Rung:
             "flop": self.problem.flop,
             "parameters": sorted(self.parameters.items()),
             "blocks per SM": self.residence.blocks_per_sm,
-            "traffic": sorted(modelled.items()),
+            "traffic": traffic.rounded,
             "replayed": self._replayed,
         }
-        return predicted(launch, self.residence.device, lambda: self._work(modelled, counts))
+        return predicted(launch, self.residence.device, lambda: self._work(traffic, counts))
 
     @cached_property
     def _replayed(self) -> tuple[list[int], list[int], int]:
@@ -738,7 +737,7 @@ class _Rung:
             return self.geometry.blocks
         return self.variant.order_of(self.parameters).busy_blocks(tiles)
 
-    def _work(self, modelled: Mapping[str, int], counts: Counts) -> Work:
+    def _work(self, traffic: Traffic, counts: Counts) -> Work:
         assert self.residence is not None
         kernel = self.translated.kernel
         blocks, points, unlike = self._replayed
@@ -755,7 +754,7 @@ class _Rung:
             self.geometry,
             counts,
             instruction_counts(self.translated, counts),
-            modelled,
+            traffic,
             samples={k: self._streams(k, blocks[:replayed]) for k in points},
             k=self.executed.k,
             blocks=busy,

@@ -27,6 +27,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.result import Predicted
+from analysis.traffic import Traffic
 from toolkit.compile import supported_architectures
 from toolkit.cubin import Kernel, reading
 from toolkit.executor import (
@@ -172,14 +173,14 @@ class Simulator:
             raise LaunchError(describe(error.fault, translated, bound)) from None
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
-        modelled, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
+        traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, modelled, traffic_basis, bound
+            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound
         )
         return Execution(
             outputs=outputs,
             resources=cubin.resources,
-            counters=totals(instructions) | modelled,
+            counters=totals(instructions) | (traffic.counters if traffic else {}),
             traffic_basis=traffic_basis,
             predicted=found,
             prediction_basis=prediction_basis,
@@ -200,19 +201,19 @@ class Simulator:
         geometry: Geometry,
         instructions: Sequence[InstructionCounts],
         counted: _Counted,
-    ) -> tuple[dict[str, int], str | None]:
-        """The modelled counters and their basis; none, and why, where there can be none."""
+    ) -> tuple[Traffic, str] | tuple[None, str | None]:
+        """The traffic below L1 and its basis; none, and why, where there can be none."""
         if self.device is None:
-            return {}, None
+            return None, None
         if counted.blocks < geometry.blocks:
-            return {}, "not modelled: that takes the accesses of all blocks"
+            return None, "not modelled: that takes the accesses of all blocks"
         touched = counted.runs[0].touched
         if touched is None:
-            return {}, "not modelled: too many lines are touched; take a smaller launch"
+            return None, "not modelled: too many lines are touched; take a smaller launch"
         try:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
-            return {}, f"not modelled: {error}"
+            return None, f"not modelled: {error}"
         asked = Asked(
             below=below(touched),
             lives=np.ones(geometry.blocks),
@@ -220,7 +221,7 @@ class Simulator:
         )
         residence = Residence(device=self.device, blocks_per_sm=resident)
         found = traffic_of(asked, geometry, cubin.schedule, instructions, residence)
-        return found.counters, (
+        return found, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"
         )
@@ -231,14 +232,14 @@ class Simulator:
         geometry: Geometry,
         arguments: Sequence[Argument],
         counts: NDArray[Any],
-        modelled: Mapping[str, int],
+        traffic: Traffic | None,
         traffic_basis: str | None,
         bound: Bound,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
         """The time on the device and what it rests on; none, and why, where there can be none."""
         if self.device is None:
             return None, None
-        if not modelled:
+        if traffic is None:
             return None, f"not predicted: its traffic below L1 is {traffic_basis}"
 
         def fresh() -> Bound:
@@ -253,7 +254,7 @@ class Simulator:
             blocks_per_sm=blocks_per_sm(self.device, translated.kernel, geometry),
             counts=counts,
             instructions=instruction_counts(translated, counts),
-            modelled=modelled,
+            traffic=traffic,
         )
         return launch_time(launch, fresh)
 

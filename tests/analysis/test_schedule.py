@@ -43,8 +43,6 @@ def test_blocks_that_copy_ahead_are_less_in_step() -> None:
     for k in (512, 2048, 8192):
         assert share(k, "asynchronous", 256) < share(k, "loads", 256)
         assert share(k, "bulk", 128) < share(k, "loads", 256)
-        # with a warp per scheduler, no block of two gets ahead of the other
-        assert share(k, "asynchronous", 128) > share(k, "asynchronous", 256)
     few: tuple[Copies, ...] = ("asynchronous", "bulk")
     for copies in few:
         assert share(512, copies, 128, is_alone=True) < share(512, "loads", 256, is_alone=True)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.devices import Device, find_device
+from analysis.devices import find_device
 from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
 from analysis.schedule import Courses, starts
@@ -18,7 +19,6 @@ from analysis.traffic import (
     Touches,
     _reuse,
     caches_of,
-    fetched_again,
     merged_stores,
     shared_in_l1,
     traffic,
@@ -233,37 +233,14 @@ def test_sms_that_copy_ahead_drift_apart() -> None:
     assert at(0.02) > 1.3 * together
 
 
-def test_only_later_waves_of_small_blocks_share_lines_in_l1() -> None:
-    assert shared_in_l1(264, H200, 2, 256) == 0  # one wave: neighbours run on other SMs
-    assert 0 < shared_in_l1(528, H200, 2, 256) < shared_in_l1(2640, H200, 2, 256) < 0.1
-    assert shared_in_l1(2640, H200, 1, 256) == 0
-    assert shared_in_l1(2640, H200, 2, 1024) == 0
+def test_only_copies_of_small_blocks_share_lines_in_l1() -> None:
+    def shared(blocks: int, per_sm: int, threads: int, copies: Copies = "asynchronous") -> float:
+        return shared_in_l1(blocks, H200, per_sm, threads, copies)
 
-
-def test_what_is_copied_past_registers_is_shared_in_l1_only_by_blocks_side_by_side() -> None:
-    assert shared_in_l1(2640, H200, 2, 128, "bulk") == 0
-    assert shared_in_l1(2640, H200, 2, 256, "asynchronous") == 0
-    assert shared_in_l1(2640, H200, 2, 128, "asynchronous") > shared_in_l1(2640, H200, 2, 128)
-
-
-def test_warps_that_fall_behind_fetch_again_what_has_left_l1() -> None:
-    """256 bytes a step, half of them for all warps; on an H100 1.01 times at 6144, 1.45 at 8192."""
-
-    def times(
-        steps: int, warps: int = 32, device: Device = H200, bytes_per_step: int = 256
-    ) -> float:
-        return fetched_again(steps, warps, bytes_per_step * steps, device)
-
-    found = [times(k) for k in (512, 4096, 6144, 8192, 16384, 10**6)]
-    assert found[:2] == pytest.approx([1, 1], abs=0.01)
-    assert found == sorted(found)
-    assert found[2] < 1.1
-    assert 1.31 < found[3] < 1.6
-    assert found[5] == pytest.approx(2.5, abs=0.02)  # the column for each of four groups
-    assert times(8192, bytes_per_step=128) < 1.01  # of half the bytes more steps fit
-    assert times(8192, device=RTX_3090) > found[3]  # an L1 half as large
-    assert times(10**6, warps=8) == 1  # eight go together
-    assert times(10**6, warps=16) == pytest.approx(1 + 2 / 3, abs=0.02)  # two thirds are the column
+    assert shared(264, 2, 128) == 0  # one wave: neighbours run on other SMs
+    assert 0 < shared(528, 2, 128) < shared(2640, 2, 128) < 0.25
+    assert shared(2640, 1, 128) == shared(2640, 2, 256) == 0
+    assert shared(2640, 2, 128, "bulk") == shared(2640, 2, 128, "loads") == 0
 
 
 def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
@@ -277,13 +254,6 @@ def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
     assert sent(25, 16) == 100
     assert merged_stores(100, 25, 1e6, bytes_per_lane=4, is_alone=False) > sent(25, 4)
     assert merged_stores(100, 25, 256 * MIB, bytes_per_lane=4, is_alone=True) == 100
-
-
-def test_sectors_that_are_written_piece_by_piece_may_be_written_twice() -> None:
-    whole = traffic(passes(128, 1, is_write=True), H200, in_step=0.0)
-    pieces = traffic(passes(128, 1, is_write=True), H200, in_step=0.0, writers_per_sector=8)
-    assert 1 < pieces.dram_write_bytes / whole.dram_write_bytes < 1.15
-    assert pieces.l2_write_sectors == whole.l2_write_sectors
 
 
 # What is written.

@@ -440,14 +440,14 @@ print(record.predicted.time_s)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("file", "program"),
-    [("launch_prediction.py", OF_A_LAUNCH), ("simulated_ladder.py", OF_A_RUNG)],
+    [("prediction.py", OF_A_LAUNCH), ("prediction.py", OF_A_RUNG)],
 )
 def test_an_edit_changes_the_answer_of_the_next_process(
     file: str, program: str, tmp_path: Path
 ) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / "tree" / package)
-    edited, line = tmp_path / "tree/toolkit" / file, 'dram_read_bytes=modelled["'
+    edited, line = tmp_path / "tree/toolkit" / file, "dram_read_bytes="
 
     def answer() -> float:
         command = [sys.executable, "-c", program]

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.geometry import ceil_div
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Profile
 from kernels import LADDER
 from tests.sampling import sampled
-from toolkit import profile
 from toolkit.sanitizer import Checked
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -125,26 +123,3 @@ def test_the_model_gives_what_ships() -> None:
         for counter in COUNTERS.values():  # of nvcc's code and NVRTC's
             before, now = record.simulated.counters[counter], ours.counters[counter]
             assert now == pytest.approx(before, rel=0.01, abs=2**15), (label, counter)
-
-
-def fetched_per_sector(shape: str) -> float:
-    """What L1 fetches in the uncoalesced rung over what its blocks touch, a sector for 8 floats."""
-    problem = parse_shape(shape)
-    found = profile(
-        [problem], ["naive-uncoalesced"], device="h100-sxm", executor="simulate", seed=1
-    )
-    simulated = found.records[0].simulated
-    assert simulated is not None
-    down, across = ceil_div(problem.m, 32), ceil_div(problem.n, 32)
-    rows, sectors_of_row = across * problem.m, down * ceil_div(problem.n, 8)
-    touched = problem.k * (rows / 8 + sectors_of_row)
-    return simulated.counters["l1tex__m_xbar2l1tex_read_sectors.sum"] / touched
-
-
-def test_warps_fall_behind_in_ragged_products_too() -> None:
-    whole = fetched_per_sector("288x64x8192")
-    assert 1.3 < whole < 1.4
-    assert fetched_per_sector("300x64x8192") == pytest.approx(whole, rel=0.05)
-    # warps that go together have nobody to fall behind, nor are loads slow without conflicts
-    for shape in ("288x8x8192", "288x64x8188"):
-        assert fetched_per_sector(shape) == pytest.approx(1, abs=0.01)

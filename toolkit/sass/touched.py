@@ -31,10 +31,6 @@ class Below:
     written: int
     written_by_warps: int
 
-    @property
-    def writers_per_sector(self) -> float:
-        return self.written_by_warps / self.written if self.written else 1.0
-
     def times(self, blocks: int) -> Below:
         """That of as many blocks alike."""
         return Below(

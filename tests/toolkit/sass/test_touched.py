@@ -97,7 +97,6 @@ def test_a_sector_that_several_warps_write_counts_for_each() -> None:
     assert touched is not None
     # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
     assert below(touched) == Below(read=0, written=32, written_by_warps=8 * 32)
-    assert below(touched).writers_per_sector == 8
 
 
 def test_atomics_are_a_kind_of_their_own() -> None:

@@ -1,0 +1,32 @@
+"""What stores send to L2, of kernels of a few lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit import simulate
+
+STRUCTS = """
+template <int N> __device__ void fill(float *out, float x) {
+    for (int k = 0; k < N; k++) out[N * (blockIdx.x * blockDim.x + threadIdx.x) + k] = x;
+}
+extern "C" __global__ void of_3(float *out) { fill<3>(out, 1); }
+extern "C" __global__ void of_5(float *out) { fill<5>(out, 1); }
+extern "C" __global__ void of_7(float *out) { fill<7>(out, 1); }
+extern "C" __global__ void far_apart(float *out) {
+    for (int k = 0; k < 3; k++) out[1024 * k + blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words", "merged"),
+    [("of_3", 3, 3), ("of_5", 5, 5), ("of_7", 7, 1), ("far_apart", 3, 1)],
+)
+def test_adjacent_stores_of_few_lines_are_sent_as_one(kernel: str, words: int, merged: int) -> None:
+    out = np.zeros(4096, np.float32)
+    found = simulate(STRUCTS, kernel, grid=4, block=128, arguments=[out], device="rtx-3090")
+    stored = found.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
+    assert stored == 4 * 4 * words * (words if kernel.startswith("of_") else 1) * 4
+    assert found.counters["lts__t_sectors_op_write.sum"] == stored / merged
