@@ -104,7 +104,7 @@ def work_of(
     return Work(
         code=machine_code(kernel, counts),
         shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
-        l2_read_bytes=SECTOR_BYTES * traffic.merged_sectors,
+        l2_read_bytes=SECTOR_BYTES * traffic.fetched_sectors,
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
