@@ -111,6 +111,14 @@ class Problem:
         return masks
 
     @cached_property
+    def expired(self) -> list[int]:
+        """By place: those that may only be before it."""
+        return [
+            sum(1 << n for n, latest in enumerate(self.freedom.latest) if latest < place)
+            for place in range(len(self.freedom.places))
+        ]
+
+    @cached_property
     def users(self) -> Mapping[int, int]:
         """By register: those that multiply it."""
         users: dict[int, int] = {}
@@ -288,13 +296,13 @@ def _allowed(
     recent: Sequence[tuple[int, int]],
 ) -> int:
     """Those that can take a place: what is due before the others, some places ahead."""
+    if problem.expired[place] & ~order.done:
+        return 0
     allowed = order.ready & problem.released[place]
     for number, _ in recent:
         allowed &= ~problem.consumers[number]
     for last_place, due in problem.deadlines:
         left = (due & ~order.done).bit_count()
-        if left > last_place - place + 1:
-            return 0
         is_urgent, is_soon = (left > last_place - place - early for early in (0, ahead))
         if left and (is_urgent or (is_soon and allowed & due)):
             return allowed & due
