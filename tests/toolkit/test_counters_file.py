@@ -37,9 +37,9 @@ def rows_of(*launches: CountableLaunch, metrics: list[str] = METRICS) -> list[li
     entries = (
         {
             "marker": launch.marker,
-            "entry": launch.entry,
-            "grid": launch.geometry and launch.geometry.grid,
-            "block": launch.geometry and launch.geometry.block,
+            "kernels": [(launch.entry, launch.geometry.block, launch.geometry.grid)]
+            if launch.entry and launch.geometry
+            else [(name, (256, 1, 1), (64, 32, 1)) for name in fake_ncu.CUBLAS],
         }
         for launch in launches
     )
