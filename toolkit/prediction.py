@@ -28,8 +28,8 @@ from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.streams import joined
 
-# Of each block: 17 MB. A prediction replays them a dozen times, at some millions a second.
-MOST_STEPS = 1 << 21
+# Of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
+MOST_STEPS = 1 << 23
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
 BLOCKS = 4  # whose streams stand for all that an SM runs
 
@@ -67,11 +67,11 @@ def streams_of(
 ) -> Streams:
     """What the warps of some blocks execute; `others` are executed too, where those wait for them.
 
-    Raises UnavailableError where a block executes more than MOST_STEPS warp instructions, and
+    Raises UnavailableError where they execute more than MOST_STEPS warp instructions, and
     FaultError where it stops otherwise, as one does that waits for another block.
     """
     bound = replace(bound, most_touches=0, most_steps=MOST_STEPS)
-    too_much = f"a block executes more than {MOST_STEPS:,} warp instructions"
+    too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
     budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
     ranges = [range(b, b + 1) for b in blocks]
     try:

@@ -316,7 +316,10 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
 
 def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolkit.prediction, "MOST_STEPS", 20)
-    assert reason(launched(code("copy"))) == "a block executes more than 20 warp instructions"
+    assert (
+        reason(launched(code("copy")))
+        == "the blocks to replay execute more than 20 warp instructions"
+    )
 
 
 def test_a_block_that_waits_for_others_is_executed_behind_them() -> None:

@@ -268,10 +268,11 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
     assert kept.executed == whole
 
 
-def test_a_block_that_is_too_long_says_so() -> None:
+def test_a_block_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     bound, _ = bound_to("phases", LAUNCHES["phases"])
+    monkeypatch.setattr("toolkit.prediction.MOST_STEPS", 10)
     with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
-        streams_of(bound, [0], most_steps=10)
+        streams_of(bound, [0])
 
 
 def test_streams_of_chosen_blocks_are_those_of_each() -> None:
