@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from prediction_errors import LIMIT_S, PARTS, mean_error, ratio
+from prediction_errors import LIMIT_S, PARTS, TRIAL_PARTS, mean_error, on_trial, ratio
 from recorded_tables import SHORT_S
 
 from analysis.accuracy import ACCURACIES, Accuracy, accuracies
@@ -21,8 +21,12 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def cells(part: str) -> tuple[dict[str, Any], ...]:
-    """What the benchmark compares in one of its parts."""
-    return tuple(PARTS[part](LIMIT_S))
+    """What the benchmark compares in one of its parts, given with its options."""
+    name, *options = part.split()
+    if name in TRIAL_PARTS:
+        (gpu,) = options[1:]
+        return tuple(cell | {"device": find_device(gpu).key} for cell in on_trial(name, gpu))
+    return tuple(PARTS[name](LIMIT_S))
 
 
 def compared(one: Accuracy) -> list[dict[str, Any]]:
@@ -68,7 +72,7 @@ def test_every_error_stands_in_the_documents_with_how_it_was_obtained(one: Accur
 def test_held_out_errors_come_first_and_own_ones_alone() -> None:
     found = accuracies(find_device("h200"))
     assert {one.device for one in found} == {"h200"}
-    assert [one.is_held_out for one in found] == [True, False, False]
+    assert [one.is_held_out for one in found] == [True, True, False, False]
 
 
 def test_a_device_without_measurements_has_those_of_its_architecture() -> None:
@@ -77,4 +81,4 @@ def test_a_device_without_measurements_has_those_of_its_architecture() -> None:
 
 
 def test_parts_are_those_of_the_benchmark() -> None:
-    assert {one.part for one in ACCURACIES} <= set(PARTS)
+    assert {one.part.split()[0] for one in ACCURACIES} <= {*PARTS, *TRIAL_PARTS}
