@@ -7,6 +7,7 @@ import pytest
 
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
+from toolkit import simulate
 from toolkit.sass.core import COUNT
 from toolkit.sass.space import place
 
@@ -453,3 +454,36 @@ def test_a_barrier_that_a_function_restored_is_still_the_outer_one() -> None:
     after, counts = ran(text, state)
     assert after.r[1].tolist() == [2, 0] * 6 + [0] * 20
     assert (counts["executed"][15], counts["threads"][15]) == (1, 32)
+
+
+TRYWAIT = r"""
+extern "C" __global__ void half_waits(float *out, int n) {
+    __shared__ unsigned long long bar;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at) : "memory");
+    __syncthreads();
+    float x = threadIdx.x;
+    if (threadIdx.x >= 32) {
+        for (int i = 0; i < n; i++) x = x * 0.5f + 1.0f;
+        if (threadIdx.x == 32)
+            asm volatile("{.reg .b64 s; mbarrier.arrive.shared.b64 s, [%0];}"
+                         :: "r"(at) : "memory");
+    } else {
+        for (unsigned done = threadIdx.x >= 16; !done;)
+            asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0;"
+                         "selp.u32 %0, 1, 0, p;}" : "=r"(done) : "r"(at) : "memory");
+        x = sinf(3 * x);
+    }
+    out[threadIdx.x] = x;
+}
+"""
+
+
+def test_lanes_at_a_bsync_wait_for_lanes_whose_trywait_has_not_returned() -> None:
+    out = np.zeros(64, np.float32)
+    found = simulate(
+        TRYWAIT, "half_waits", grid=1, block=64, arguments=[out, np.int32(5000)], arch="sm_90"
+    )
+    (store,) = (one for one in found.instructions if one.action == "store")
+    assert store.executed == 2  # once per warp
