@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from prediction_errors import LIMIT_S, PARTS, TRIAL_PARTS, mean_error, on_trial, ratio
+from prediction_errors import (
+    LIMIT_S,
+    PARTS,
+    TRIAL_PARTS,
+    mean_error,
+    on_trial,
+    ratio,
+    recorded_trial,
+)
 from recorded_tables import SHORT_S
 
 from analysis.accuracy import ACCURACIES, Accuracy, accuracies
 from analysis.devices import find_device
 
 ROOT = Path(__file__).parents[2]
+NO_LIMIT_S = 600.0
 
 
 @cache
@@ -25,7 +34,8 @@ def cells(part: str) -> tuple[dict[str, Any], ...]:
     name, *options = part.split()
     if name in TRIAL_PARTS:
         (gpu,) = options[1:]
-        return tuple(cell | {"device": find_device(gpu).key} for cell in on_trial(name, gpu))
+        device = recorded_trial(gpu)["device"]
+        return tuple(cell | {"device": device} for cell in on_trial(name, gpu, NO_LIMIT_S))
     return tuple(PARTS[name](LIMIT_S))
 
 
