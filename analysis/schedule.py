@@ -171,7 +171,8 @@ LOADS = 1.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # from the first on: warps of a block drift apart themselves
 STEPS_ALONE = 9000.0  # one block per SM: nobody takes its turns
 # Blocks whose stores to shared memory conflict stay in step longer. Fitted on `vectorized` (91 to
-# 113 million sectors in eight launches at 4096); one other kernel has confirmed it.
+# 113 million sectors in eight launches at 4096). One kernel on trial agrees, of the
+# part `fit`; none of the part `select` has such stores.
 HELD_BY_CONFLICTS = 0.8, 60_000.0
 # Blocks that copy ahead wait for nobody: fewer meet from the start on, and fewer still where one
 # thread asks for whole tiles, some phases ahead, beside another block that does the same.

@@ -23,6 +23,7 @@ from analysis.timing import Work, predict
 from analysis.traffic import Traffic
 from toolkit.cache import cached, keep
 from toolkit.cubin import Kernel
+from toolkit.launch_traffic import STORES
 from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.machine_code import machine_code
@@ -113,7 +114,7 @@ def work_of(
     )
 
 
-STORES, REDUCTIONS = ("store", "bulk store"), ("reduction", "atomic", "bulk reduction")
+REDUCTIONS = "reduction", "atomic", "bulk reduction"
 
 
 def _sectors(instructions: Sequence[InstructionCounts], actions: Sequence[str]) -> int:
