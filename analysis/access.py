@@ -65,7 +65,8 @@ class Tiling:
     matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
     and those without are launched on padded matrices. `global_load_a_width` is that of A where it
     is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
-    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other.
+    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other. `stages` is how
+    many phases shared memory holds at a time.
     """
 
     block_m: int
@@ -84,6 +85,7 @@ class Tiling:
     bulk: bool = False
     slices: int = 1
     leaves_sums: bool = False
+    stages: int = 1
 
     @property
     def threads_per_block(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,8 @@ class Order:
     blocks of the first kind. `busy` counts those with something to do, where others than those
     with a tile have. Where blocks share tiles, `kinds` gives each a row of numbers, of which the
     first says how: blocks with the same row do the same, at other places; `pieces` says what of
-    which tiles each of them computes.
+    which tiles each of them computes. Where K is longer by `repeats_after` phases, their parts of
+    tiles have as many whole phases more; None where the time at one K says nothing of another.
     """
 
     grid: Callable[[TileGrid], Grid]
@@ -78,6 +80,7 @@ class Order:
     busy: Callable[[TileGrid], int] | None = None
     kinds: Callable[[Indices, TileGrid], Indices] | None = None
     pieces: Callable[[TileGrid, int], Pieces] | None = None
+    repeats_after: Callable[[TileGrid], int | None] = lambda tiles: 1
 
     def busy_blocks(self, tiles: TileGrid) -> int:
         """How many blocks have something to do: the others end at once."""
@@ -187,6 +190,7 @@ def behind(leading: int, order: Order) -> Order:
         busy=order.busy_blocks,
         kinds=kinds,
         pieces=pieces,
+        repeats_after=order.repeats_after,
     )
 
 
@@ -195,6 +199,8 @@ def split(splits: int) -> Order:
 
     Up to 16 of them, the last group, store a part each.
     """
+    if splits == 1:
+        return ROW_MAJOR
 
     def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         row, x = np.divmod(block, tiles.across * splits)
@@ -204,9 +210,8 @@ def split(splits: int) -> Order:
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         row, x = np.divmod(block, tiles.across * splits)
         column, part = np.divmod(x, splits)
-        how = part if splits > 1 else np.full_like(part, ALONE)
         # the grid may go on below C
-        return np.stack([how, _edges(row, column, tiles), row >= tiles.down], axis=1)
+        return np.stack([part, _edges(row, column, tiles), row >= tiles.down], axis=1)
 
     def pieces(tiles: TileGrid, phases: int) -> Pieces:
         block = np.arange(tiles.tiles * splits)
@@ -220,6 +225,7 @@ def split(splits: int) -> Order:
         tile_of=tile_of,
         kinds=kinds,
         pieces=pieces,
+        repeats_after=lambda tiles: None,
     )
 
 
@@ -280,4 +286,9 @@ def streamed(height: int, workers: int) -> Order:
             ends=np.append(ends[some] / phases, np.ones(len(whole))),
         )
 
-    return Order(grid=grid, tile_of=tile_of, kinds=kinds, pieces=pieces)
+    def repeats_after(tiles: TileGrid) -> int:
+        return workers // gcd(dealt_out(tiles), workers)
+
+    return Order(
+        grid=grid, tile_of=tile_of, kinds=kinds, pieces=pieces, repeats_after=repeats_after
+    )

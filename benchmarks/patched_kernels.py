@@ -450,7 +450,7 @@ def work(experiment: Experiment, cubin: Kernel, device: Device) -> Work:
     """The launch with L2 warm: whatever misses L1 is in L2."""
     translated = translate(cubin)
     selection, shape, geometry = experiment.selection, experiment.executed, experiment.geometry
-    counts = _variant(selection).access_counts(selection.parameters, shape)
+    variant = _variant(selection)
     blocks = blocks_of_an_sm(geometry.blocks, device.sm_count)
 
     def streams(k: int) -> Any:
@@ -459,7 +459,7 @@ def work(experiment: Experiment, cubin: Kernel, device: Device) -> Work:
             for extents in ((shape.m, k), (k, shape.n), (shape.m, shape.n))
         )
         launch = RungLaunch(
-            variant=_variant(selection),
+            variant=variant,
             parameters=selection.parameters,
             shape=replace(shape, k=k),
             geometry=geometry,
@@ -467,11 +467,10 @@ def work(experiment: Experiment, cubin: Kernel, device: Device) -> Work:
         bound = bind_in_place(translated, launch, a, b, c)
         return streams_of(bound, blocks)
 
+    step = period(variant.tiling(selection.parameters))
     return Work(
         code=machine_code(translated.kernel),
-        samples={
-            k: streams(k) for k in timed_k(shape.k, period(counts, selection.parameters), geometry)
-        },
+        samples={k: streams(k) for k in timed_k(shape.k, step, geometry)},
         k=shape.k,
         blocks=geometry.blocks,
         blocks_per_sm=experiment.blocks_per_sm,

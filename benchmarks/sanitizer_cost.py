@@ -56,7 +56,7 @@ def seconds(variant: Variant, arch: str) -> tuple[float, float]:
         defines=variant.macros(parameters),
     )
     translated, geometry = translate(cubin), variant.geometry(parameters, shape)
-    together = variant.cooperates(parameters, shape)
+    together = bool(variant.workspace(parameters, shape))
     blocks = range(geometry.blocks if together else min(BLOCKS, geometry.blocks))
     a = np.ones((shape.m, shape.k), np.float32)
     b = np.ones((shape.k, shape.n), np.float32)

@@ -238,10 +238,6 @@ class Variant:
             return None
         return self.workspace_bytes(parameters, self.tile_grid(parameters, problem), problem)
 
-    def cooperates(self, parameters: Parameters, problem: Gemm) -> bool:
-        """Whether blocks of a launch wait for others: none can be looked at alone."""
-        return bool(self.workspace(parameters, problem))
-
     def order_of(self, parameters: Parameters) -> Order:
         """Which tile of C each block computes."""
         if self.order is not None:
@@ -359,6 +355,7 @@ def _bulk(p: Parameters) -> Tiling:
         shared_load_b_width=4,
         bulk=True,
         slices=p.get("slices", 1),
+        stages=p["stages"],
         leaves_sums=bool({"workers", "slices"} & p.keys()),
     )
 

@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from hashlib import sha256
-from math import gcd, lcm, prod
+from math import lcm, prod
 from pathlib import PurePath
 from threading import Event, Lock
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.access import AccessCounts
+from analysis.access import AccessCounts, Tiling
 from analysis.agreement import machine_accesses
 from analysis.counters import InstructionCounts, by_line, totals
 from analysis.cycles import FLAG, IN_L2, Streams
@@ -284,7 +284,7 @@ class _Rung:
             ladder.prepare(ladder.workload, self.executed)
         self.translated = translate(kernel)
         # by turns of workers, even where none is left over for these: blocks divide their numbers
-        self.shares_tiles = "workers" in parameters or variant.cooperates(parameters, self.executed)
+        self.shares_tiles = variant.order_of(parameters).kinds is not None
         self.executed_by_block = np.zeros(self.geometry.blocks)  # where they share tiles
         self.read_by_block = np.zeros(self.geometry.blocks)  # sectors of L2
 
@@ -297,7 +297,7 @@ class _Rung:
         if self.shares_tiles:
             return self._apart()
         members = sum(len(place_.members) for place_ in self.places)
-        points = k_points(self.executed.k, period(self.counts, self.parameters))
+        points = k_points(self.executed.k, period(self.variant.tiling(self.parameters)))
         if not points or members * self.cost <= FULL_K_BUDGET:
             return self._at_full_k()
         return self._from_small_k(points) or self._at_full_k(
@@ -456,8 +456,8 @@ class _Rung:
     def _turns_of_k(self, sharing: int) -> int:
         """The K at which each of these blocks fills its ring of phases more than twice."""
         tiles = self.variant.tile_grid(self.parameters, self.executed).tiles
-        depth = self.counts.tiling.depth if self.counts.tiling else 1
-        return depth * (2 * self.parameters["stages"] + 1) * ceil_div(sharing, tiles)
+        tiling = self.variant.tiling(self.parameters)
+        return tiling.depth * (2 * tiling.stages + 1) * ceil_div(sharing, tiles)
 
     def _anchors(self) -> list[int]:
         """The places of which a block is executed at K itself: the largest, and corners."""
@@ -699,7 +699,7 @@ class _Rung:
         """Blocks whose streams stand for all, values of K at which they do, how many are unlike."""
         assert self.residence is not None
         sms, blocks = self.residence.device.sm_count, self.geometry.blocks
-        step = period(self.counts, self.parameters)
+        step = period(self.variant.tiling(self.parameters))
         if not self.shares_tiles:
             points = timed_k(self.executed.k, step, self.geometry)
             return blocks_of_an_sm(blocks, sms, self._is_partial), points, 0
@@ -710,9 +710,10 @@ class _Rung:
         of_sm = self.executed_by_block[idle:]
         busiest = np.argmax([of_sm[sm::sms].sum() for sm in range(min(sms, len(of_sm)))])
         places = range(idle + int(busiest), blocks, sms)
-        points = [self.executed.k]
-        if self.parameters.get("splits", 1) == 1:
-            points = timed_k(self.executed.k, step, self.geometry, shares=self._share_of_k())
+        points, tiles = [self.executed.k], self.variant.tile_grid(self.parameters, self.executed)
+        if phases := self.variant.order_of(self.parameters).repeats_after(tiles):
+            depth = self.variant.tiling(self.parameters).depth
+            points = timed_k(self.executed.k, step, self.geometry, shares=depth * phases)
         return list(places[: unlike + 2 * self.residence.blocks_per_sm]), points, unlike
 
     def _is_partial(self, block: int) -> bool:
@@ -722,13 +723,6 @@ class _Rung:
             return False
         x, y, _ = self.geometry.grid
         return self.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)
-
-    def _share_of_k(self) -> int:
-        """What K must differ by for shares of tiles to begin at the same places of phases."""
-        workers = self.parameters.get("workers", 1)
-        shared = self.variant.tile_grid(self.parameters, self.executed).tiles % workers
-        depth = self.counts.tiling.depth if self.counts.tiling else 1
-        return depth * (workers // gcd(shared, workers))
 
     def _busy_blocks(self) -> int:
         tiles = self.variant.tile_grid(self.parameters, self.executed)
@@ -866,15 +860,13 @@ def instructions_per_block(counts: AccessCounts, geometry: Geometry) -> float:
     return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / geometry.blocks
 
 
-def period(counts: AccessCounts, parameters: Parameters) -> int:
+def period(tiling: Tiling) -> int:
     """What values of K must differ by, so that whole steps, phases and turns of a ring are between.
 
     Waits for bulk copies depend on where in its ring a phase stands.
     """
-    tiling = counts.tiling
-    depth = tiling.depth if tiling else 0
-    turn = parameters["stages"] if tiling and tiling.bulk else 1
-    return lcm(STEPS_AND_SECTORS, depth * turn or 1)
+    turn = tiling.stages if tiling.bulk else 1
+    return lcm(STEPS_AND_SECTORS, tiling.depth * turn or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:

@@ -172,13 +172,24 @@ def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own() -> None:
 
 def test_blocks_that_split_a_tile_differ_by_their_part() -> None:
     tiles = TileGrid(down=2, across=3)
-    shared, whole = split(4).kinds, split(1).kinds
+    shared = split(4).kinds
     assert shared is not None
-    assert whole is not None
     assert shared(np.arange(24), tiles)[:, 0].tolist() == 6 * [0, 1, 2, 3]
-    assert whole(np.arange(6), tiles)[:, :2].tolist() == [
-        [ALONE, edge] for edge in (0, 0, 1, 2, 2, 3)
-    ]
+    assert split(1).kinds is None  # nobody waits
+
+
+@pytest.mark.parametrize(
+    ("order", "phases"),
+    [
+        (ROW_MAJOR, 1),
+        (streamed(2, 4), 2),  # 2 of 6 tiles for 4 workers: half a tile each
+        (streamed(2, 6), 1),  # a tile each
+        (behind(5, streamed(2, 4)), 2),
+        (split(2), None),
+    ],
+)
+def test_parts_of_tiles_repeat_after_whole_phases(order: Order, phases: int | None) -> None:
+    assert order.repeats_after(TILES) == phases
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,9 @@ WAYS = ("naive-coalesced", "tiled", "vectorized", "async-copy", "bulk-copy", "fe
 def test_counts_extrapolated_along_k_are_those_of_full_execution(
     label: str, extent: str, remainder: int, short_of_time: None
 ) -> None:
-    variant, some = parse_selection(label).variant, Gemm(m=256, n=256, k=256)
+    variant = parse_selection(label).variant
     assert isinstance(variant, Variant)
-    steps = period(variant.access_counts(variant.defaults, some), variant.defaults)
+    steps = period(variant.tiling(variant.defaults))
     shape = f"{extent}x{8 * steps + remainder}"  # the last value of K has 6
     found = simulated(label, shape)
     assert "instead of " in found.simulated.basis
@@ -225,9 +225,7 @@ def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
 def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int) -> None:
     selection = parse_selection(label)
     assert isinstance(selection.variant, Variant)
-    shape = Gemm(m=256, n=256, k=256)
-    found = selection.variant.access_counts(selection.parameters, shape)
-    assert period(found, selection.parameters) == steps
+    assert period(selection.variant.tiling(selection.parameters)) == steps
 
 
 @pytest.mark.parametrize(
