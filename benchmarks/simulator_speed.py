@@ -24,6 +24,7 @@ from kernels import find
 from toolkit import simulate
 from toolkit.executor import Execution
 from toolkit.sass.machine import available_cores
+from toolkit.tiles import rung_arguments
 
 TRANSPOSE = """
 extern "C" __global__ void transpose(float *out, const float *in, int n)
@@ -47,8 +48,7 @@ def rung(name: str, size: str) -> tuple[Callable[[], Execution], Callable[[], ob
     b = rng.random((problem.k, problem.n), dtype=np.float32)
     c = np.full((problem.m, problem.n), np.nan, dtype=np.float32)
     geometry = variant.geometry(variant.defaults, problem)
-    sizes = map(np.int32, (problem.m, problem.n, problem.k))
-    arguments = [a, b, c, *sizes, np.float32(1), np.float32(0)]
+    arguments = rung_arguments(variant, variant.defaults, problem, (a, b, c))
 
     def simulated() -> Execution:
         return simulate(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import product
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
@@ -35,6 +36,14 @@ from analysis.result import Pattern
 from kernels import warps
 
 Parameters = Mapping[str, int]
+# What an argument of a kernel is: a matrix, a tensor map of one, an extent, a factor, or memory in
+# which blocks leave sums for each other.
+Role = Literal[
+    "A", "B", "C", "tiles of A", "tiles of B", "M", "N", "K", "alpha", "beta", "workspace"
+]
+EXTENTS: tuple[Role, ...] = ("M", "N", "K")
+FACTORS: tuple[Role, ...] = ("alpha", "beta")
+PLAIN_ARGUMENTS: tuple[Role, ...] = ("A", "B", "C", *EXTENTS, *FACTORS)
 
 OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
 
@@ -60,7 +69,7 @@ class Constraint:
 class BulkTiles:
     """What one bulk copy moves of A and of B, as rows and columns, and how it swizzles their rows.
 
-    A rung with these takes tensor maps in place of the pointers to A and B.
+    A rung with these takes tensor maps of A and B.
     """
 
     a: tuple[int, int]
@@ -93,18 +102,17 @@ class Copies:
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
-    `rows_along_x` says that threadIdx.x and blockIdx.x run along the rows of C. `flat_block`
-    launches a one-dimensional block. `multiple_of` is what N and K must be multiples of; the
-    launcher pads with zeros. `max_extent` bounds M and N. `since` is the oldest architecture that
-    the rung compiles for, as a number (compute capability 8.6 is 86). `dynamic_shared_bytes` is
-    what a block asks for at launch. `order` says which tile of C each block computes and what grid
-    that takes; by default along the rows of C, or along its columns with `rows_along_x`.
-    `bulk_tiles` are those of a rung that copies whole tiles. `workspace_bytes` is memory that
-    blocks leave sums in for each other, an argument that begins with zeros, and whose flags are
-    left so. A rung without is given none. Its blocks wait for others of lower numbers, or for
-    their neighbours; `served` is what the workspace says once all that they wait for is there,
-    to the last one of all blocks or to the others. A rung with `copies` takes A and B
-    themselves too, behind the workspace.
+    `arguments` says what each argument of the kernel is. `rows_along_x` says that threadIdx.x and
+    blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional block. `multiple_of`
+    is what N and K must be multiples of; the launcher pads with zeros. `max_extent` bounds M and N.
+    `since` is the oldest architecture that the rung compiles for, as a number (compute capability
+    8.6 is 86). `dynamic_shared_bytes` is what a block asks for at launch. `order` says which tile
+    of C each block computes and what grid that takes; by default along the rows of C, or along its
+    columns with `rows_along_x`. `bulk_tiles` are those of a rung that copies whole tiles.
+    `workspace_bytes` is the size of the workspace, which begins with zeros, and whose flags are
+    left so. Its blocks wait for others of lower numbers, or for their neighbours; `served` is what
+    the workspace says once all that they wait for is there, to the last one of all blocks or to the
+    others. A rung with `copies` copies A and B there.
     """
 
     name: str
@@ -115,6 +123,7 @@ class Variant:
     entry: str
     tiling: Callable[[Parameters], Tiling]
     warp: Callable[[Tiling, Gemm], warps.WarpAccesses]
+    arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
     rows_along_x: bool = False
@@ -295,6 +304,7 @@ class Reference:
     name: str
     title: str
     idea: str
+    arguments: tuple[Role, ...] = ("A", "B", "C", *EXTENTS)
 
 
 def _power_of_two_tiles(meaning: str) -> Parameter:
@@ -530,6 +540,7 @@ _BULK_COPY = Variant(
     idea="one thread has whole tiles copied; barriers in shared memory count their bytes",
     file="13_bulk_copy.cu",
     entry="sgemm_bulk_copy",
+    arguments=("tiles of A", "tiles of B", "C", *EXTENTS, *FACTORS),
     flat_block=True,
     multiple_of=4,
     since=90,
@@ -567,6 +578,7 @@ _STREAM_K = replace(
     idea="the tiles that fill no whole turn are dealt out by phases",
     file="16_stream_k.cu",
     entry="sgemm_stream_k",
+    arguments=(*_RASTERISED.arguments, "workspace"),
     parameters=_STREAM,
     order=lambda p: streamed(p["band"], p["workers"]),
     workspace_bytes=_of_workers,
@@ -608,6 +620,7 @@ _REALIGNED = replace(
     idea="rows that bulk copies cannot take are first copied to where they can",
     file="19_realigned.cu",
     entry="sgemm_realigned",
+    arguments=(*_TALL_THREAD_TILE.arguments, "A", "B"),
     multiple_of=1,
     tiling=lambda p: replace(_bulk(_tall(p)), narrows=True),
     warp=warps.realigned,

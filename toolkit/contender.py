@@ -13,7 +13,7 @@ from kernels.registry import Selection, Variant, find
 from toolkit.executor import Launch, buffers_of
 from toolkit.gpu_launch import Task
 from toolkit.host import sparse_zeros
-from toolkit.tiles import C, rung_arguments
+from toolkit.tiles import position_of_c, rung_arguments
 from toolkit.workload import Workload
 
 LAUNCHES = 3  # before it is timed: a fault may take what an earlier launch left
@@ -71,7 +71,7 @@ def launch_of_product(
             geometry=one,
             arguments=[*matrices, *sizes],
             inputs=(0, 1),
-            unwritten=(C,),
+            unwritten=(position_of_c(variant),),
         )
     arguments = rung_arguments(variant, parameters, executed, matrices)
     return Launch(
@@ -82,5 +82,5 @@ def launch_of_product(
         geometry=variant.geometry(parameters, executed),
         arguments=arguments,
         inputs=tuple(k for k, x in buffers_of(arguments).items() if x is a or x is b),
-        unwritten=(C,),
+        unwritten=(position_of_c(variant),),
     )

@@ -21,7 +21,7 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
-from kernels.registry import CPU, CUBLAS, Selection
+from kernels.registry import CPU, CUBLAS, Selection, find
 from toolkit.conditions import Observer
 from toolkit.contender import LAUNCHES, task_of_product
 from toolkit.counted import CountableLaunch, countable
@@ -48,7 +48,7 @@ from toolkit.records import (
 )
 from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.tiles import C
+from toolkit.tiles import position_of_c
 from toolkit.workload import Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
@@ -305,7 +305,8 @@ class GpuBench:
             if kernel is not None:
                 record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
-                product = contender.result(C, LAUNCHES)[: record.shape.m, : record.shape.n]
+                c = contender.result(position_of_c(find(record.variant)), LAUNCHES)
+                product = c[: record.shape.m, : record.shape.n]
                 record = with_check(record, stage.reference.check(product))
         except ToolkitError as error:
             record = failed(record, str(error))

@@ -9,7 +9,7 @@ from analysis.problem import Gemm
 from kernels.registry import Parameters, Variant
 from toolkit.cubin import Kernel
 from toolkit.sanitizer import Checked, check
-from toolkit.tiles import C, rung_arguments
+from toolkit.tiles import position_of_c, rung_arguments
 from toolkit.workload import Workload
 
 # Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
@@ -34,7 +34,7 @@ def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: i
         grid=geometry.grid,
         block=geometry.block,
         arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
-        unwritten=[C],
+        unwritten=[position_of_c(variant)],
         dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         blocks=BLOCKS,
     )

@@ -1,4 +1,4 @@
-"""The phases of a small tiled product, from executing the tiled rung: who loads and reads what.
+"""The phases of a small tiled product, from executing a tiled rung: who loads and reads what.
 
 The source texts tabulate them for 4 x 4 matrices and tiles of 2 x 2, small enough to follow every
 element by hand. Here the kernel itself is compiled for such a tile, executed on the simulator, and
@@ -15,33 +15,31 @@ import numpy as np
 
 from analysis.devices import Device
 from analysis.errors import ToolkitError
-from analysis.geometry import Geometry
-from analysis.problem import FLOAT_BYTES
+from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import TileLoad, TilePhases, TileRead
-from kernels.registry import Selection, Variant, find
+from kernels.registry import LADDER, Parameters, Selection, Variant
 from toolkit.sass.core import COUNT
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.requests import SHARED_MEMORY, Noted, noted
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.theory_bench import compile_for
+from toolkit.tiles import rung_arguments
 
 EXTENT, TILE = 4, 2  # those of the source texts
-RUNG = "tiled"
 BLOCK = 0
 MOST_REQUESTS = 1 << 10  # of each instruction: far more than so small a block makes
 MOST_INSTRUCTIONS = 10**6  # an edited rung may not end
-OPERANDS = ("A", "B", "C")
 
 
 def tile_phases(device: Device) -> TilePhases | None:
-    """The phases of one block of the tiled rung, None where it cannot be executed here."""
-    variant = find(RUNG)
-    assert isinstance(variant, Variant)
+    """The phases of one block of the first tiled rung, None where it cannot be executed here."""
+    variant = next(one for one in LADDER if one.tiling(one.defaults).block_k)
+    selection = Selection(variant=variant, parameters=dict.fromkeys(variant.parameters, TILE))
     try:
-        kernel = compile_for(device, Selection(variant=variant, parameters={"tile": TILE}))
+        kernel = compile_for(device, selection)
         translated = translate(kernel)
-        requests = _requests(translated)
+        requests = _requests(translated, variant, selection.parameters)
     except ToolkitError:
         return None
     loads, reads = _followed(translated, requests)
@@ -59,16 +57,17 @@ def tile_phases(device: Device) -> TilePhases | None:
     )
 
 
-def _requests(translated: Translated) -> tuple[Noted, ...]:
+def _requests(
+    translated: Translated, variant: Variant, parameters: Parameters
+) -> tuple[Noted, ...]:
     """All requests of one block, in the order of execution."""
-    blocks = EXTENT // TILE
-    geometry = Geometry(grid=(blocks, blocks, 1), block=(TILE, TILE, 1))
-    a, b, c = (np.ones((EXTENT, EXTENT), np.float32) for _ in OPERANDS)
-    scalars = [*map(np.int32, (EXTENT, EXTENT, EXTENT)), np.float32(1), np.float32(0)]
-    bound, _ = bind(translated, geometry, [a, b, c, *scalars])
+    shape = Gemm(m=EXTENT, n=EXTENT, k=EXTENT)
+    a, b, c = (np.ones((EXTENT, EXTENT), np.float32) for _ in "ABC")
+    arguments = rung_arguments(variant, parameters, shape, (a, b, c))
+    bound, _ = bind(translated, variant.geometry(parameters, shape), arguments)
     bound = replace(bound, most_requests=MOST_REQUESTS)
     (run,) = run_blocks(bound, [range(BLOCK, BLOCK + 1)], max_instructions=MOST_INSTRUCTIONS)
-    names = {f"argument {place}": name for place, name in enumerate(OPERANDS)}
+    names = {f"argument {place}": role for place, role in enumerate(variant.arguments)}
     return tuple(
         replace(one, buffer=names.get(one.buffer, one.buffer)) for one in noted(run.requests, bound)
     )

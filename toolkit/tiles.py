@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
-from kernels.registry import Copies, Parameters, Variant, row_floats
+from kernels.registry import Copies, Parameters, Reference, Role, Variant, row_floats
 from toolkit.executor import Argument
 from toolkit.tensor_map import TensorMap
 
-C = 2  # where C stands among the arguments
 L2_PROMOTION_BYTES = 256  # what L2 fetches of DRAM at a time: two rows of a tile of A, half of B's
 
 
@@ -30,23 +29,25 @@ def rung_arguments(
     of a rung that takes one, is zeros if it is left out.
     """
     a, b, c = matrices
-    operands: list[Argument] = [a, b]
-    last: list[Argument] = []
+    values: dict[Role, Argument] = {"A": a, "B": b, "C": c}
+    values |= {"M": np.int32(shape.m), "N": np.int32(shape.n), "K": np.int32(shape.k)}
+    values |= {"alpha": np.float32(alpha), "beta": np.float32(beta)}
     if (size_bytes := variant.workspace(parameters, shape)) is not None:
         if workspace is None:
             workspace = np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)
-        last = [workspace]
+        values["workspace"] = workspace
     if variant.bulk_tiles is not None:
         tiles, copies = variant.bulk_tiles(parameters), Copies(a=None, b=None)
         if variant.copies is not None:
             copies = variant.copies(parameters, shape)
-            last += [a, b]
-        operands = [
-            _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace),
-            _mapped(b, tiles.b, tiles.swizzle_b, copies.b, workspace),
-        ]
-    sizes = [np.int32(extent) for extent in (shape.m, shape.n, shape.k)]
-    return [*operands, c, *sizes, np.float32(alpha), np.float32(beta), *last]
+        values["tiles of A"] = _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace)
+        values["tiles of B"] = _mapped(b, tiles.b, tiles.swizzle_b, copies.b, workspace)
+    return [values[role] for role in variant.arguments]
+
+
+def position_of_c(variant: Variant | Reference) -> int:
+    """Where C stands among the arguments of a launch."""
+    return variant.arguments.index("C")
 
 
 def _mapped(

@@ -15,11 +15,11 @@ from toolkit.executor import Launch
 from toolkit.experiment import profile
 from toolkit.gpu_launch import InAChild, task_of
 from toolkit.sampling import Sampling
-from toolkit.tiles import C
 
 pytestmark = pytest.mark.gpu
 
 SHAPE = Gemm(m=64, n=64, k=64)
+C = 2  # where it stands among the arguments of HEAD
 QUICK = Sampling(time_limit_s=0.2, max_samples=50, precision=0.05)
 HEAD = """#include <cassert>
 

@@ -16,11 +16,12 @@ from kernels.registry import LADDER, Selection, Variant
 from toolkit.contender import LAUNCHES, task_of_product
 from toolkit.executor import Launch, buffers_of
 from toolkit.gpu_launch import OnGpu, Task, task_of
-from toolkit.tiles import C
+from toolkit.tiles import position_of_c
 from toolkit.workload import Workload
 
 L2_BYTES = 2**10  # of the made-up GPU
 SHAPE = Gemm(m=4, n=8, k=4)
+C = 2  # where it stands among the arguments of SOURCE
 A_LABEL, B_LABEL, C_LABEL = (
     f"argument {k} `{name}`, float32[{shape}]"
     for k, (name, shape) in enumerate([("A", "4,4"), ("B", "4,8"), ("C", "4,8")])
@@ -135,7 +136,7 @@ def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
     a, b = Workload(problem, 1).padded(executed)
     arrays = buffers_of(launch.arguments)
     assert [arrays[k].tobytes() for k in launch.inputs] == [a.tobytes(), b.tobytes()]
-    assert arrays[C].shape == (executed.m, executed.n)
+    assert arrays[position_of_c(variant)].shape == (executed.m, executed.n)
     assert launch.source == variant.source
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernels import LADDER
+from kernels.registry import EXTENTS
 from toolkit.signature import Declared, kernel_names, signature
 
 
@@ -125,12 +126,9 @@ def test_half_a_declaration_is_none(text: str) -> None:
 def test_the_ladders_kernels_are_read(variant) -> None:  # type: ignore[no-untyped-def]
     parameters = signature(variant.source, variant.entry)
     assert parameters is not None
-    is_mapped, has_workspace = variant.bulk_tiles is not None, variant.workspace_bytes is not None
-    last = [True] * has_workspace + [True, True] * (variant.copies is not None)
-    pointers = [not is_mapped] * 2 + [True] + [False] * 5 + last
-    assert [p.pointer for p in parameters] == pointers
-    assert [(p.kind, p.size) for p in parameters[2:8]] == (
-        [("float", 4)] + [("integer", 4)] * 3 + [("float", 4)] * 2
-    )
-    if not is_mapped:
-        assert [(p.kind, p.size) for p in parameters[:2]] == [("float", 4)] * 2
+    for role, declared in zip(variant.arguments, parameters, strict=True):
+        assert declared.pointer == (role in ("A", "B", "C", "workspace"))
+        if role in EXTENTS:
+            assert (declared.name, declared.kind, declared.size) == (role, "integer", 4)
+        elif not role.startswith("tiles") and role != "workspace":
+            assert (declared.kind, declared.size) == ("float", 4)

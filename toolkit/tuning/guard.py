@@ -21,7 +21,7 @@ from analysis.errors import first_line
 from toolkit.gpu import compile_error
 from toolkit.gpu_bench import WARM_UP_S
 from toolkit.records import wrong_result
-from toolkit.tiles import C
+from toolkit.tiles import position_of_c
 from toolkit.tuning.request import BEGINS, FAILS, Request, key_of
 from toolkit.workload import Reference, Workload
 
@@ -97,8 +97,8 @@ class Guard(OutputObserver):  # type: ignore[misc]  # Kernel Tuner has no types
 
     def process_output(self, answer: Any, result: Any) -> None:
         """Hold C against float64; C was poisoned before."""
-        problem = self._request.problem
-        check = self._reference.check(result[C][: problem.m, : problem.n])
+        problem, c = self._request.problem, result[position_of_c(self._request.rung)]
+        check = self._reference.check(c[: problem.m, : problem.n])
         self._worst_ratio, self._wrong = check.worst_ratio, wrong_result(check)
 
     def get_results(self) -> dict[str, object]:

@@ -12,14 +12,13 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.tuning import Candidate, Swept, TunedShape, leaders
-from kernels.registry import Selection, Variant
+from kernels.registry import PLAIN_ARGUMENTS, Selection, Variant
 from toolkit.cache import cache_directory
 from toolkit.gpu import Gpu, nvcc_version
 from toolkit.gpu_bench import GpuBench
 from toolkit.progress import Progress
 from toolkit.records import Records
 from toolkit.sampling import Sampling
-from toolkit.signature import signature
 from toolkit.tuning.cache import Known, SweepCache
 from toolkit.tuning.final import Final, plan_of, race
 from toolkit.tuning.ranking import ranked
@@ -271,9 +270,7 @@ class GpuTuner(Tuner):
 
 def expressible(rung: Variant) -> bool:
     """Whether Kernel Tuner can launch a rung: it passes buffers and numbers, and no structs."""
-    declared = signature(rung.source, rung.entry) or ()
-    kinds = [("pointer" if one.pointer else one.kind) for one in declared]
-    return kinds == ["pointer"] * 3 + ["integer"] * 3 + ["float"] * 2
+    return set(rung.arguments) <= set(PLAIN_ARGUMENTS)
 
 
 def _with_final(shape: TunedShape, final: Final) -> TunedShape:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import InputError, first_line
-from toolkit.tiles import C, rung_arguments
+from toolkit.tiles import position_of_c, rung_arguments
 from toolkit.tuning.request import BLOCK_SIZES, BREAKS, BRUTE_FORCE, STOPS, Request, tunable, wanted
 from toolkit.workload import Workload
 
@@ -34,7 +34,7 @@ def sweep(request: Request) -> None:
     if request.workers is not None:
         _check_gpus(request.workers)
     rung = request.rung
-    arguments = _arguments(request)
+    arguments, of_c = _arguments(request), position_of_c(rung)
     tune_kernel(
         rung.entry,
         rung.source,
@@ -48,7 +48,8 @@ def sweep(request: Request) -> None:
         restrictions=[_restriction(request)],
         smem_args={"size": lambda parameters: request.geometry(parameters).dynamic_shared_bytes},
         defines=_defines(request),
-        answer=[None, None, arguments[C], *[None] * (len(arguments) - 3)],  # C is copied back
+        # C is copied back
+        answer=[argument if n == of_c else None for n, argument in enumerate(arguments)],
         observers=[partial(Guard, request)],
         lang="PyCUDA",
         compiler_options=[*LANGUAGE_OPTIONS, "-lineinfo"],
