@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from itertools import product
 from types import MappingProxyType
@@ -50,11 +51,15 @@ OLDEST = 75  # the oldest architecture of today's compilers: older devices get i
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A compile-time integer of a kernel, passed as a macro of the same name in capitals."""
+    """A compile-time integer of a kernel, passed as a macro of the same name in capitals.
+
+    `sets` names the fields of the rung's `Tiling` that have its value.
+    """
 
     default: int
     legal: tuple[int, ...]
     meaning: str
+    sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,17 +107,18 @@ class Copies:
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
-    `arguments` says what each argument of the kernel is. `rows_along_x` says that threadIdx.x and
-    blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional block. `multiple_of`
-    is what N and K must be multiples of; the launcher pads with zeros. `max_extent` bounds M and N.
-    `since` is the oldest architecture that the rung compiles for, as a number (compute capability
-    8.6 is 86). `dynamic_shared_bytes` is what a block asks for at launch. `order` says which tile
-    of C each block computes and what grid that takes; by default along the rows of C, or along its
-    columns with `rows_along_x`. `bulk_tiles` are those of a rung that copies whole tiles.
-    `workspace_bytes` is the size of the workspace, which begins with zeros, and whose flags are
-    left so. Its blocks wait for others of lower numbers, or for their neighbours; `served` is what
-    the workspace says once all that they wait for is there, to the last one of all blocks or to the
-    others. A rung with `copies` copies A and B there.
+    `tile` makes the tiling of what parameters set. `warp` says where the first warp reads and
+    writes. `arguments` says what each argument of the kernel is. `rows_along_x` says that
+    threadIdx.x and blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional
+    block. `multiple_of` is what N and K must be multiples of; the launcher pads with zeros.
+    `max_extent` bounds M and N. `since` is the oldest architecture that the rung compiles for, as a
+    number (compute capability 8.6 is 86). `dynamic_shared_bytes` is what a block asks for at
+    launch. `order` says which tile of C each block computes and what grid that takes; by default
+    along the rows of C, or along its columns with `rows_along_x`. `bulk_tiles` are those of a rung
+    that copies whole tiles. `workspace_bytes` is the size of the workspace, which begins with
+    zeros, and whose flags are left so. Its blocks wait for others of lower numbers, or for their
+    neighbours; `served` is what the workspace says once all that they wait for is there, to the
+    last one of all blocks or to the others. A rung with `copies` copies A and B there.
     """
 
     name: str
@@ -121,8 +127,8 @@ class Variant:
     idea: str
     file: str
     entry: str
-    tiling: Callable[[Parameters], Tiling]
-    warp: Callable[[Tiling, Gemm], warps.WarpAccesses]
+    tile: Callable[..., Tiling]
+    warp: Callable[[Tiling, Gemm], warps.WarpAccesses] | None = None
     arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
@@ -131,9 +137,9 @@ class Variant:
     multiple_of: int = 1
     max_extent: int | None = None
     since: int = OLDEST
-    dynamic_shared_bytes: Callable[[Parameters], int] = lambda parameters: 0
+    dynamic_shared_bytes: Callable[[Tiling], int] = lambda tiling: 0
     order: Callable[[Parameters], Order] | None = None
-    bulk_tiles: Callable[[Parameters], BulkTiles] | None = None
+    bulk_tiles: Callable[[Tiling], BulkTiles] | None = None
     workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
     served: Callable[[Parameters, TileGrid, Gemm, bool], tuple[Words, ...]] | None = None
     copies: Callable[[Parameters, Gemm], Copies] | None = None
@@ -207,12 +213,17 @@ class Variant:
                 f"{self.name} needs sm_{self.since} or later, and {device.name} is "
                 f"{device.sm_arch}: choose another device or another rung"
             )
-        asked, most = self.dynamic_shared_bytes(parameters), device.shared_bytes_per_block_optin
+        asked = self.dynamic_shared_bytes(self.tiling(parameters))
+        most = device.shared_bytes_per_block_optin
         if asked > most:
             raise UnavailableError(
                 f"{self.label(parameters)} takes {asked:,} bytes of shared memory per block, and "
                 f"{device.name} gives at most {most:,}: choose smaller tiles or fewer stages"
             )
+
+    def tiling(self, parameters: Parameters) -> Tiling:
+        """How a launch cuts the product."""
+        return _tiling(self.tile, self.parameters, parameters)
 
     def executed(self, problem: Gemm) -> Gemm:
         """The shape that is launched: N and K padded to what the rung needs."""
@@ -238,7 +249,7 @@ class Variant:
         return Geometry(
             grid=self.order_of(parameters).grid(self.tile_grid(parameters, problem)),
             block=(tiling.threads_per_block, 1, 1) if self.flat_block else block,
-            dynamic_shared_bytes=self.dynamic_shared_bytes(parameters),
+            dynamic_shared_bytes=self.dynamic_shared_bytes(tiling),
         )
 
     def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
@@ -278,6 +289,8 @@ class Variant:
 
     def patterns(self, parameters: Parameters, problem: Gemm) -> tuple[Pattern, ...]:
         """What the first warp of the grid asks of the memory system, one pattern per access."""
+        if self.warp is None:
+            return ()
         return warps.patterns(
             self.warp(self.tiling(parameters), problem), self.access_counts(parameters, problem)
         )
@@ -290,6 +303,13 @@ class Variant:
             if value != self.parameters[name].default
         ]
         return f"{self.name}:{','.join(changed)}" if changed else self.name
+
+
+def _tiling(
+    tile: Callable[..., Tiling], declared: Mapping[str, Parameter], parameters: Parameters
+) -> Tiling:
+    fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}
+    return tile(**fields)
 
 
 def _part(index: int, extent: int, end: int) -> range:
@@ -307,35 +327,20 @@ class Reference:
     arguments: tuple[Role, ...] = ("A", "B", "C", *EXTENTS)
 
 
-def _power_of_two_tiles(meaning: str) -> Parameter:
-    return Parameter(default=32, legal=(8, 16, 32), meaning=meaning)
-
-
-def _tiling_2d(p: Parameters) -> Tiling:
-    """128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours."""
-    return Tiling(
-        block_m=p.get("bm", 128),
-        block_n=p.get("bn", 128),
-        block_k=p["bk"],
-        thread_m=8,
-        thread_n=8,
-        shared_load_a_width=4,
-        shared_load_b_width=4,
-    )
-
-
-def _vectorized(p: Parameters) -> Tiling:
-    return replace(_tiling_2d(p), global_width=4, shared_store_b_width=4)
-
-
-def _asynchronous(p: Parameters) -> Tiling:
-    return replace(
-        _tiling_2d(p), global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
-    )
-
-
-def _wide(p: Parameters) -> Tiling:
-    return replace(_asynchronous(p), thread_n=16)
+# 128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours.
+_TILE_2D = partial(
+    Tiling,
+    block_m=128,
+    block_n=128,
+    thread_m=8,
+    thread_n=8,
+    shared_load_a_width=4,
+    shared_load_b_width=4,
+)
+_VECTORIZED = partial(_TILE_2D, global_width=4, shared_store_b_width=4)
+_ASYNCHRONOUS = partial(
+    _TILE_2D, global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
+)
 
 
 BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
@@ -353,25 +358,13 @@ def row_floats(columns: int) -> int:
     return ceil_div(columns, ROW_FLOATS) * ROW_FLOATS
 
 
-def _bulk(p: Parameters) -> Tiling:
-    return Tiling(
-        block_m=p.get("bm", 128),
-        block_n=p.get("bn", 128),
-        block_k=SPLIT_DEPTH if "slices" in p else BULK_DEPTH,
-        thread_m=p.get("tm", 8),
-        thread_n=p.get("tn", 16),
-        global_width=4,
-        shared_load_a_width=4,
-        shared_load_b_width=4,
-        bulk=True,
-        slices=p.get("slices", 1),
-        stages=p["stages"],
-        leaves_sums=bool({"workers", "slices"} & p.keys()),
-    )
+_BULK = partial(_TILE_2D, block_k=BULK_DEPTH, thread_n=16, global_width=4, bulk=True)
+_STREAMED = partial(_BULK, leaves_sums=True)
+_SPLIT = partial(_STREAMED, block_k=SPLIT_DEPTH)
+_TALL = partial(_STREAMED, block_m=160, thread_m=10)
 
 
-def _bulk_tiles(p: Parameters) -> BulkTiles:
-    tiling = _bulk(p)
+def _bulk_tiles(tiling: Tiling) -> BulkTiles:
     return BulkTiles(
         a=(tiling.block_m, BULK_DEPTH),
         b=(BULK_DEPTH, tiling.block_n),
@@ -379,27 +372,24 @@ def _bulk_tiles(p: Parameters) -> BulkTiles:
     )
 
 
-def _tall(p: Parameters) -> Parameters:
-    """With the sizes of the tall rungs, which have no parameters for them."""
-    return {**p, "bm": 160, "tm": 10}
+def _ring_bytes(tiling: Tiling) -> int:
+    return tiling.stages * tiling.shared_bytes
 
 
-def _ring_bytes(p: Parameters) -> int:
-    return p["stages"] * _bulk(p).shared_bytes
+def _ring_or_sums_bytes(tiling: Tiling) -> int:
+    sums_bytes = FLOAT_BYTES * tiling.block_m * tiling.block_n * tiling.slices
+    return max(_ring_bytes(tiling), sums_bytes)
 
 
-def _ring_or_sums_bytes(p: Parameters) -> int:
-    return max(_ring_bytes(p), FLOAT_BYTES * p["bm"] * p["bn"] * p["slices"])
-
-
-def _flags_and_sums_bytes(p: Parameters, blocks: int, *, flags_of_a_block: int = 1) -> int:
-    tiling = _bulk(p)
+def _flags_and_sums_bytes(tiling: Tiling, blocks: int, *, flags_of_a_block: int = 1) -> int:
     flags = ceil_div(FLAG_BYTES * flags_of_a_block * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
     return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
-def _of_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    return _flags_and_sums_bytes(p, p["workers"]) if tiles.tiles % p["workers"] else 0
+def _of_workers(
+    p: Parameters, tiles: TileGrid, problem: Gemm, tile: Callable[..., Tiling] = _STREAMED
+) -> int:
+    return _flags_and_sums_bytes(tile(), p["workers"]) if tiles.tiles % p["workers"] else 0
 
 
 def _flags_of_workers(
@@ -429,7 +419,7 @@ def _flags_and_counts_of_copies(
     copies = _realigned_copies(p, problem)
     if copies.a is None and copies.b is None:
         return flags
-    counts = _flags_and_sums_bytes(_tall(p), p["workers"])
+    counts = _flags_and_sums_bytes(_TALL(), p["workers"])
     x, y, z = streamed(p["band"], p["workers"]).grid(tiles)
     known = x * y * z - 1 if is_last else 0
     return (
@@ -441,7 +431,7 @@ def _flags_and_counts_of_copies(
 
 def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
     """Of what has rows that are no multiple of `ROW_FLOATS` long: A's first, then B's."""
-    begin = _flags_and_sums_bytes(_tall(p), p["workers"]) + COUNTS_BYTES
+    begin = _flags_and_sums_bytes(_TALL(), p["workers"]) + COUNTS_BYTES
     copies_a, copies_b = problem.k % ROW_FLOATS != 0, problem.n % ROW_FLOATS != 0
     behind_a = begin + (FLOAT_BYTES * problem.m * row_floats(problem.k) if copies_a else 0)
     return Copies(a=begin if copies_a else None, b=behind_a if copies_b else None)
@@ -458,26 +448,37 @@ def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int
         )
         if begin is not None
     ]
-    return max(ends, default=_of_workers(_tall(p), tiles, problem))
+    return max(ends, default=_of_workers(p, tiles, problem, _TALL))
 
 
 def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
     if p["splits"] == 1:
         return 0
-    flags = _flags_of_a_split(p["splits"])
-    return _flags_and_sums_bytes(p, tiles.tiles * p["splits"], flags_of_a_block=flags)
+    flags, blocks = _flags_of_a_split(p["splits"]), tiles.tiles * p["splits"]
+    return _flags_and_sums_bytes(_split_tiling(p), blocks, flags_of_a_block=flags)
 
 
-_BK = {"bk": Parameter(default=8, legal=(8, 16), meaning="depth of a phase")}
-_TILES = {
-    "bm": Parameter(default=128, legal=(64, 128), meaning="rows of C per block"),
-    "bn": Parameter(default=128, legal=(64, 128), meaning="columns of C per block"),
-    **_BK,
-}
+def _split_tiling(p: Parameters) -> Tiling:
+    return _tiling(_SPLIT, _SPLIT_PARAMETERS, p)
+
+
+_BM = Parameter(default=128, legal=(64, 128), meaning="rows of C per block", sets=("block_m",))
+_BN = Parameter(default=128, legal=(64, 128), meaning="columns of C per block", sets=("block_n",))
+_DEPTH = Parameter(default=8, legal=(8, 16), meaning="depth of a phase", sets=("block_k",))
+_RING_OF_TILES = Parameter(
+    default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time", sets=("stages",)
+)
+_TM = Parameter(default=8, legal=(8, 12), meaning="rows of C per thread", sets=("thread_m",))
+_TN = Parameter(
+    default=16, legal=(8, 12, 16), meaning="columns of C per thread", sets=("thread_n",)
+)
+_BK = {"bk": _DEPTH}
+_TILES = {"bm": _BM, "bn": _BN, **_BK}
 _RING = {
-    **{name: _TILES[name] for name in ("bm", "bn")},
-    "bk": Parameter(default=16, legal=(16, 32), meaning="depth of a phase"),
-    "stages": Parameter(default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time"),
+    "bm": _BM,
+    "bn": _BN,
+    "bk": replace(_DEPTH, default=16, legal=(16, 32)),
+    "stages": _RING_OF_TILES,
 }
 _FENCE = {
     "fence": Parameter(default=0, legal=(0, 1), meaning="1: the compiler mixes no steps in k")
@@ -486,9 +487,7 @@ _RING_FITS = Constraint(
     text="bk * stages must be at most 64, so that the ring fits into shared memory",
     holds=lambda p: p["bk"] * p["stages"] <= 64,
 )
-_STAGES = {
-    "stages": Parameter(default=3, legal=(2, 3), meaning="phases in shared memory at a time")
-}
+_STAGES = {"stages": replace(_RING_OF_TILES, legal=(2, 3))}
 _BANDS = _STAGES | {
     "band": Parameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
 }
@@ -498,18 +497,20 @@ _STREAM = _BANDS | {
         default=264, legal=(168, 228, 264, 296, 340), meaning="blocks that run at a time"
     )
 }
-_SPLIT = {
-    "bm": Parameter(default=64, legal=(64, 96, 128), meaning="rows of C per block"),
-    "bn": Parameter(default=128, legal=(32, 48, 64, 128), meaning="columns of C per block"),
-    "tm": Parameter(default=8, legal=(8, 12), meaning="rows of C per thread"),
-    "tn": Parameter(default=16, legal=(8, 12, 16), meaning="columns of C per thread"),
-    "slices": Parameter(default=4, legal=(2, 4, 8), meaning="groups of warps that share k"),
+_SPLIT_PARAMETERS = {
+    "bm": replace(_BM, default=64, legal=(64, 96, 128)),
+    "bn": replace(_BN, legal=(32, 48, 64, 128)),
+    "tm": _TM,
+    "tn": _TN,
+    "slices": Parameter(
+        default=4, legal=(2, 4, 8), meaning="groups of warps that share k", sets=("slices",)
+    ),
     "splits": Parameter(
         default=1,
         legal=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 132),
         meaning="blocks that share a tile",
     ),
-    "stages": Parameter(default=3, legal=(3, 4, 5), meaning="phases in shared memory at a time"),
+    "stages": replace(_RING_OF_TILES, legal=(3, 4, 5)),
 }
 MOST_SHARED_BYTES = 227 * 1024  # of a block from sm_90 on, CUDA C++ Programming Guide
 _SPLIT_FITS = (
@@ -523,14 +524,22 @@ _SPLIT_FITS = (
     ),
     Constraint(
         text="a block has at most 512 threads, with 128 registers each or more",
-        holds=lambda p: _bulk(p).threads_per_block <= (512 if p["tm"] * p["tn"] <= 64 else 256),
+        holds=lambda p: (
+            _split_tiling(p).threads_per_block <= (512 if p["tm"] * p["tn"] <= 64 else 256)
+        ),
     ),
     Constraint(
         text="ring and sums must fit into the 227 KiB of shared memory of a block",
-        holds=lambda p: _ring_or_sums_bytes(p) + 1024 <= MOST_SHARED_BYTES,
+        holds=lambda p: _ring_or_sums_bytes(_split_tiling(p)) + 1024 <= MOST_SHARED_BYTES,
     ),
 )
-_WIDTH = {"width": _power_of_two_tiles("width of the square block of threads")}
+_SQUARE = Parameter(
+    default=32,
+    legal=(8, 16, 32),
+    meaning="width of the square block of threads",
+    sets=("block_m", "block_n"),
+)
+_WIDTH = {"width": _SQUARE}
 
 # From here on each rung is the one before, but for what it says.
 _BULK_COPY = Variant(
@@ -545,7 +554,7 @@ _BULK_COPY = Variant(
     multiple_of=4,
     since=90,
     parameters=_STAGES,
-    tiling=_bulk,
+    tile=_BULK,
     dynamic_shared_bytes=_ring_bytes,
     bulk_tiles=_bulk_tiles,
     warp=warps.bulk,
@@ -580,6 +589,7 @@ _STREAM_K = replace(
     entry="sgemm_stream_k",
     arguments=(*_RASTERISED.arguments, "workspace"),
     parameters=_STREAM,
+    tile=_STREAMED,
     order=lambda p: streamed(p["band"], p["workers"]),
     workspace_bytes=_of_workers,
     served=_flags_of_workers,
@@ -592,7 +602,8 @@ _SPLIT_K = replace(
     idea="warps of a block, and blocks, share a tile by k: for a small C",
     file="17_split_k.cu",
     entry="sgemm_split_k",
-    parameters=_SPLIT,
+    parameters=_SPLIT_PARAMETERS,
+    tile=_SPLIT,
     constraints=_SPLIT_FITS,
     dynamic_shared_bytes=_ring_or_sums_bytes,
     order=lambda p: split(p["splits"]),
@@ -607,10 +618,8 @@ _TALL_THREAD_TILE = replace(
     idea="ten rows per thread: fewer floats are read for each multiply-add",
     file="18_tall_thread_tile.cu",
     entry="sgemm_tall_thread_tile",
-    tiling=lambda p: _bulk(_tall(p)),
-    bulk_tiles=lambda p: _bulk_tiles(_tall(p)),
-    dynamic_shared_bytes=lambda p: _ring_bytes(_tall(p)),
-    workspace_bytes=lambda p, tiles, problem: _of_workers(_tall(p), tiles, problem),
+    tile=_TALL,
+    workspace_bytes=partial(_of_workers, tile=_TALL),
 )
 _REALIGNED = replace(
     _TALL_THREAD_TILE,
@@ -622,7 +631,7 @@ _REALIGNED = replace(
     entry="sgemm_realigned",
     arguments=(*_TALL_THREAD_TILE.arguments, "A", "B"),
     multiple_of=1,
-    tiling=lambda p: replace(_bulk(_tall(p)), narrows=True),
+    tile=partial(_TALL, narrows=True),
     warp=warps.realigned,
     order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
     workspace_bytes=_of_realigning_workers,
@@ -639,7 +648,7 @@ LADDER: tuple[Variant, ...] = (
         file="01_one_block.cu",
         entry="sgemm_one_block",
         max_extent=32,
-        tiling=lambda p: Tiling(block_m=32, block_n=32),
+        tile=partial(Tiling, block_m=32, block_n=32),
         warp=warps.one_thread_per_element,
     ),
     Variant(
@@ -651,7 +660,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_naive_uncoalesced",
         parameters=_WIDTH,
         rows_along_x=True,
-        tiling=lambda p: Tiling(block_m=p["width"], block_n=p["width"]),
+        tile=Tiling,
         warp=warps.uncoalesced,
     ),
     Variant(
@@ -662,7 +671,7 @@ LADDER: tuple[Variant, ...] = (
         file="03_naive_coalesced.cu",
         entry="sgemm_naive_coalesced",
         parameters=_WIDTH,
-        tiling=lambda p: Tiling(block_m=p["width"], block_n=p["width"]),
+        tile=Tiling,
         warp=warps.one_thread_per_element,
     ),
     Variant(
@@ -672,10 +681,14 @@ LADDER: tuple[Variant, ...] = (
         idea="a block stages square tiles of A and B in shared memory",
         file="04_tiled.cu",
         entry="sgemm_tiled",
-        parameters={"tile": _power_of_two_tiles("width of the square tiles and of the block")},
-        tiling=lambda p: Tiling(
-            block_m=p["tile"], block_n=p["tile"], block_k=p["tile"], shared_load_a_width=4
-        ),
+        parameters={
+            "tile": replace(
+                _SQUARE,
+                meaning="width of the square tiles and of the block",
+                sets=(*_SQUARE.sets, "block_k"),
+            )
+        },
+        tile=partial(Tiling, shared_load_a_width=4),
         warp=warps.tiled,
     ),
     Variant(
@@ -687,8 +700,8 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_1d",
         flat_block=True,
         parameters={
-            "bk": Parameter(default=4, legal=(4, 8, 16), meaning="depth of a phase"),
-            "tm": Parameter(default=16, legal=(4, 8, 16), meaning="elements of C per thread"),
+            "bk": replace(_DEPTH, default=4, legal=(4, 8, 16)),
+            "tm": replace(_TM, default=16, legal=(4, 8, 16), meaning="elements of C per thread"),
         },
         constraints=(
             Constraint(
@@ -696,9 +709,7 @@ LADDER: tuple[Variant, ...] = (
                 holds=lambda p: p["bk"] * p["tm"] >= 64,
             ),
         ),
-        tiling=lambda p: Tiling(
-            block_m=64, block_n=64, block_k=p["bk"], thread_m=p["tm"], shared_load_a_width=4
-        ),
+        tile=partial(Tiling, block_m=64, block_n=64, shared_load_a_width=4),
         warp=warps.coarsened,
     ),
     Variant(
@@ -710,7 +721,7 @@ LADDER: tuple[Variant, ...] = (
         entry="sgemm_coarsened_2d",
         flat_block=True,
         parameters=_BK,
-        tiling=_tiling_2d,
+        tile=_TILE_2D,
         warp=warps.coarsened,
     ),
     Variant(
@@ -723,7 +734,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_BK,
-        tiling=_vectorized,
+        tile=_VECTORIZED,
         warp=warps.vectorized,
     ),
     Variant(
@@ -736,7 +747,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_BK,
-        tiling=_vectorized,
+        tile=_VECTORIZED,
         warp=warps.conflict_free,
     ),
     Variant(
@@ -749,7 +760,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_TILES,
-        tiling=_vectorized,
+        tile=_VECTORIZED,
         warp=warps.warp_tiled,
     ),
     Variant(
@@ -762,7 +773,7 @@ LADDER: tuple[Variant, ...] = (
         flat_block=True,
         multiple_of=4,
         parameters=_TILES,
-        tiling=_vectorized,
+        tile=_VECTORIZED,
         warp=warps.warp_tiled,
     ),
     Variant(
@@ -776,8 +787,8 @@ LADDER: tuple[Variant, ...] = (
         since=80,
         parameters=_RING,
         constraints=(_RING_FITS,),
-        tiling=_asynchronous,
-        dynamic_shared_bytes=lambda p: p["stages"] * _asynchronous(p).shared_bytes,
+        tile=_ASYNCHRONOUS,
+        dynamic_shared_bytes=_ring_bytes,
         warp=warps.asynchronous,
     ),
     Variant(
@@ -791,8 +802,8 @@ LADDER: tuple[Variant, ...] = (
         since=80,
         parameters=_RING | _FENCE,
         constraints=(_RING_FITS,),
-        tiling=_wide,
-        dynamic_shared_bytes=lambda p: p["stages"] * _wide(p).shared_bytes,
+        tile=partial(_ASYNCHRONOUS, thread_n=16),
+        dynamic_shared_bytes=_ring_bytes,
         warp=warps.asynchronous,
     ),
     _BULK_COPY,

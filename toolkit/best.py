@@ -126,7 +126,7 @@ def _variant(name: str) -> Variant:
 def _takes(selection: Selection, device: Device, shape: Gemm) -> bool:
     variant = selection.variant
     assert isinstance(variant, Variant)
-    asked = variant.dynamic_shared_bytes(selection.parameters)
+    asked = variant.geometry(selection.parameters, shape).dynamic_shared_bytes
     return (
         variant.runs_on(int(device.sm_arch.removeprefix("sm_")))
         and asked <= device.shared_bytes_per_block_optin

@@ -37,7 +37,7 @@ def rung_arguments(
             workspace = np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)
         values["workspace"] = workspace
     if variant.bulk_tiles is not None:
-        tiles, copies = variant.bulk_tiles(parameters), Copies(a=None, b=None)
+        tiles, copies = variant.bulk_tiles(variant.tiling(parameters)), Copies(a=None, b=None)
         if variant.copies is not None:
             copies = variant.copies(parameters, shape)
         values["tiles of A"] = _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace)

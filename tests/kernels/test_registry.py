@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -142,8 +143,8 @@ def test_rows_and_columns_change_places_in_the_uncoalesced_rung() -> None:
 
 def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_column() -> None:
     def block(name: str) -> tuple[int, int, int]:
-        low = replace(find(name), tiling=lambda p: Tiling(block_m=8, block_n=32))
-        return low.geometry({"width": 32}, SQUARE).block
+        low = replace(find(name), parameters={}, tile=partial(Tiling, block_m=8, block_n=32))
+        return low.geometry({}, SQUARE).block
 
     assert block("naive-uncoalesced") == (8, 32, 1)
     assert block("naive-coalesced") == (32, 8, 1)
@@ -276,7 +277,7 @@ def test_blocks_beyond_c_have_no_tile() -> None:
 # What later rungs ask of a device, and of the grid.
 
 NEW = replace(LADDER[3], since=90)
-LARGE = replace(LADDER[3], dynamic_shared_bytes=lambda p: 2048 * p["tile"])
+LARGE = replace(LADDER[3], dynamic_shared_bytes=lambda tiling: 2048 * tiling.block_m)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_a_device_that_is_older_than_compilers_gets_the_code_of_the_oldest() -> 
 def test_more_shared_memory_than_a_block_can_have_is_refused() -> None:
     assert LARGE.geometry({"tile": 32}, SQUARE).dynamic_shared_bytes == 65_536  # 2048 · 32
     LARGE.check_device({"tile": 32}, find_device("t4"))  # 64 KiB: just what it has
-    larger = replace(LARGE, dynamic_shared_bytes=lambda p: 65_537)
+    larger = replace(LARGE, dynamic_shared_bytes=lambda tiling: 65_537)
     with pytest.raises(UnavailableError) as caught:
         larger.check_device({"tile": 16}, find_device("t4"))
     assert str(caught.value) == (

@@ -32,7 +32,7 @@ def rebuilt(entry: str, rung: str) -> Selection:
             idea=f"the kernel that was timed, for {like.label}",
             file=FILE.name,
             entry=entry,
-            tiling=lambda parameters: tiling,
+            tile=lambda: tiling,
             warp=like.variant.warp,
             rows_along_x=like.variant.rows_along_x,
             flat_block=like.variant.flat_block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -494,7 +494,7 @@ def kernel(name: str) -> tuple[Kernel, Selection]:
     """A naive kernel in blocks of 16×16 with a body of BODIES."""
     variant = Made(
         name="made", rung=1, title="Made", idea="made up", file="made.cu", entry=name,
-        tiling=lambda p: Tiling(block_m=16, block_n=16), warp=one_thread_per_element,
+        tile=partial(Tiling, block_m=16, block_n=16), warp=one_thread_per_element,
     )  # fmt: skip
     return Kernel.from_image(machine_code(), name), Selection(variant=variant)
 
@@ -509,7 +509,7 @@ def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_thei
     variant = replace(
         selection.variant,
         order=lambda p: in_bands(4),
-        dynamic_shared_bytes=lambda p: 4 * 2016,
+        dynamic_shared_bytes=lambda tiling: 4 * 2016,
     )
     selection = Selection(variant=variant)
     found = LadderSimulator(Workload(parse_shape("200x171x65"), 3)).simulate(
