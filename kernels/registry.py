@@ -63,6 +63,20 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Preference:
+    """Parameters with which a rung may serve a shape for which nothing was tuned.
+
+    `share_of_peak` is the part of the peak rate at which its phases multiply, once they run. Those
+    without come after all others, later rungs first, where each element of A and B is in at least
+    `fewest_products` products on average: M·N / (M + N).
+    """
+
+    parameters: Parameters = field(default_factory=dict)
+    share_of_peak: float | None = None
+    fewest_products: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Constraint:
     """A relation between parameters: `holds` decides, `text` explains."""
 
@@ -118,7 +132,9 @@ class Variant:
     that copies whole tiles. `workspace_bytes` is the size of the workspace, which begins with
     zeros, and whose flags are left so. Its blocks wait for others of lower numbers, or for their
     neighbours; `served` is what the workspace says once all that they wait for is there, to the
-    last one of all blocks or to the others. A rung with `copies` copies A and B there.
+    last one of all blocks or to the others. A rung with `copies` copies A and B there. `workers`
+    and `splits` are the parameters that say how many blocks run at a time, which share the tiles
+    that are left over, and how many share each tile.
     """
 
     name: str
@@ -143,6 +159,9 @@ class Variant:
     workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
     served: Callable[[Parameters, TileGrid, Gemm, bool], tuple[Words, ...]] | None = None
     copies: Callable[[Parameters, Gemm], Copies] | None = None
+    workers: str | None = None
+    splits: str | None = None
+    preferences: tuple[Preference, ...] = ()
 
     @property
     def source(self) -> str:
@@ -593,6 +612,8 @@ _STREAM_K = replace(
     order=lambda p: streamed(p["band"], p["workers"]),
     workspace_bytes=_of_workers,
     served=_flags_of_workers,
+    workers="workers",
+    preferences=(Preference(share_of_peak=0.88),),
 )
 _SPLIT_K = replace(
     _STREAM_K,
@@ -609,6 +630,14 @@ _SPLIT_K = replace(
     order=lambda p: split(p["splits"]),
     workspace_bytes=_of_splits,
     served=_flags_of_splits,
+    workers=None,
+    splits="splits",
+    preferences=(
+        Preference(parameters={"bm": 128, "bn": 64, "stages": 4}, share_of_peak=0.82),
+        Preference(parameters={"stages": 4}, share_of_peak=0.815),
+        Preference(parameters={"bn": 64, "slices": 8, "stages": 4}, share_of_peak=0.8),
+        Preference(parameters={"bn": 32, "tn": 8, "slices": 8, "stages": 5}, share_of_peak=0.65),
+    ),
 )
 _TALL_THREAD_TILE = replace(
     _STREAM_K,
@@ -620,6 +649,7 @@ _TALL_THREAD_TILE = replace(
     entry="sgemm_tall_thread_tile",
     tile=_TALL,
     workspace_bytes=partial(_of_workers, tile=_TALL),
+    preferences=(Preference(share_of_peak=0.91),),
 )
 _REALIGNED = replace(
     _TALL_THREAD_TILE,
@@ -637,6 +667,8 @@ _REALIGNED = replace(
     workspace_bytes=_of_realigning_workers,
     served=_flags_and_counts_of_copies,
     copies=_realigned_copies,
+    # copying A and B is one part in so many of multiplying them, or less
+    preferences=(Preference(fewest_products=1024),),
 )
 
 LADDER: tuple[Variant, ...] = (
@@ -723,6 +755,7 @@ LADDER: tuple[Variant, ...] = (
         parameters=_BK,
         tile=_TILE_2D,
         warp=warps.coarsened,
+        preferences=(Preference(),),
     ),
     Variant(
         name="vectorized",
@@ -775,6 +808,7 @@ LADDER: tuple[Variant, ...] = (
         parameters=_TILES,
         tile=_VECTORIZED,
         warp=warps.warp_tiled,
+        preferences=(Preference(),),
     ),
     Variant(
         name="async-copy",
@@ -805,6 +839,7 @@ LADDER: tuple[Variant, ...] = (
         tile=partial(_ASYNCHRONOUS, thread_n=16),
         dynamic_shared_bytes=_ring_bytes,
         warp=warps.asynchronous,
+        preferences=(Preference(parameters={"fence": 1}),),
     ),
     _BULK_COPY,
     _FENCED,

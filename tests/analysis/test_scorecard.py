@@ -13,6 +13,7 @@ from analysis.access import Tiling, access_counts
 from analysis.agreement import closed_forms
 from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.devices import find_device
+from analysis.geometry import Geometry
 from analysis.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
 from analysis.problem import Gemm
 from analysis.result import Counted, MachineAccess, Pattern, Record, Resources, Score, Simulated
@@ -133,6 +134,7 @@ def test_store_wavefronts_of_hardware_are_never_fewer(measured: int, verdict: st
 
 COPIES = Tiling(block_m=32, block_n=32, block_k=32, bulk=True)
 SUMS = replace(COPIES, leaves_sums=True)
+SLICES = replace(SUMS, thread_m=2, slices=2)
 LANES = "smsp__thread_inst_executed_pred_on.sum"
 SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
 
@@ -161,13 +163,21 @@ def test_hardware_asks_again_for_what_it_waits_for(
     name: str, tiling: Tiling, measured: int, verdict: str
 ) -> None:
     made = record({name: 10**6}, {name: measured}, is_foreseen=True, tiling=tiling)
-    made = replace(made, parameters={"workers": 264} if tiling is SUMS else {"slices": 4})
     found = {one.counter: one for one in scores(made)}[name]
     assert (found.grade, found.verdict) == ("exact", verdict)
     if verdict == "within":
         more, fewer = "what is waited for is asked for again", "guarded steps of divisions"
         assert (found.reason or "").startswith(more if measured > 10**6 else fewer)
         assert abs(measured - 10**6) <= found.tolerance * measured
+
+
+@pytest.mark.parametrize(("splits", "verdict"), [(1, "apart"), (2, "within")])
+def test_slices_of_a_block_wait_for_no_flags_of_others(splits: int, verdict: str) -> None:
+    made = record({WARPS: 10**6}, {WARPS: 10**6 + 5_000}, is_foreseen=True, tiling=SLICES)
+    tiles = (SQUARE.m // 32, SQUARE.n // 32)
+    grid = Geometry(grid=(splits * tiles[1], tiles[0], 1), block=(SLICES.threads_per_block, 1, 1))
+    found = {one.counter: one for one in scores(replace(made, geometry=grid))}[WARPS]
+    assert found.verdict == verdict
 
 
 def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:
