@@ -259,12 +259,13 @@ class _Judge:
     @property
     def _has_flags(self) -> bool:
         """Whether its blocks may wait for others: sums are left, and not only by slices of one."""
-        counts, geometry = self.record.theory and self.record.theory.accesses, self.record.geometry
-        if counts is None or counts.tiling is None or not counts.tiling.leaves_sums:
+        theory, geometry = self.record.theory, self.record.geometry
+        tiling = theory.accesses.tiling if theory else None
+        if theory is None or tiling is None or not tiling.leaves_sums:
             return False
-        # blocks that share each tile are as many times what one block for each would be
-        is_split = geometry is not None and geometry.threads >= 2 * counts.threads
-        return counts.tiling.slices == 1 or is_split
+        # closed forms count the threads of one block for each tile
+        is_split = geometry is not None and geometry.threads >= 2 * theory.accesses.threads
+        return tiling.slices == 1 or is_split
 
     def _reason(self, name: str, verdict: Verdict) -> tuple[str | None, bool]:
         """Why grades differ, and whether that takes the sting out of the verdict."""
