@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kernels import LADDER
+
 ROOT = Path(__file__).parents[1]
 OURS = {"analysis", "kernels", "reports", "toolkit"}
 MAY_IMPORT = {
@@ -112,6 +114,32 @@ def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
     source = (ROOT / "analysis/cycles/sm.c").read_text(encoding="utf-8")
     assert set(re.findall(r"#include <(.*)>", source)) == {"stdint.h", "stdlib.h", "string.h"}
     assert not re.findall(r"\b(getenv|system|exit|abort|rand|srand)\s*\(", source)
+
+
+# What names of rungs and of their parameters mean elsewhere.
+OTHER_MEANINGS = {"width"}  # of a line in a plot, of an access
+MEAN_OTHERS = {
+    "toolkit/plan.py": {"tiled"},  # the example of an error message
+    "toolkit/simulator.py": {"workers"},  # processes
+    "toolkit/tuning/tune.py": {"workers"},  # the option
+}
+
+
+def texts(nodes: list[ast.AST]) -> set[str]:
+    """What is quoted in a module, but for docstrings and for examples of commands."""
+    bodies = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
+    left_out = {body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)}
+    left_out |= {n.value for n in nodes if isinstance(n, ast.keyword) and n.arg == "epilog"}
+    constants = [n for n in nodes if isinstance(n, ast.Constant) and n not in left_out]
+    return {node.value for node in constants if isinstance(node.value, str)}
+
+
+def test_only_the_registry_names_rungs_and_their_parameters() -> None:
+    names = {rung.name for rung in LADDER} | {name for rung in LADDER for name in rung.parameters}
+    for file, nodes in files().items():
+        if package_of(file) != "kernels":
+            named = {text.partition(":")[0] for text in texts(nodes)} & names
+            assert named - OTHER_MEANINGS == MEAN_OTHERS.get(file, set()), file
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -1,0 +1,121 @@
+"""A rung is one source and one entry: one that is added here goes through every command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from analysis.access import Tiling
+from analysis.problem import Gemm
+from kernels import LADDER, Parameter, Variant, registry
+from toolkit import simulate
+from toolkit.cli import app
+from toolkit.experiment import profile
+from toolkit.tiles import rung_arguments
+
+DEVICE, SHAPE = "rtx-3090", Gemm(m=67, n=70, k=52)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added(Variant):
+    """A rung with its source beside this file."""
+
+    @property
+    def source(self) -> str:
+        return Path(__file__).with_name(self.file).read_text(encoding="utf-8")
+
+
+TWO_ROWS = Added(
+    name="two-rows",
+    rung=len(LADDER) + 1,
+    title="Two rows",
+    idea="a thread computes two rows of a column",
+    file="two_rows.cu",
+    entry="sgemm_two_rows",
+    arguments=("K", "N", "M", "C", "beta", "alpha", "B", "A"),
+    parameters={
+        "rows": Parameter(default=16, legal=(16, 32), meaning="of a block", sets=("block_m",)),
+        "depth": Parameter(default=8, legal=(8, 16), meaning="of a phase", sets=("block_k",)),
+    },
+    tile=partial(Tiling, block_n=32, thread_m=2, shared_load_a_width=4),
+)
+
+
+def _swap(old: object, new: object) -> None:
+    """Replace an object wherever a module has it by name."""
+    for module in list(sys.modules.values()):
+        for name in [name for name, value in vars(module).items() if value is old]:
+            setattr(module, name, new)
+
+
+@pytest.fixture(autouse=True)
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    ladder = (*registry.LADDER, TWO_ROWS)
+    by_name = registry.BY_NAME | {TWO_ROWS.name: TWO_ROWS}
+    swaps = [(registry.LADDER, ladder), (registry.BY_NAME, by_name)]
+    for old, new in swaps:
+        _swap(old, new)
+    yield
+    for old, new in swaps:
+        _swap(new, old)
+
+
+def test_profile_counts_checks_and_predicts_it() -> None:
+    found = profile([SHAPE], ["two-rows"], device=DEVICE, executor="simulate", seed=1)
+    (record,) = found.records
+    assert (record.status, record.check and record.check.passed) == ("ok", True)
+    assert any("sanitizer: no errors" in note for note in record.notes), record.notes
+    assert record.predicted is not None
+    assert record.simulated is not None
+    counts = record.theory and record.theory.accesses
+    assert counts is not None
+    for access in counts.accesses:
+        if access.space == "global":  # K and rows of the tiles of A and B, exactly
+            assert (
+                access.elements
+                == {"A": 67 * 52 * 3, "B": 52 * 70 * 5, "C": 67 * 70}[access.operand]
+            )
+    (listing,) = found.listings
+    assert listing.source == TWO_ROWS.source
+
+
+@pytest.mark.parametrize("parameters", TWO_ROWS.parameter_sets())
+def test_simulate_computes_the_product_with_all_that_it_takes(parameters: dict[str, int]) -> None:
+    rng = np.random.default_rng(1)
+    a, b, c = (
+        rng.random(extents, dtype=np.float32)
+        for extents in ((SHAPE.m, SHAPE.k), (SHAPE.k, SHAPE.n), (SHAPE.m, SHAPE.n))
+    )
+    arguments = rung_arguments(TWO_ROWS, parameters, SHAPE, (a, b, c), alpha=2.0, beta=0.5)
+    geometry = TWO_ROWS.geometry(parameters, SHAPE)
+    execution = simulate(
+        TWO_ROWS.source,
+        TWO_ROWS.entry,
+        grid=geometry.grid,
+        block=geometry.block,
+        arguments=arguments,
+        defines=TWO_ROWS.macros(parameters),
+        arch="sm_86",
+    )
+    expected = 2.0 * a.astype(float) @ b + 0.5 * c
+    of_c, *_ = execution.outputs  # the first array of the arguments
+    np.testing.assert_allclose(of_c, expected, rtol=1e-5)
+
+
+def test_tune_ranks_it_and_list_names_it() -> None:
+    invoke = partial(CliRunner().invoke, app)
+    tuned = invoke(["tune", "two-rows", "--shape", str(SHAPE), "--device", DEVICE, "--seed", "1"])
+    assert tuned.exit_code == 0, tuned.output
+    (shape,) = json.loads(Path("tuning.json").read_text())["shapes"]
+    ranked = {tuple(one["parameters"].values()) for one in shape["candidates"] if one["predicted"]}
+    assert ranked == {(16, 8), (16, 16), (32, 8), (32, 16)}
+    assert "two-rows" in invoke(["list", "variants"]).output
