@@ -1,7 +1,6 @@
 """The ladder: every rung with its source, parameters, geometry, constraints and closed forms.
 
-Adding a rung is one `.cu` file in kernels/sgemm/ and one `Variant` in `LADDER`, with the
-addresses of its first warp in kernels/warps.py where no earlier rung's serve; the launcher, the
+Adding a rung is one `.cu` file in kernels/sgemm/ and one `Variant` in `LADDER`; the launcher, the
 checks, the closed forms, the commands and the report follow from its fields.
 """
 
