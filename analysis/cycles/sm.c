@@ -1372,10 +1372,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
 }
 
 EXPORT void sm_sizes(u32 *sizes) {
-    sizes[0] = sizeof(Instruction);
-    sizes[1] = sizeof(Step);
-    sizes[2] = sizeof(Stream);
-    sizes[3] = sizeof(Job);
-    sizes[4] = sizeof(Machine);
-    sizes[5] = sizeof(Result);
+    const u32 all[] = {sizeof(Instruction), sizeof(Step),    sizeof(Stream),
+                       sizeof(Job),         sizeof(Machine), sizeof(Result)};
+    memcpy(sizes, all, sizeof all);
 }

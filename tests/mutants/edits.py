@@ -79,7 +79,7 @@ def find(root: Path, mutant: Mutant) -> tuple[Path, int]:
     name = mutant.function.rsplit(".", 1)[-1]
     for path in files(root, mutant.package, mutant.language):
         text = path.read_text(encoding="utf-8")
-        if f"{name}(" not in text or mutant.original not in text:
+        if name.removeprefix("op_") not in text or mutant.original not in text:
             continue
         lines = text.split("\n")
         for each in functions(path):
@@ -130,7 +130,8 @@ def without_comments(text: str) -> str:
 
 def heads_of_c(code: str) -> Iterator[tuple[str, int]]:
     """Name and opening brace of each function that begins in the first column, but for those that
-    macros define. `code` has no comments."""
+    macros define; OPERATION(MOV) is the head of op_MOV. `code` has no comments."""
+    code = re.sub(r"^OPERATION\((\w+)\)", r"void  op_\1()", code, flags=re.M)
     head = re.compile(r"^(?!typedef|enum|struct|union)\w[\w\s*]*?\b(\w+)\(([^;{}]*)\)\s*\{", re.M)
     yield from ((match[1], match.end() - 1) for match in head.finditer(code))
 

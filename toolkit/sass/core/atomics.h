@@ -140,8 +140,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
         check_written(c, w, i, at, m, m);
         mark_written(c, i, at, m);
     }
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         if (type == TYPE_B128) {
             exchange_128(what, at[l], l, x, y, d);
             c->changes++;
@@ -184,27 +183,27 @@ static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
     if (i->pd[0] == PREDICATE_DISCARD) access_shared_parts(c, &access, a, m & in_shared);
 }
 
-static void op_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(ATOMIC) {
     const u32 space = i->flags >> SPACE_SHIFT & 7;
     u64 a[LANES];
     addresses(w, i, m, a);
     if (space == SPACE_GENERIC) {
-        generic_atomic(c, w, i, m, a);
+        generic_atomic(core, w, i, m, a);
         return;
     }
     if ((i->aux & 0xff) != ATOMIC_CAST) set_predicate(w, i->pd[0], FULL, m);
-    atomic_space(c, w, i, m, space, a);
+    atomic_space(core, w, i, m, space, a);
 }
 
 /* QSPC: whether a generic address is in the space aux. */
-static void op_IN_SPACE(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(IN_SPACE) {
     u64 a[LANES];
     u32 inside_it = 0;
     addresses(w, i, m, a);
-    if (i->aux == SPACE_SHARED) LANE_BITS(inside_it, in_shared_window(c, a[l]));
-    if (i->aux == SPACE_LOCAL) LANE_BITS(inside_it, in_local_window(c, a[l]));
+    if (i->aux == SPACE_SHARED) LANE_BITS(inside_it, in_shared_window(core, a[l]));
+    if (i->aux == SPACE_LOCAL) LANE_BITS(inside_it, in_local_window(core, a[l]));
     if (i->aux == SPACE_GLOBAL)
-        LANE_BITS(inside_it, !in_shared_window(c, a[l]) && !in_local_window(c, a[l]));
+        LANE_BITS(inside_it, !in_shared_window(core, a[l]) && !in_local_window(core, a[l]));
     set_predicate(w, i->pd[0], inside_it, m);
 }
 
@@ -213,8 +212,7 @@ enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how 
 /* Where the bytes of partial copies are: only those that are read must be in a buffer. */
 static int resolve_partial(Worker *c, Warp *w, const Ins *i, const u64 *from, const u32 *bytes,
                            u32 m, u8 **origin) {
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const Allocation *one = allocation_of(c, from[l], from[l] + bytes[l]);
         if (!one) {
             memory_fault(c, w, i, OUT_OF_BOUNDS, SPACE_GLOBAL, l, from[l], 0);
@@ -228,7 +226,7 @@ static int resolve_partial(Worker *c, Warp *w, const Ins *i, const u64 *from, co
 
 /* LDGSTS: from global memory (s[2] a pair, s[3] uniform pair, imm) to shared (s[0], s[1], aux).
  * Lanes whose predicate ps[0] is false get zeros. */
-static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(COPY_ASYNC) {
     u64 to[LANES], from[LANES];
     u8 *target[LANES], *origin[LANES];
     u32 bytes[LANES];
@@ -240,12 +238,12 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     global.s[0] = i->s[2];
     global.s[1] = i->s[3];
     addresses(w, &shared, m, to);
-    own_shared(c, to);
-    if (!resolve(c, w, &shared, to, m, SPACE_SHARED, 1, target)) return;
-    for (int l = 0; l < LANES; l++) bytes[l] = 0;
+    own_shared(core, to);
+    if (!resolve(core, w, &shared, to, m, SPACE_SHARED, 1, target)) return;
+    FOR_LANES bytes[l] = 0;
     if (reading) {
         addresses(w, &global, reading, from);
-        for (int l = 0; l < LANES; l++) {
+        FOR_LANES {
             const u32 part = (u32)from[l] & (i->width - 1);
             bytes[l] = i->width;
             if (!(i->flags & COPY_PARTIAL)) continue;
@@ -253,23 +251,22 @@ static void op_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
             from[l] -= part;
         }
         if (!(i->flags & COPY_PARTIAL)
-                ? !resolve(c, w, &global, from, reading, SPACE_GLOBAL, 0, origin)
-                : !resolve_partial(c, w, &global, from, bytes, reading, origin))
+                ? !resolve(core, w, &global, from, reading, SPACE_GLOBAL, 0, origin)
+                : !resolve_partial(core, w, &global, from, bytes, reading, origin))
             return;
-        count_copy(c, &global, from, reading);
-        if (c->trace) trace_request(c, w, from, i->width, reading, TOUCH_READ);
-        if (c->stream) stream_request(c, from, i->width, reading, 0);
-        if (c->requests) note_request(c, w, from, reading, SPACE_GLOBAL);
+        count_copy(core, &global, from, reading);
+        if (core->trace) trace_request(core, w, from, i->width, reading, TOUCH_READ);
+        if (core->stream) stream_request(core, from, i->width, reading, 0);
+        if (core->requests) note_request(core, w, from, reading, SPACE_GLOBAL);
     }
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const u32 n = reading >> l & 1 ? bytes[l] : 0;
         if (n) memcpy(target[l], origin[l], n);
         memset(target[l] + n, 0, i->width - n);
     }
-    count_copy_to_shared(c, &shared, to, m);
-    if (c->requests) note_request(c, w, to, m, SPACE_SHARED);
-    mark_written(c, &shared, target, m);
+    count_copy_to_shared(core, &shared, to, m);
+    if (core->requests) note_request(core, w, to, m, SPACE_SHARED);
+    mark_written(core, &shared, target, m);
 }
 
 #define ATOMIC_OPS(OP) OP(ATOMIC) OP(IN_SPACE) OP(COPY_ASYNC)

@@ -158,9 +158,8 @@ static void mark_tile(Block *to, u32 offset, const TensorMap *map, u8 written) {
 static void spoil(Worker *c, const Bulk *b) {
     const u32 offset = offset_at(b->shared);
     if (b->direction == TO_GLOBAL || b->reduces) return;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) {
-        Block *to = b->issuer->cluster + rank;
-        if (!(b->blocks >> rank & 1)) continue;
+    EACH_BLOCK(to, b->issuer->cluster) {
+        if (!(b->blocks >> to->rank & 1)) continue;
         if (!b->is_tile || is_dense(&b->map)) {
             memset(to->shared + offset, 0xff, b->bytes);
             mark_bytes(to, offset, (u32)b->bytes, 0);
@@ -387,13 +386,11 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     queue(c, &b);
 }
 
-static void op_TENSOR_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    tensor_copy(c, w, i, TO_SHARED);
+OPERATION(TENSOR_LOAD) {
+    tensor_copy(core, w, i, TO_SHARED);
 }
-static void op_TENSOR_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    tensor_copy(c, w, i, TO_GLOBAL);
+OPERATION(TENSOR_STORE) {
+    tensor_copy(core, w, i, TO_GLOBAL);
 }
 
 /* UBLKCP, UBLKRED: s[0] where to (and the barrier), s[1] where from, s[2] how many times 16 bytes, and
@@ -422,53 +419,48 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
     queue(c, &b);
 }
 
-static void op_BULK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    run_of_bytes(c, w, i, TO_SHARED);
+OPERATION(BULK_LOAD) {
+    run_of_bytes(core, w, i, TO_SHARED);
 }
-static void op_BULK_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    run_of_bytes(c, w, i, TO_GLOBAL);
+OPERATION(BULK_STORE) {
+    run_of_bytes(core, w, i, TO_GLOBAL);
 }
-static void op_BULK_SHARED(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    run_of_bytes(c, w, i, WITHIN_SHARED);
+OPERATION(BULK_SHARED) {
+    run_of_bytes(core, w, i, WITHIN_SHARED);
 }
 
 /* UTMACMDFLUSH: the stores since the last one are a group. */
-static void op_BULK_GROUP(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c, (void)i, (void)m;
+OPERATION(BULK_GROUP) {
     w->bulk_groups++;
 }
 
 /* DEPBAR: of the groups of this warp all but the last aux are made. */
-static void op_BULK_WAIT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)m;
-    const u32 pc = c->pc;
-    for (u32 k = 0; k < c->bulk_count;) {
-        const Bulk *b = &c->bulk[k];
-        if (b->issuer == c->block && b->warp == w->index && b->direction == TO_GLOBAL &&
+OPERATION(BULK_WAIT) {
+    const u32 pc = core->pc;
+    for (u32 k = 0; k < core->bulk_count;) {
+        const Bulk *b = &core->bulk[k];
+        if (b->issuer == core->block && b->warp == w->index && b->direction == TO_GLOBAL &&
             b->group + i->aux < w->bulk_groups)
-            make_at(c, k);
+            make_at(core, k);
         else k++;
     }
-    c->pc = pc;
+    core->pc = pc;
 }
 
 /* STAS: s[2] to another block's memory, and its barrier hears of the bytes: s[0] both addresses. */
-static void op_STORE_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(STORE_ASYNC) {
     const u32 *to = vector(w, i->s[0]), *mbarrier = to + LANES, *x = vector(w, i->s[2]);
-    for (int l = 0; l < LANES && !c->fault.kind; l++) {
+    for (int l = 0; l < LANES && !core->fault.kind; l++) {
         const u64 address = (u32)(to[l] + (u32)i->imm);
         if (!(m >> l & 1)) continue;
-        if (!check_shared(c, w, address, i->width, i->width, 1)) return;
-        if (!check_shared(c, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
-        Block *b = block_at(c, address);
+        if (!check_shared(core, w, address, i->width, i->width, 1)) return;
+        if (!check_shared(core, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+        Block *b = block_at(core, address);
         for (u32 k = 0; k < i->width / WORD; k++)
             memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);
         mark_bytes(b, offset_at(address), i->width, 1);
-        stream_mbarrier(c, mbarrier[l], arrival_word(0, -(i64)i->width));
-        count_down(c, mbarrier[l], 0, -(i64)i->width, 0);
+        stream_mbarrier(core, mbarrier[l], arrival_word(0, -(i64)i->width));
+        count_down(core, mbarrier[l], 0, -(i64)i->width, 0);
     }
 }
 

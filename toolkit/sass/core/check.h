@@ -189,7 +189,7 @@ static int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
 static void note_acquired(Checker *k, const Warp *w) {
     u32 *acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
     memset(acquired, 0xff, MOST_MBARRIERS * sizeof *acquired);
-    for (u32 l = 0; l < LANES; l++) {
+    FOR_LANES {
         if (!(w->alive >> l & 1)) continue;
         const u32 *over = clock_of(k, w->index * LANES + l) + k->threads;
         IVDEP for (u32 n = 0; n < MOST_MBARRIERS; n++)
@@ -205,7 +205,7 @@ static void share_gates(Worker *c) {
         join_clock(k->joined, clock_of(k, n) + k->threads, 2 * MOST_MBARRIERS);
     for (u32 n = 0; n < k->threads; n++)
         memcpy(clock_of(k, n) + k->threads, k->joined, 2 * MOST_MBARRIERS * sizeof *k->joined);
-    for (u32 n = 0; n < c->warp_count; n++) note_acquired(k, &c->block->warps[n]);
+    EACH_WARP(w, c->block) note_acquired(k, w);
 }
 
 /* Everything so far is ordered before everything from here on, for all threads of the block. */
@@ -308,12 +308,9 @@ static void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
     const u32 from = k->crossed ? 0 : base, count = k->crossed ? k->clocks : LANES;
     u32 *joined = k->joined;
     memset(joined, 0, count * sizeof *joined);
-    for (u32 l = 0; l < LANES; l++)
-        if (lanes >> l & 1) join_clock(joined, clock_of(k, base + l) + from, count);
-    for (u32 l = 0; l < LANES; l++)
-        if (lanes >> l & 1) joined[base - from + l] = k->phase[w->index];
-    for (u32 l = 0; l < LANES; l++)
-        if (lanes >> l & 1) memcpy(clock_of(k, base + l) + from, joined, count * sizeof *joined);
+    FOR_LANES_OF(lanes) join_clock(joined, clock_of(k, base + l) + from, count);
+    FOR_LANES_OF(lanes) joined[base - from + l] = k->phase[w->index];
+    FOR_LANES_OF(lanes) memcpy(clock_of(k, base + l) + from, joined, count * sizeof *joined);
     k->phase[w->index]++;
     if (k->has_gates) note_acquired(k, w);
 }
@@ -327,8 +324,7 @@ static void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count
     if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->clocks, sizeof(u32));
     if (!k->meeting) { stop(c, NO_MEMORY); return; }
     u32 *meeting = k->meeting + (size_t)number * k->clocks;
-    for (u32 l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const u32 thread = thread_of(w, (int)l);
         join_clock(meeting, clock_of(k, thread), k->clocks);
         meeting[thread] = k->phase[w->index];
@@ -339,9 +335,8 @@ static void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count
 
 static u32 lanes_at_barrier(const Warp *w, u32 number) {
     u32 lanes = 0;
-    for (u32 j = 0; j < w->groups; j++)
-        if (w->group[j].state == AT_BARRIER && w->group[j].barrier == number)
-            lanes |= w->group[j].mask;
+    EACH_GROUP(g, w)
+        if (g->state == AT_BARRIER && g->barrier == number) lanes |= g->mask;
     return lanes;
 }
 
@@ -357,8 +352,7 @@ static void report_absent(Worker *c, u32 kind, u32 pc, u32 thread, u32 absent) {
 static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
     const Group *first = NULL;
     const u32 here = lanes_at_barrier(w, number);
-    for (u32 j = 0; j < w->groups; j++) {
-        const Group *g = &w->group[j];
+    EACH_GROUP(g, w) {
         if (g->state != AT_BARRIER || g->barrier != number) continue;
         if (!first) first = g;
         else if (g->pc != first->pc)
@@ -376,24 +370,22 @@ static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
 static void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     if (!expected) {
-        for (u32 n = 0; n < c->warp_count; n++) check_absent_lanes(c, &c->block->warps[n], number);
+        EACH_WARP(w, c->block) check_absent_lanes(c, w, number);
         check_epoch(c);
         return;
     }
     u32 *meeting = k->meeting + (size_t)number * k->clocks;
-    for (u32 n = 0; n < c->warp_count; n++) {
-        const u32 lanes = lanes_at_barrier(&c->block->warps[n], number);
-        for (u32 l = 0; l < LANES; l++)
-            if (lanes >> l & 1) join_clock(clock_of(k, n * LANES + l), meeting, k->clocks);
-        if (k->has_gates && lanes) note_acquired(k, &c->block->warps[n]);
+    EACH_WARP(w, c->block) {
+        const u32 lanes = lanes_at_barrier(w, number);
+        FOR_LANES_OF(lanes) join_clock(clock_of(k, thread_of(w, l)), meeting, k->clocks);
+        if (k->has_gates && lanes) note_acquired(k, w);
     }
     memset(meeting, 0, k->clocks * sizeof *meeting);
 }
 
 /* Masks of lanes that synchronise with each other. `masks` is what each lane of m names. */
 static void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m) {
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         if (!(masks[l] >> l & 1)) {
             report_alone(c, w, FOUND_INVALID_MASK, SPACE_GENERIC, l, masks[l], 0);
             return;
@@ -409,8 +401,7 @@ static void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m) {
 /* Lanes of m come to a WARPSYNC ... */
 static void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m) {
     check_masks(c, w, masks, m);
-    for (u32 l = 0; l < LANES; l++)
-        if (m >> l & 1) c->checker->mask[w->index * LANES + l] = masks[l];
+    FOR_LANES_OF(m) c->checker->mask[w->index * LANES + l] = masks[l];
 }
 
 /* ... and go on from it, each in company of those that it named. Lanes that were named and have not come
@@ -519,7 +510,7 @@ static void keep_other(const Checker *k, const Written *last, u32 thread, Writte
 static void begin_phase(const Checker *k, const Warp *w, ReadBy *read, int lane) {
     u32 left = 0;
     if (read->stamp >= k->floor[w->index] && read->stamp)
-        for (u32 l = 0; l < LANES; l++)
+        FOR_LANES
             if (read->mask >> l & 1 && l != (u32)lane &&
                 !is_after(k, thread_of(w, lane), w->index * LANES + l, read->stamp))
                 left |= 1u << l;
@@ -589,7 +580,7 @@ note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 
     const u32 phase = k->phase[w->index], floor = k->floor[w->index];
     const u32 *restrict acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
     u32 rare = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 lane = is_run ? 1u << l : m & 1u << l;
         const u32 begin = is_run ? cells[0] + (u32)l * count : cells[l];
         if (!lane) continue;
@@ -617,7 +608,7 @@ typedef struct { u64 low, high, bits; } Extent;
 
 static Extent extent_of(const u64 *a) {
     u64 low = a[0], high = a[0], bits = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         low = a[l] < low ? a[l] : low;
         high = a[l] > high ? a[l] : high;
         bits |= a[l];

@@ -352,14 +352,13 @@ static void check_cluster(Worker *c, Block *first) {
     Block *own = c->block;
     Checker *of_own = c->checker;
     if (!of_own) return;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) first[rank].checker->order->fences++;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) {
-        c->block = first + rank;
-        c->checker = first[rank].checker;
+    EACH_BLOCK(b, first) b->checker->order->fences++;
+    EACH_BLOCK(b, first) {
+        c->block = b;
+        c->checker = b->checker;
         check_epoch(c);
-        for (u32 other = 0; other < c->cluster_size; other++)
-            if (other != rank)
-                learn_all(c, (u32)first[other].index, first[other].checker->order->fences);
+        EACH_BLOCK(other, first)
+            if (other != b) learn_all(c, (u32)other->index, other->checker->order->fences);
     }
     c->block = own;
     c->checker = of_own;
@@ -407,7 +406,7 @@ static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
     const int lanes = e->low == e->high ? 1 : LANES;
     u32 news = 0, cells[LANES];
     if (owners[(a[0] - all->base) >> k->shift].reader != me) return 0; /* most often all are alike */
-    for (int l = 0; l < LANES; l++) cells[l] = (u32)((a[l] - all->base) >> k->shift);
+    FOR_LANES cells[l] = (u32)((a[l] - all->base) >> k->shift);
     for (u32 n = 0; n < count && !news; n++)
         for (int l = 0; l < lanes; l++)
             news |= (owners[cells[l] + n].reader ^ me) | owners[cells[l] + n].writer;
@@ -449,8 +448,7 @@ static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const E
     const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
     u32 left = 0, known_writer = 0;
     Event known = {0};
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const u64 first = (a[l] - all->base) >> shift, end = first + (width >> shift);
         const Reader now = reader_now(c, w, l);
         for (u64 cell = first; cell < end; cell++) {

@@ -150,8 +150,7 @@ static void check_over(Worker *c, const Warp *w, int lane, u64 address, u32 pari
 
 /* These lanes find their phases over. */
 static void check_wait(Worker *c, const Warp *w, u32 lanes, const u64 *a, const u32 *parity) {
-    for (int l = 0; l < LANES; l++)
-        if (lanes >> l & 1) check_over(c, w, l, a[l], parity[l] >> 31);
+    FOR_LANES_OF(lanes) check_over(c, w, l, a[l], parity[l] >> 31);
     if (lanes && c->checker->has_gates) note_acquired(c->checker, w);
 }
 
@@ -187,7 +186,7 @@ static void against_reads_of(const Copy *x, u32 first, u32 cells, const Warp *of
     const u32 *know = clock_of(k, thread_of(x->w, x->lane)) + of->index * LANES;
     const u32 floor = k->floor[of->index], own = thread_of(x->w, x->lane) - of->index * LANES;
     u32 known = FULL, unknown = 0;
-    for (u32 l = 0; l < LANES; l++)
+    FOR_LANES
         if (of->born >> l & 1 && l != own) known = know[l] < known ? know[l] : known;
     if (known < floor) known = floor - 1;
     IVDEP for (u32 n = 0; n < cells; n++)
@@ -208,7 +207,7 @@ static void check_target(const Copy *x, u32 first, u32 cells) {
             report_pair(c, x->w, FOUND_WRITE_AFTER_WRITE, x->lane, cell, WORD, last->thread, last->pc, IS_BULK);
         if (k->reading_count) check_against_copies(c, x->w, x->lane, cell, WORD);
     }
-    for (u32 n = 0; n < c->warp_count; n++) against_reads_of(x, first, cells, &c->block->warps[n]);
+    EACH_WARP(w, c->block) against_reads_of(x, first, cells, w);
     note_copied(k, first, cells);
     for (u32 cell = first; cell < first + cells; cell++)
         k->written[cell] = (Written){.epoch = UNSETTLED, .pc = c->pc, .step = x->w->steps,

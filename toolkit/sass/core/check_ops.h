@@ -13,7 +13,7 @@ static int all_in_shared(const Worker *c, const Extent *e, u32 width) {
 
 static int is_run(const u32 *cells, u32 m) {
     u32 differs = ~m;
-    for (u32 l = 0; l < LANES; l++) differs |= cells[l] ^ (cells[0] + l);
+    FOR_LANES differs |= cells[l] ^ (cells[0] + l);
     return !differs;
 }
 
@@ -33,7 +33,7 @@ static u32 check_common_reads(Worker *c, const Warp *w, const u64 *a, const Exte
     Checker *k = c->checker;
     u32 cells[LANES];
     if (e->low == e->high) return m;
-    for (int l = 0; l < LANES; l++) cells[l] = (u32)a[l] >> k->shift;
+    FOR_LANES cells[l] = (u32)a[l] >> k->shift;
     return k->has_gates ? note_reads_of(k, w, cells, m, width >> k->shift, c->pc, 1)
                         : note_reads_of(k, w, cells, m, width >> k->shift, c->pc, 0);
 }
@@ -57,7 +57,7 @@ static void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, cons
 /* Lanes that are in another memory get the address of one that is in this. */
 static void narrow(u64 *a, u32 m) {
     const u64 first = a[__builtin_ctz(m)];
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if (!(m >> l & 1)) a[l] = first;
 }
 
@@ -72,7 +72,7 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
     LANE_BITS(in_local, in_local_window(c, a[l]));
     const u32 in_global = m & ~in_shared & ~in_local;
     if (m & in_own) {
-        for (int l = 0; l < LANES; l++) b[l] = a[l] - from;
+        FOR_LANES b[l] = a[l] - from;
         narrow(b, m & in_own);
         const Extent e = extent_of(b);
         check_own_shared(c, w, i, m & in_own, b, &e, is_store, kind, x);
@@ -166,8 +166,7 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
 static void give_zeros(Warp *w, const Ins *i, u32 m) {
     u32 *d = vector(w, i->d[0]);
     for (u32 k = 0; k < words_of(i); k++)
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) d[k * LANES + l] = 0;
+        FOR_LANES_OF(m) d[k * LANES + l] = 0;
 }
 
 /* The lanes of m whose access can be made; those are checked. */
@@ -189,20 +188,20 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     return m;
 }
 
-static void op_CHECK_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 sound = check_access(c, w, i, m, 0, 0);
-    if (sound) op_LOAD(c, w, i, sound);
+OPERATION(CHECK_LOAD) {
+    const u32 sound = check_access(core, w, i, m, 0, 0);
+    if (sound) op_LOAD(core, w, i, sound);
     if (m != sound) give_zeros(w, i, m & ~sound);
 }
 
-static void op_CHECK_STORE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 sound = check_access(c, w, i, m, 1, 0);
-    if (sound) op_STORE(c, w, i, sound);
+OPERATION(CHECK_STORE) {
+    const u32 sound = check_access(core, w, i, m, 1, 0);
+    if (sound) op_STORE(core, w, i, sound);
 }
 
-static void op_CHECK_ATOMIC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 sound = check_access(c, w, i, m, 1, 1);
-    if (sound) op_ATOMIC(c, w, i, sound);
+OPERATION(CHECK_ATOMIC) {
+    const u32 sound = check_access(core, w, i, m, 1, 1);
+    if (sound) op_ATOMIC(core, w, i, sound);
     if (m != sound) give_zeros(w, i, m & ~sound);
 }
 
@@ -216,7 +215,7 @@ static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
                   .first = (u32)address >> k->shift, .cells = width >> k->shift};
 }
 
-static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(CHECK_COPY_ASYNC) {
     Ins shared = *i, global = *i;
     u64 a[LANES], from[LANES];
     Extent e, origin;
@@ -226,31 +225,28 @@ static void op_CHECK_COPY_ASYNC(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & predicate(w, i->ps[0]);
     if (whole) {
         addresses(w, &global, whole, from);
-        m &= ~whole | sound_lanes(c, w, &global, whole, from, &origin, 0);
+        m &= ~whole | sound_lanes(core, w, &global, whole, from, &origin, 0);
     }
     shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
     shared.imm = (i32)i->aux;
     if (!m) return;
     addresses(w, &shared, m, a);
-    own_shared(c, a);
-    m = sound_lanes(c, w, &shared, m, a, &e, 1);
+    own_shared(core, a);
+    m = sound_lanes(core, w, &shared, m, a, &e, 1);
     if (!m) return;
-    check_own_shared(c, w, &shared, m, a, &e, 1, WRITE_ASYNC, NULL);
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) note_pending(c, thread_of(w, l), a[l], i->width);
+    check_own_shared(core, w, &shared, m, a, &e, 1, WRITE_ASYNC, NULL);
+    FOR_LANES_OF(m) note_pending(core, thread_of(w, l), a[l], i->width);
     if (whole & m) {
         narrow(from, whole & m);
         origin = extent_of(from);
-        check_buffers(c, w, &global, whole & m, from, &origin, 0, 0, NULL);
+        check_buffers(core, w, &global, whole & m, from, &origin, 0, 0, NULL);
     }
-    op_COPY_ASYNC(c, w, i, m);
+    op_COPY_ASYNC(core, w, i, m);
 }
 
 /* LDGDEPBAR: the copies so far are a group. */
-static void op_CHECK_COMMIT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)i;
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) c->checker->committed[thread_of(w, l)]++;
+OPERATION(CHECK_COMMIT) {
+    FOR_LANES_OF(m) core->checker->committed[thread_of(w, l)]++;
 }
 
 /* From here on a copy is as if its thread had stored it. */
@@ -265,8 +261,8 @@ static void settle(Checker *k, const Warp *w, const Pending *p) {
 }
 
 /* DEPBAR: all but the last aux groups of these lanes are there, and those of bulk copies have read. */
-static void op_CHECK_WAIT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    Checker *k = c->checker;
+OPERATION(CHECK_WAIT) {
+    Checker *k = core->checker;
     u64 kept = 0;
     for (u64 n = 0; n < k->pending_count; n++) {
         const Pending p = k->pending[n];
@@ -275,14 +271,13 @@ static void op_CHECK_WAIT(Worker *c, Warp *w, const Ins *i, u32 m) {
         else k->pending[kept++] = p;
     }
     k->pending_count = kept;
-    check_copies_read(c, w, i->aux);
-    op_BULK_WAIT(c, w, i, m);
+    check_copies_read(core, w, i->aux);
+    op_BULK_WAIT(core, w, i, m);
 }
 
 /* MEMBAR of the device: what the block did so far may be published. */
-static void op_CHECK_FENCE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)w; (void)i; (void)m;
-    c->checker->order->fences++;
+OPERATION(CHECK_FENCE) {
+    core->checker->order->fences++;
 }
 
 /* Lanes of m synchronise, each with those that its mask names; s[5] is the mask where there is one,
@@ -298,15 +293,15 @@ static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
 
 /* A __syncwarp() where the compiler knows that the lanes are together: no more than a place in the
  * code is left of it. */
-static void op_CHECK_SYNCWARP(Worker *c, Warp *w, const Ins *i, u32 m) {
-    synchronise_lanes(c, w, i, m);
+OPERATION(CHECK_SYNCWARP) {
+    synchronise_lanes(core, w, i, m);
 }
 
 /* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
  * accesses are made in the order of its instructions. */
-static void op_CHECK_COLLECTIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    synchronise_lanes(c, w, i, m);
-    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(c, w, i, m);
+OPERATION(CHECK_COLLECTIVE) {
+    synchronise_lanes(core, w, i, m);
+    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(core, w, i, m);
 }
 
 /* Registers that hold what nobody wrote. */
@@ -328,7 +323,7 @@ static void report_use(Worker *c, const Warp *w, u32 slot, u32 m) {
     const Suspect *x = suspect_at(c, w, slot);
     if (!x || !(x->lanes & m)) return;
     const u32 *value = vector(w, slot), pc = c->pc;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const Unwritten *read = &x->of[l];
         if (!(x->lanes & m & 1u << l) || (value[l] != FULL && read->width >= WORD)) continue;
         c->pc = read->pc;
@@ -352,12 +347,12 @@ static void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     Suspect *to = &c->checker->suspect[(size_t)w->index * c->launch->slots + i->d[0]];
     c->checker->suspects[w->index] += !to->lanes;
     to->lanes |= copy.lanes & m;
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if (copy.lanes & m & 1u << l) to->of[l] = copy.of[l];
 }
 
-#define CHECK_OPS(OP)                                                                          \
-    OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT)        \
+#define CHECK_OPS(OP)                                                                     \
+    OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT) \
     OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_COLLECTIVE)
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {

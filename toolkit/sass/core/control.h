@@ -85,10 +85,10 @@ static int join(Worker *c, Warp *w, u32 state, int left) {
         const Group leader = w->group[first];
         const u32 wanted = leader.wait & w->alive;
         u32 come = 0, woken = 0;
-        for (u32 k = 0; k < w->groups; k++)
-            if (waits_with(&w->group[k], &leader)) {
-                come |= w->group[k].mask;
-                woken |= w->group[k].woken;
+        EACH_GROUP(g, w)
+            if (waits_with(g, &leader)) {
+                come |= g->mask;
+                woken |= g->woken;
             }
         if ((come & wanted) != wanted) continue;
         if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted, leader.pc - 1);
@@ -120,17 +120,16 @@ enum { WARPSYNC_APART = 1 };
  * its caller have the same numbers: the lanes of the one must not change the other. */
 static u32 partners(const u32 *b, u32 m, int k) {
     u32 found = 0;
-    for (int l = 0; l < LANES; l++) found |= m & b[l] >> k << l & 1u << l;
+    FOR_LANES found |= m & b[l] >> k << l & 1u << l;
     return found;
 }
 
 /* Those who wait as `leader` does go on without the lanes that are missing, which will not wait
  * there. Others who wait were woken too, in vain. */
 static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missing) {
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if (missing >> l & 1 && w->b[leader->barrier][l] & come) w->b[leader->barrier][l] = 0;
-    for (u32 k = 0; k < w->groups; k++) {
-        Group *g = &w->group[k];
+    EACH_GROUP(g, w) {
         if (waits_with(g, leader)) g->wait = come;
         else g->woken = g->state == AT_BSYNC || g->state == AT_WARPSYNC;
     }
@@ -139,8 +138,8 @@ static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missin
 
 static u32 lanes_that_wait_with(const Warp *w, const Group *leader) {
     u32 come = 0;
-    for (u32 k = 0; k < w->groups; k++)
-        if (waits_with(&w->group[k], leader)) come |= w->group[k].mask;
+    EACH_GROUP(g, w)
+        if (waits_with(g, leader)) come |= g->mask;
     return come;
 }
 
@@ -173,8 +172,7 @@ static u32 begun(const Warp *w, const Group *g) {
  * g. The numbers of regions do not say so after a call: a barrier that a function restores keeps the
  * number of the function's last region. */
 static int is_outer(const Warp *w, const Group *g) {
-    for (u32 k = 0; k < w->groups; k++) {
-        const Group *h = &w->group[k];
+    EACH_GROUP(h, w) {
         if (h->state == AT_BSYNC && g->wait & h->mask && !(h->wait & g->mask)) return 1;
     }
     return 0;
@@ -187,8 +185,7 @@ static int is_outer(const Warp *w, const Group *g) {
 static int release_innermost(Worker *c, Warp *w) {
     const Group *inner = NULL;
     int outer = 1;
-    for (u32 k = 0; k < w->groups; k++) {
-        const Group *g = &w->group[k];
+    EACH_GROUP(g, w) {
         if (g->state == AT_MBARRIER) return 0;
         if (g->state != AT_BSYNC) continue;
         const int beyond = is_outer(w, g);
@@ -326,25 +323,23 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 static u32 threads_alive(const Worker *c, const Block *b) {
     u32 alive = 0;
-    for (u32 k = 0; k < c->warp_count; k++) alive += (u32)__builtin_popcount(b->warps[k].alive);
+    EACH_WARP(w, b) alive += (u32)__builtin_popcount(w->alive);
     return alive;
 }
 
 /* Open the barrier of a cluster once all its threads that live have come. */
 static void open_cluster(Worker *c, Block *first) {
     u32 alive = 0;
-    for (u32 rank = 0; rank < c->cluster_size; rank++) alive += threads_alive(c, first + rank);
+    EACH_BLOCK(b, first) alive += threads_alive(c, b);
     if (!first->cluster_arrived || first->cluster_arrived < alive) return;
     first->cluster_arrived = 0;
     first->cluster_phase++;
     c->changes++;
     check_cluster(c, first);
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &first[rank].warps[k];
-            for (u32 j = 0; j < w->groups; j++)
-                if (w->group[j].state == AT_CLUSTER) w->group[j].state = READY;
-        }
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w)
+                if (g->state == AT_CLUSTER) g->state = READY;
 }
 
 static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
@@ -363,8 +358,7 @@ static void wait_for_cluster(Worker *c, Warp *w) {
 
 static void leave(Worker *c, Warp *w, u32 m) {
     Group *g = current(w);
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) w->left[l] = g->pc;
+    FOR_LANES_OF(m) w->left[l] = g->pc;
     w->alive &= ~m;
     g->mask &= ~m;
     if (g->mask) g->pc++;
@@ -381,9 +375,9 @@ static void leave(Worker *c, Warp *w, u32 m) {
 enum { BRANCH_ANY = 1 }; /* all jump if one does */
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */
-#define CONTROL_OPS(OP)                                                                       \
-    OP(BRANCH) OP(BRANCH_INDIRECT) OP(CALL_SYSTEM) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE)     \
-    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)         \
+#define CONTROL_OPS(OP)                                                                    \
+    OP(BRANCH) OP(BRANCH_INDIRECT) OP(CALL_SYSTEM) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE) \
+    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)      \
     OP(CLUSTER_ARRIVE) OP(CLUSTER_WAIT)
 
 /* What YIELD and a long run do: let another group of the warp go on. */

@@ -18,7 +18,7 @@ static void source_double(const Warp *w, const Ins *i, double *x) {
     u32 bits[LANES];
     if (i->flags & SOURCE_F64) {
         REAL64(a, 0);
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = as_double(a[l]);
+        IVDEP FOR_LANES x[l] = as_double(a[l]);
         return;
     }
     if (i->flags & SOURCE_HALF) {
@@ -29,15 +29,15 @@ static void source_double(const Warp *w, const Ins *i, double *x) {
         copy_lanes(bits, a);
         if (i->flags & FTZ) flush_lanes(bits);
     }
-    IVDEP for (int l = 0; l < LANES; l++) x[l] = (double)as_float(bits[l]);
+    IVDEP FOR_LANES x[l] = (double)as_float(bits[l]);
 }
 
 static NOINLINE void round_lanes(double *x, u32 mode) {
     switch (mode) {
-    case ROUND_DOWN: IVDEP for (int l = 0; l < LANES; l++) x[l] = floor(x[l]); return;
-    case ROUND_UP: IVDEP for (int l = 0; l < LANES; l++) x[l] = ceil(x[l]); return;
-    case ROUND_ZERO: IVDEP for (int l = 0; l < LANES; l++) x[l] = trunc(x[l]); return;
-    default: IVDEP for (int l = 0; l < LANES; l++) x[l] = rint(x[l]); return;
+    case ROUND_DOWN: IVDEP FOR_LANES x[l] = floor(x[l]); return;
+    case ROUND_UP: IVDEP FOR_LANES x[l] = ceil(x[l]); return;
+    case ROUND_ZERO: IVDEP FOR_LANES x[l] = trunc(x[l]); return;
+    default: IVDEP FOR_LANES x[l] = rint(x[l]); return;
     }
 }
 
@@ -54,16 +54,15 @@ static inline u64 integer_of(double x, u32 bits, u32 is_signed, u32 nan_to_zero)
     return x > 0 ? (u64)x : 0;
 }
 
-static void op_F2I(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(F2I) {
     const u32 bits = i->aux & BITS_MASK, nan_to_zero = i->flags & NAN_TO_ZERO;
     double x[LANES];
-    DESTINATION(d, 0);
+    DESTINATION(d);
     source_double(w, i, x);
     round_lanes(x, rounding(i->flags));
     if (bits == 64) {
         u64 r[LANES];
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             r[l] = integer_of(x[l], 64, i->aux & IS_SIGNED, nan_to_zero);
         merge64(d, r, m);
         return;
@@ -72,7 +71,7 @@ static void op_F2I(Worker *core, Warp *w, const Ins *i, u32 m) {
     const double low = i->aux & IS_SIGNED ? -(double)(1ull << (bits - 1)) : 0;
     const double high = (double)((1ull << (bits - (i->aux & IS_SIGNED ? 1 : 0))) - 1);
     u32 r[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const double inside = x[l] < low ? low : x[l] > high ? high : x[l];
         r[l] = x[l] == x[l] ? (u32)(i64)inside : (u32)far;
     }
@@ -89,9 +88,9 @@ static void source_integer(const Warp *w, const Ins *i, u64 *magnitude, u32 *neg
         memcpy(magnitude, x, LANES * sizeof *x);
     } else {
         const u32 *x = source(w, i, 0, room32);
-        for (int l = 0; l < LANES; l++) magnitude[l] = x[l] >> 8 * (i->aux >> FIRST_BYTE_SHIFT & 3);
+        FOR_LANES magnitude[l] = x[l] >> 8 * (i->aux >> FIRST_BYTE_SHIFT & 3);
     }
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = magnitude[l] << (64 - bits);
         negative[l] = i->aux & IS_SIGNED && x >> 63;
         magnitude[l] = (negative[l] ? 0 - (u64)((i64)x >> (64 - bits)) : x >> (64 - bits));
@@ -100,22 +99,21 @@ static void source_integer(const Warp *w, const Ins *i, u64 *magnitude, u32 *neg
 
 /* Conversions by the processor in its rounding mode. */
 static NOINLINE void convert_f32(const u64 *magnitude, const u32 *negative, u32 *r) {
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = magnitude[l];
         r[l] = as_bits(!negative[l] ? (float)x : x >> 63 ? -0x1p63f : (float)-(i64)x);
     }
 }
 
 static NOINLINE void convert_f64(const u64 *magnitude, const u32 *negative, u64 *r) {
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = magnitude[l];
         r[l] = as_bits64(!negative[l] ? (double)x : x >> 63 ? -0x1p63 : (double)-(i64)x);
     }
 }
 
-static void op_I2F(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    DESTINATION(d, 0);
+OPERATION(I2F) {
+    DESTINATION(d);
     const u32 mode = rounding(i->flags);
     if (i->aux == (32 | IS_SIGNED) && !mode) {
         SOURCE(x, 0);
@@ -131,8 +129,7 @@ static void op_I2F(Worker *core, Warp *w, const Ins *i, u32 m) {
     merge(d, r, m);
 }
 
-static void op_I2D(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(I2D) {
     const u32 mode = rounding(i->flags);
     u64 magnitude[LANES], r[LANES];
     u32 negative[LANES];
@@ -144,12 +141,11 @@ static void op_I2D(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* To a half, in the low half of the result. */
-static void op_I2H(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(I2H) {
     u64 magnitude[LANES];
     u32 negative[LANES], r[LANES];
     source_integer(w, i, magnitude, negative);
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         u64 x = magnitude[l];
         /* 53 bits hold it but for whether the rest is 0, which the last of them says */
         if (x >> 53) x = (x & ~0x7ffull) | (x & 0x7ff ? 0x800 : 0);
@@ -159,11 +155,10 @@ static void op_I2H(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 static NOINLINE void narrow_to_f32(const double *x, u32 *r) {
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits((float)x[l]);
+    IVDEP FOR_LANES r[l] = as_bits((float)x[l]);
 }
 
-static void op_F64_TO_F32(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(F64_TO_F32) {
     const u32 mode = rounding(i->flags);
     double x[LANES];
     u32 r[LANES];
@@ -171,26 +166,24 @@ static void op_F64_TO_F32(Worker *core, Warp *w, const Ins *i, u32 m) {
     if (mode) set_rounding(mode);
     narrow_to_f32(x, r);
     if (mode) set_rounding(ROUND_NEAREST);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, r[l]); /* a NaN keeps its sign and the upper bits of its fraction */
 }
 
-static void op_TO_F64(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(TO_F64) {
     double x[LANES];
     u64 r[LANES];
     source_double(w, i, x);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits64(x[l]);
+    IVDEP FOR_LANES r[l] = as_bits64(x[l]);
     merge64(vector(w, i->d[0]), r, m);
 }
 
 /* To a half, in the low half of the result. */
-static void op_TO_HALF(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(TO_HALF) {
     double x[LANES];
     u32 r[LANES];
     source_double(w, i, x);
-    for (int l = 0; l < LANES; l++) r[l] = rounded_half(x[l], i->flags);
+    FOR_LANES r[l] = rounded_half(x[l], i->flags);
     merge(vector(w, i->d[0]), r, m);
 }
 
@@ -201,38 +194,36 @@ static void packed_half(const Warp *w, const Ins *i, int k, u32 *r) {
     const u32 flags = i->flags, infinity = flags & BF16 ? 0x7f80u : 0x7c00u;
     REAL(x, k);
     if (rounding(flags)) {
-        for (int l = 0; l < LANES; l++) r[l] = rounded_half((double)as_float(x[l]), flags);
+        FOR_LANES r[l] = rounded_half((double)as_float(x[l]), flags);
     } else {
         copy_lanes(r, x);
         narrow_lanes(r, flags);
     }
     if (flags & FINITE)
-        for (int l = 0; l < LANES; l++) r[l] -= (r[l] & 0x7fffu) == infinity;
+        FOR_LANES r[l] -= (r[l] & 0x7fffu) == infinity;
     if (flags & RELU)
-        for (int l = 0; l < LANES; l++) r[l] = r[l] & 0x8000u ? 0 : r[l];
+        FOR_LANES r[l] = r[l] & 0x8000u ? 0 : r[l];
 }
 
 /* Source 0 in the high half of the result, source 1 in the low half. */
-static void op_PACK_HALVES(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(PACK_HALVES) {
     u32 high[LANES], low[LANES];
     packed_half(w, i, 0, high);
     packed_half(w, i, 1, low);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, high[l] << 16 | low[l]);
 }
 
 /* To a whole number of the same format. */
-static void op_FRND(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(FRND) {
     double x[LANES];
     u64 wide[LANES];
     u32 r[LANES];
     source_double(w, i, x);
     round_lanes(x, rounding(i->flags));
-    DESTINATION(d, 0);
+    DESTINATION(d);
     if (i->flags & SOURCE_F64) {
-        for (int l = 0; l < LANES; l++) {
+        FOR_LANES {
             wide[l] = as_bits64(x[l]);
             if (is_nan64(wide[l])) wide[l] |= QUIET64;
         }
@@ -242,12 +233,12 @@ static void op_FRND(Worker *core, Warp *w, const Ins *i, u32 m) {
     narrow_to_f32(x, r);
     if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
     else
-        for (int l = 0; l < LANES; l++) r[l] = canonical(as_float(r[l]));
+        FOR_LANES r[l] = canonical(as_float(r[l]));
     merge(d, r, m);
 }
 
-#define CONVERT_OPS(OP)                                                                        \
-    OP(F2I) OP(I2F) OP(I2D) OP(I2H) OP(F64_TO_F32) OP(TO_F64) OP(TO_HALF)             \
+#define CONVERT_OPS(OP)                                                   \
+    OP(F2I) OP(I2F) OP(I2D) OP(I2H) OP(F64_TO_F32) OP(TO_F64) OP(TO_HALF) \
     OP(PACK_HALVES) OP(FRND)
 
 #endif

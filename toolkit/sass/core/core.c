@@ -35,7 +35,7 @@ enum {
 #undef NAME
 };
 
-static void op_NOP(Worker *c, Warp *w, const Ins *i, u32 m) { (void)c; (void)w; (void)i; (void)m; }
+OPERATION(NOP) {}
 
 static Handler *const handlers[] = {
     op_NOP,
@@ -92,8 +92,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     case OP_BSSY:
         w->regions++;
         w->restored &= ~(1u << i->aux);
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) {
+        FOR_LANES_OF(m) {
                 w->b[i->aux][l] = m;
                 w->begun[i->aux][l] = w->regions;
             }
@@ -102,10 +101,9 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         const u32 gone = m & predicate(w, i->ps[0]);
         u32 before[LANES];
         memcpy(before, w->b[i->aux], sizeof before);
-        for (int l = 0; l < LANES; l++) w->b[i->aux][l] &= ~partners(before, gone, l);
+        FOR_LANES w->b[i->aux][l] &= ~partners(before, gone, l);
         g->pc++;
-        for (u32 k = 0; k < w->groups; k++) {
-            Group *other = &w->group[k];
+        EACH_GROUP(other, w) {
             if (other->state == AT_BSYNC && other->barrier == i->aux)
                 other->wait &= ~partners(before, gone, __builtin_ctz(other->mask));
         }
@@ -128,7 +126,7 @@ static void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         u32 room[LANES], united = 0, wanted = m;
         const u32 *masks = source(w, i, 0, room), alike = lanes_like_first(masks, m);
         if (c->checker) check_meeting(c, w, masks, m);
-        for (int l = 0; l < LANES; l++) united |= m >> l & 1 ? masks[l] : 0;
+        FOR_LANES united |= m >> l & 1 ? masks[l] : 0;
         if (alike == m) wanted = united;
         /* lanes with masks of their own wait apart, unless all whom any of them wants are here */
         else if (i->flags & WARPSYNC_APART || united & w->alive & ~m) {
@@ -261,10 +259,9 @@ static void open_barriers(Worker *c) {
         if (!alive) alive = threads_alive(c, block);
         if (barrier->arrived < (barrier->expected ? barrier->expected : alive)) continue;
         if (c->checker) check_opening(c, n, barrier->expected);
-        for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &block->warps[k];
-            for (u32 j = 0; j < w->groups; j++)
-                if (w->group[j].state == AT_BARRIER && w->group[j].barrier == n) w->group[j].state = READY;
+        EACH_WARP(w, block) {
+            EACH_GROUP(g, w)
+                if (g->state == AT_BARRIER && g->barrier == n) g->state = READY;
             w->barrier_result[n] = (barrier->red_popc & 0xffff) | barrier->red_or << 16 |
                                    barrier->red_and << 17;
         }
@@ -383,16 +380,16 @@ static void start_cluster(Worker *c, u64 cluster, const Kept *kept, u64 kept_cou
     c->changes++;
 }
 
-static int cluster_lives(const Worker *c, const Block *first) {
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++)
-            if (first[rank].warps[k].groups) return 1;
+static int cluster_lives(const Worker *c, Block *first) {
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            if (w->groups) return 1;
     return 0;
 }
 
 static int warp_is_ready(const Warp *w) {
-    for (u32 j = 0; j < w->groups; j++)
-        if (w->group[j].state == READY) return 1;
+    EACH_GROUP(g, w)
+        if (g->state == READY) return 1;
     return 0;
 }
 
@@ -400,12 +397,13 @@ static int warp_is_ready(const Warp *w) {
 static int run_round(Worker *c) {
     int ran = 0;
     EACH_CLUSTER(first) {
-        for (u32 rank = 0; rank < c->cluster_size; rank++) {
-            take_up(c, first + rank);
-            for (u32 k = 0; k < c->warp_count && !c->fault.kind; k++) {
-                const int ready = warp_is_ready(&c->block->warps[k]);
+        EACH_BLOCK(b, first) {
+            take_up(c, b);
+            EACH_WARP(w, b) {
+                const int ready = warp_is_ready(w);
                 ran |= ready;
-                if (ready || c->block->warps[k].groups > 1) run_warp(c, &c->block->warps[k]);
+                if (ready || w->groups > 1) run_warp(c, w);
+                if (c->fault.kind) break;
             }
             if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
             if (c->fault.kind) return 0;
@@ -414,9 +412,9 @@ static int run_round(Worker *c) {
         }
         if (!cluster_lives(c, first)) {
             make_all_of(c, first);
-            for (u32 rank = 0; rank < c->cluster_size; rank++) {
-                first[rank].lives = 0;
-                if (first[rank].keeper) count_straight(first[rank].keeper, c->launch->length);
+            EACH_BLOCK(b, first) {
+                b->lives = 0;
+                if (b->keeper) count_straight(b->keeper, c->launch->length);
             }
             c->running--;
         }
@@ -428,17 +426,16 @@ static int run_round(Worker *c) {
  * for lanes of their own warp, which wait there in turn; or who asks in vain. */
 static void note_waiting(Worker *c, u32 state) {
     EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++) {
-        take_up(c, first + rank);
-        for (u32 k = 0; k < c->warp_count; k++)
-            for (u32 j = 0; j < c->block->warps[k].groups; j++) {
-                const Group *g = &c->block->warps[k].group[j];
+    EACH_BLOCK(of, first) {
+        take_up(c, of);
+        EACH_WARP(w, of)
+            EACH_GROUP(g, w) {
                 const u32 at = state == READY || state == AT_MBARRIER ? g->pc : g->pc - 1;
                 if (g->state != state) continue;
                 if (!c->fault.kind) {
                     c->pc = at;
                     stop(c, DEADLOCK);
-                    blame(c, &c->block->warps[k], g->mask);
+                    blame(c, w, g->mask);
                     if (state != AT_MBARRIER) continue;
                     const Mbarrier b = unpacked(read_mbarrier(c, g->mbarrier));
                     c->fault.address = g->mbarrier;
@@ -452,11 +449,10 @@ static void note_waiting(Worker *c, u32 state) {
 
 static void count_waiting(Worker *c) {
     EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++) {
-        if (first[rank].index != c->fault.block) continue;
-        for (u32 k = 0; k < c->warp_count; k++)
-            for (u32 j = 0; j < first[rank].warps[k].groups; j++) {
-                const Group *g = &first[rank].warps[k].group[j];
+    EACH_BLOCK(b, first) {
+        if (b->index != c->fault.block) continue;
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w) {
                 const u32 at = g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
                 if (at == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
             }
@@ -480,13 +476,11 @@ static u64 state_of_all(Worker *c) {
     const size_t registers = (size_t)c->launch->slots * LANES;
     u64 hash = c->changes;
     EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++) {
-            const Warp *w = &first[rank].warps[k];
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b) {
             for (size_t r = 0; w->groups && r < registers; r++) hash = mixed(hash, w->v[r]);
             for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
-            for (u32 j = 0; j < w->groups; j++)
-                hash = mixed(hash, (u64)w->group[j].pc << 32 | w->group[j].mask);
+            EACH_GROUP(g, w) hash = mixed(hash, (u64)g->pc << 32 | g->mask);
             if (w->groups) hash = mixed(hash, (u64)w->current << 32 | w->stuck);
         }
     return hash;
@@ -512,12 +506,10 @@ static int expire(Worker *c) {
     int any = 0;
     if (c->expired_at == c->changes) return 0;
     EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &first[rank].warps[k];
-            for (u32 j = 0; j < w->groups; j++)
-                if (w->group[j].state == AT_MBARRIER) any = w->group[j].expired = 1;
-        }
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w)
+                if (g->state == AT_MBARRIER) any = g->expired = 1;
     c->expired_at = c->changes;
     if (any) wake(c);
     return any;
@@ -529,16 +521,9 @@ EXPORT const char *const *core_operation_names(u32 *count) {
 }
 
 EXPORT void core_sizes(u32 *sizes) {
-    sizes[0] = sizeof(Ins);
-    sizes[1] = sizeof(Count);
-    sizes[2] = sizeof(Launch);
-    sizes[3] = sizeof(Fault);
-    sizes[4] = sizeof(Allocation);
-    sizes[5] = sizeof(Touch);
-    sizes[6] = sizeof(Step);
-    sizes[7] = sizeof(Segment);
-    sizes[8] = sizeof(Request);
-    sizes[9] = sizeof(Finding);
+    const u32 all[] = {sizeof(Ins), sizeof(Count), sizeof(Launch), sizeof(Fault), sizeof(Allocation),
+                       sizeof(Touch), sizeof(Step), sizeof(Segment), sizeof(Request), sizeof(Finding)};
+    memcpy(sizes, all, sizeof all);
 }
 
 EXPORT void core_free_worker(Worker *c) {

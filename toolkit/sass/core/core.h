@@ -281,7 +281,19 @@ struct Worker {
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
 };
 
-typedef void Handler(Worker *c, Warp *w, const Ins *i, u32 m);
+typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
+
+/* An operation of the core, op_NAME: what instruction i does in the lanes m of warp w. */
+#define UNUSED __attribute__((unused))
+#define OPERATION(NAME) \
+    static void op_##NAME(UNUSED Worker *core, UNUSED Warp *w, UNUSED const Ins *i, UNUSED u32 m)
+
+/* For each block of the cluster that begins with `first`, each warp of a block, and each group of
+ * lanes of a warp. */
+#define EACH_BLOCK(b, first) for (Block *b = (first); b < (first) + c->cluster_size; b++)
+#define EACH_WARP(w, b) for (Warp *w = (b)->warps; w < (b)->warps + c->warp_count; w++)
+#define EACH_GROUP(g, w) \
+    for (__typeof__(&(w)->group[0]) g = (w)->group; g < (w)->group + (w)->groups; g++)
 
 #ifdef __clang__
 #define IVDEP _Pragma("clang loop vectorize(assume_safety)")
@@ -289,15 +301,18 @@ typedef void Handler(Worker *c, Warp *w, const Ins *i, u32 m);
 #define IVDEP _Pragma("GCC ivdep")
 #endif
 
+/* For each lane l; for those of mask m alone. */
+#define FOR_LANES for (int l = 0; l < LANES; l++)
+#define FOR_LANES_OF(m) FOR_LANES if ((m) >> l & 1)
+
 /* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
-#define EACH_LANE(m, statement)                                      \
-    do {                                                             \
-        if ((m) == FULL) {                                           \
-            IVDEP for (int l = 0; l < LANES; l++) { statement; }     \
-        } else {                                                     \
-            for (int l = 0; l < LANES; l++)                          \
-                if ((m) >> l & 1) { statement; }                     \
-        }                                                            \
+#define EACH_LANE(m, statement)                   \
+    do {                                          \
+        if ((m) == FULL) {                        \
+            IVDEP FOR_LANES { statement; }        \
+        } else {                                  \
+            FOR_LANES_OF(m) { statement; }        \
+        }                                         \
     } while (0)
 
 static inline u32 *vector(const Warp *w, u32 slot) {
@@ -327,7 +342,7 @@ static inline const u32 *source(const Warp *w, const Ins *i, int k, u32 *room) {
     const u32 *x = vector(w, i->s[k]);
     const u8 mod = i->mod[k];
     if (!mod) return x;
-    IVDEP for (int l = 0; l < LANES; l++) room[l] = modified(x[l], mod);
+    IVDEP FOR_LANES room[l] = modified(x[l], mod);
     return room;
 }
 
@@ -335,9 +350,9 @@ static inline const u32 *source(const Warp *w, const Ins *i, int k, u32 *room) {
 static inline const u64 *source64(const Warp *w, const Ins *i, int k, u64 *room) {
     const u32 *low = vector(w, i->s[k]), *high = low + LANES;
     const u8 mod = i->mod[k];
-    for (int l = 0; l < LANES; l++) room[l] = (u64)high[l] << 32 | low[l];
+    FOR_LANES room[l] = (u64)high[l] << 32 | low[l];
     if (mod)
-        for (int l = 0; l < LANES; l++) {
+        FOR_LANES {
             u64 x = room[l];
             if (mod & MOD_F64_ABS) x &= ~(1ull << 63);
             if (mod & MOD_F64_NEG) x ^= 1ull << 63;
@@ -361,16 +376,16 @@ static inline u64 as_bits64(double f) { u64 x; memcpy(&x, &f, 8); return x; }
 /* One bit per lane from words that are 0 or ~0. */
 static inline u32 bits_of(const u32 *truth) {
     u32 mask = 0;
-    for (int l = 0; l < LANES; l++) mask |= (truth[l] >> 31) << l;
+    FOR_LANES mask |= (truth[l] >> 31) << l;
     return mask;
 }
 
 /* The bits of `condition` over the lanes, as a predicate. */
-#define LANE_BITS(result, condition)                                             \
-    do {                                                                         \
-        u32 truth_[LANES];                                                       \
-        IVDEP for (int l = 0; l < LANES; l++) truth_[l] = (condition) ? FULL : 0; \
-        (result) = bits_of(truth_);                                              \
+#define LANE_BITS(result, condition)                        \
+    do {                                                    \
+        u32 truth_[LANES];                                  \
+        IVDEP FOR_LANES truth_[l] = (condition) ? FULL : 0; \
+        (result) = bits_of(truth_);                         \
     } while (0)
 
 static inline void stop(Worker *c, u32 kind) {

@@ -17,8 +17,8 @@
 static inline int is_nan64(u64 x) { return (x & ~SIGN64) > INF64; }
 
 static inline void merge64(u32 *d, const u64 *r, u32 m) {
-    IVDEP for (int l = 0; l < LANES; l++) d[l] = m >> l & 1 ? (u32)r[l] : d[l];
-    IVDEP for (int l = 0; l < LANES; l++)
+    IVDEP FOR_LANES d[l] = m >> l & 1 ? (u32)r[l] : d[l];
+    IVDEP FOR_LANES
         d[l + LANES] = m >> l & 1 ? (u32)(r[l] >> 32) : d[l + LANES];
 }
 
@@ -31,55 +31,48 @@ typedef void Lanes64(const u64 *a, const u64 *b, const u64 *c, u64 *r);
 
 static NOINLINE void DADD_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
     (void)c;
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits64(as_double(a[l]) + as_double(b[l]));
+    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) + as_double(b[l]));
 }
 
 static NOINLINE void DMUL_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
     (void)c;
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits64(as_double(a[l]) * as_double(b[l]));
+    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) * as_double(b[l]));
 }
 
 static NOINLINE void DFMA_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    IVDEP for (int l = 0; l < LANES; l++)
+    IVDEP FOR_LANES
         r[l] = as_bits64(fma(as_double(a[l]), as_double(b[l]), as_double(c[l])));
 }
 
 /* d = f(a, b, c), with the rounding in the flags. */
 static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
-    REAL64(a, 0);
-    REAL64(b, 1);
-    REAL64(c, 2);
+    READ_ABC(REAL64);
     u64 r[LANES], nans = 0;
     const u32 mode = rounding(i->flags);
     if (mode) set_rounding(mode);
     f(a, b, c, r);
     if (mode) set_rounding(ROUND_NEAREST);
-    IVDEP for (int l = 0; l < LANES; l++) nans |= as_double(r[l]) != as_double(r[l]) ? 1u : 0u;
+    IVDEP FOR_LANES nans |= as_double(r[l]) != as_double(r[l]) ? 1u : 0u;
     if (nans)
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             if (is_nan64(r[l])) r[l] = nan_of(a[l], b[l], c[l]);
     merge64(vector(w, i->d[0]), r, m);
 }
 
-static void op_DADD(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(DADD) {
     double_operation(DADD_lanes, w, i, m);
 }
 
-static void op_DMUL(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(DMUL) {
     double_operation(DMUL_lanes, w, i, m);
 }
 
-static void op_DFMA(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(DFMA) {
     double_operation(DFMA_lanes, w, i, m);
 }
 
-static void op_DSETP(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    REAL64(a, 0);
-    REAL64(b, 1);
+OPERATION(DSETP) {
+    READ_AB(REAL64);
     RELATIONS(i->aux);
     u32 truth;
     LANE_BITS(truth, RELATED(as_double(a[l]), as_double(b[l])));
@@ -89,13 +82,11 @@ static void op_DSETP(Worker *core, Warp *w, const Ins *i, u32 m) {
 /* pd[0]: the first source is the extreme (the greatest; the least where flags say so), +0 above
  * -0, a number before a NaN; pd[1]: both are NaN. */
 enum { LEAST = 1 };
-static void op_DSETP_EXTREME(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    REAL64(a, 0);
-    REAL64(b, 1);
+OPERATION(DSETP_EXTREME) {
+    READ_AB(REAL64);
     const u32 other = predicate(w, i->ps[0]);
     u32 first = 0, neither = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const i64 flip = i->flags & LEAST ? -1 : 0;
         const i64 x = (i64)(a[l] ^ (a[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;
         const i64 y = (i64)(b[l] ^ (b[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;

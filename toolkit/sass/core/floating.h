@@ -38,19 +38,19 @@ static inline u32 clamped_to_unit(u32 x) {
 
 /* d = r where m is set. */
 static inline void merge(u32 *d, const u32 *r, u32 m) {
-    IVDEP for (int l = 0; l < LANES; l++) d[l] = m >> l & 1 ? r[l] : d[l];
+    IVDEP FOR_LANES d[l] = m >> l & 1 ? r[l] : d[l];
 }
 
 /* d = expression for the lanes of m; computed for all, as it has no effect beside its value. */
-#define COMPUTE(m, d, expression)                                                \
-    do {                                                                         \
-        if ((m) == FULL) {                                                       \
-            IVDEP for (int l = 0; l < LANES; l++) (d)[l] = (expression);         \
-        } else {                                                                 \
-            u32 result_[LANES];                                                  \
-            IVDEP for (int l = 0; l < LANES; l++) result_[l] = (expression);     \
-            merge((d), result_, (m));                                            \
-        }                                                                        \
+#define COMPUTE(m, d, expression)                      \
+    do {                                               \
+        if ((m) == FULL) {                             \
+            IVDEP FOR_LANES (d)[l] = (expression);     \
+        } else {                                       \
+            u32 result_[LANES];                        \
+            IVDEP FOR_LANES result_[l] = (expression); \
+            merge((d), result_, (m));                  \
+        }                                              \
     } while (0)
 
 /* Source k as single-precision bits. */
@@ -59,7 +59,7 @@ static inline const u32 *source_f32(const Warp *w, const Ins *i, int k, u32 *roo
     const u8 mod = i->mod[k];
     if (!mod) return x;
     const u32 keep = mod & MOD_F32_ABS ? ~SIGN32 : ~0u, flip = mod & MOD_F32_NEG ? SIGN32 : 0;
-    IVDEP for (int l = 0; l < LANES; l++) room[l] = (x[l] & keep) ^ flip;
+    IVDEP FOR_LANES room[l] = (x[l] & keep) ^ flip;
     return room;
 }
 
@@ -73,7 +73,7 @@ static inline const u32 *source_f32(const Warp *w, const Ins *i, int k, u32 *roo
 typedef void Lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r);
 
 static void flush_lanes(u32 *x) {
-    IVDEP for (int l = 0; l < LANES; l++) x[l] = flushed32(x[l]);
+    IVDEP FOR_LANES x[l] = flushed32(x[l]);
 }
 
 /* r = f(a, b, c) with the modifiers in `flags`; a, b, c are changed. */
@@ -89,8 +89,8 @@ static void modified_lanes(Lanes *f, u32 flags, u32 *a, u32 *b, u32 *c, u32 *r) 
     if (mode) set_rounding(ROUND_NEAREST);
     if (flags & FTZ) flush_lanes(r);
     if (flags & SATURATE)
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = clamped_to_unit(r[l]);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = canonical(as_float(r[l]));
+        IVDEP FOR_LANES r[l] = clamped_to_unit(r[l]);
+    IVDEP FOR_LANES r[l] = canonical(as_float(r[l]));
 }
 
 static inline void copy_lanes(u32 *to, const u32 *from) { memcpy(to, from, LANES * sizeof *to); }
@@ -117,7 +117,7 @@ static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32
     const u32 keep = i->mod[k] & MOD_F32_ABS ? ~SIGN32 : ~0u;
     const u32 negated = (i->mod[k] & MOD_F32_NEG ? 1 : 0) ^
                         (how & (high ? NEGATE_HIGH : NEGATE_LOW) ? 1 : 0);
-    IVDEP for (int l = 0; l < LANES; l++) x[l] = (from[l] & keep) ^ negated << 31;
+    IVDEP FOR_LANES x[l] = (from[l] & keep) ^ negated << 31;
 }
 
 static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
@@ -136,37 +136,25 @@ static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
 /* Expressions are of the bits a[l], b[l], c[l]. */
 #define BITS(x) as_float(x)
 #define FLUSH(x) as_float(flushed32(x))
-#define ARITHMETIC(NAME, OPERATION)                                                       \
+#define ARITHMETIC(NAME, FORMULA)                                                         \
     static NOINLINE void NAME##_lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r) { \
         (void)c;                                                                          \
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits(OPERATION(BITS));            \
+        IVDEP FOR_LANES r[l] = as_bits(FORMULA(BITS));                                    \
     }                                                                                     \
-    static void op_##NAME(Worker *core, Warp *w, const Ins *i, u32 m) {                   \
-        (void)core;                                                                       \
-        REAL(a, 0);                                                                       \
-        REAL(b, 1);                                                                       \
-        REAL(c, 2);                                                                       \
-        DESTINATION(d, 0);                                                                \
+    OPERATION(NAME) {                                                                     \
+        READ_ABC(REAL);                                                                   \
+        DESTINATION(d);                                                                   \
         (void)c;                                                                          \
-        COMPUTE(m, d, canonical(OPERATION(BITS)));                                        \
+        COMPUTE(m, d, canonical(FORMULA(BITS)));                                          \
     }                                                                                     \
-    static void op_##NAME##_FTZ(Worker *core, Warp *w, const Ins *i, u32 m) {             \
-        (void)core;                                                                       \
-        REAL(a, 0);                                                                       \
-        REAL(b, 1);                                                                       \
-        REAL(c, 2);                                                                       \
-        DESTINATION(d, 0);                                                                \
+    OPERATION(NAME##_FTZ) {                                                               \
+        READ_ABC(REAL);                                                                   \
+        DESTINATION(d);                                                                   \
         (void)c;                                                                          \
-        COMPUTE(m, d, canonical(FLUSH(as_bits(OPERATION(FLUSH)))));                       \
+        COMPUTE(m, d, canonical(FLUSH(as_bits(FORMULA(FLUSH)))));                         \
     }                                                                                     \
-    static void op_##NAME##_MODIFIED(Worker *core, Warp *w, const Ins *i, u32 m) {        \
-        (void)core;                                                                       \
-        modified_operation(NAME##_lanes, w, i, m);                                        \
-    }                                                                                     \
-    static void op_##NAME##2(Worker *core, Warp *w, const Ins *i, u32 m) {                \
-        (void)core;                                                                       \
-        packed_operation(NAME##_lanes, w, i, m);                                          \
-    }
+    OPERATION(NAME##_MODIFIED) { modified_operation(NAME##_lanes, w, i, m); }             \
+    OPERATION(NAME##2) { packed_operation(NAME##_lanes, w, i, m); }
 
 #define FADD_OF(OF) (OF(a[l]) + OF(b[l]))
 #define FMUL_OF(OF) (OF(a[l]) * OF(b[l]))
@@ -185,7 +173,7 @@ enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
 enum { COMBINE_SHIFT = 4, COMBINE_AND = 0, COMBINE_OR, COMBINE_XOR };
 
 /* All ones where a and b, which can be compared by < and so on, stand in one of the relations. */
-#define RELATED(a, b)                                                                     \
+#define RELATED(a, b)                                                                      \
     (((a) < (b) ? less_ : 0u) | ((a) == (b) ? equal_ : 0u) | ((a) > (b) ? greater_ : 0u) | \
      (((a) != (a)) | ((b) != (b)) ? unordered_ : 0u))
 #define RELATIONS(relations)                                     \
@@ -210,8 +198,7 @@ static inline void set_compared(Warp *w, const Ins *i, u32 truth, u32 m) {
 }
 
 static u32 compare_f32(const Warp *w, const Ins *i) {
-    REAL(a, 0);
-    REAL(b, 1);
+    READ_AB(REAL);
     RELATIONS(i->aux);
     u32 truth;
     if (i->flags & FTZ)
@@ -221,25 +208,21 @@ static u32 compare_f32(const Warp *w, const Ins *i) {
     return truth;
 }
 
-static void op_FSETP(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(FSETP) {
     set_compared(w, i, compare_f32(w, i), m);
 }
 
 /* imm where the comparison holds, else 0. */
-static void op_FSET(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(FSET) {
     const u32 truth = with_predicate(i->aux, compare_f32(w, i), predicate(w, i->ps[0]));
     const u32 yes = (u32)i->imm;
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, truth >> l & 1 ? yes : 0);
 }
 
-static void op_FSEL(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    REAL(a, 0);
-    REAL(b, 1);
-    DESTINATION(d, 0);
+OPERATION(FSEL) {
+    READ_AB(REAL);
+    DESTINATION(d);
     const u32 first = predicate(w, i->ps[0]);
     COMPUTE(m, d, first >> l & 1 ? a[l] : b[l]);
 }
@@ -265,22 +248,20 @@ static inline u32 least(u32 a, u32 b) {
 /* r = the least of a and b in the lanes `low`, the greatest in the others. */
 static void extreme_lanes(const u32 *a, const u32 *b, u32 low, u32 flags, u32 *r) {
     if (low == 0) {
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = greatest(a[l], b[l]);
+        IVDEP FOR_LANES r[l] = greatest(a[l], b[l]);
     } else if (low == FULL) {
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = least(a[l], b[l]);
+        IVDEP FOR_LANES r[l] = least(a[l], b[l]);
     } else {
-        IVDEP for (int l = 0; l < LANES; l++)
+        IVDEP FOR_LANES
             r[l] = low >> l & 1 ? least(a[l], b[l]) : greatest(a[l], b[l]);
     }
     if (flags & NAN_WINS)
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = is_nan32(a[l]) | is_nan32(b[l]) ? NAN32 : r[l];
+        IVDEP FOR_LANES r[l] = is_nan32(a[l]) | is_nan32(b[l]) ? NAN32 : r[l];
 }
 
 /* The least of the sources where ps[0] holds, else the greatest; a NaN loses to a number. */
-static void op_FMNMX(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    REAL(a, 0);
-    REAL(b, 1);
+OPERATION(FMNMX) {
+    READ_AB(REAL);
     u32 r[LANES];
     if (!i->flags) {
         extreme_lanes(a, b, predicate(w, i->ps[0]), 0, r);
@@ -289,7 +270,7 @@ static void op_FMNMX(Worker *core, Warp *w, const Ins *i, u32 m) {
     }
     u32 x[LANES], y[LANES], sign[LANES];
     const u32 keep = i->flags & XOR_SIGN ? ~SIGN32 : ~0u;
-    IVDEP for (int l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         x[l] = a[l] & keep;
         y[l] = b[l] & keep;
         sign[l] = (a[l] ^ b[l]) & ~keep;
@@ -299,12 +280,11 @@ static void op_FMNMX(Worker *core, Warp *w, const Ins *i, u32 m) {
         flush_lanes(y);
     }
     extreme_lanes(x, y, predicate(w, i->ps[0]), i->flags, r);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, is_nan32(r[l]) ? r[l] : r[l] | sign[l]);
 }
 
-static void op_FMNMX3(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(FMNMX3) {
     u32 x[3][LANES], r[LANES];
     const u32 low = predicate(w, i->ps[0]);
     for (int k = 0; k < 3; k++) {
@@ -326,10 +306,8 @@ static inline u32 division_is_hard(u32 a, u32 b) {
     return (ea < 25) | (ea == 0xff) | (eb == 0) | (eb > 252) | (eq < -124) | (eq > 126);
 }
 
-static void op_FCHK(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    REAL(a, 0);
-    REAL(b, 1);
+OPERATION(FCHK) {
+    READ_AB(REAL);
     u32 hard;
     LANE_BITS(hard, division_is_hard(a[l], b[l]));
     set_predicate(w, i->pd[0], hard, m);

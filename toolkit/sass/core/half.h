@@ -42,16 +42,16 @@ static inline u32 narrowed_bfloat(u32 x) {
 
 static void widen_lanes(u32 *x, u32 flags) {
     if (flags & BF16)
-        IVDEP for (int l = 0; l < LANES; l++) x[l] <<= 16;
+        IVDEP FOR_LANES x[l] <<= 16;
     else
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = widened_half(x[l]);
+        IVDEP FOR_LANES x[l] = widened_half(x[l]);
 }
 
 static void narrow_lanes(u32 *x, u32 flags) {
     if (flags & BF16)
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = narrowed_bfloat(x[l]);
+        IVDEP FOR_LANES x[l] = narrowed_bfloat(x[l]);
     else
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = narrowed_half(x[l]);
+        IVDEP FOR_LANES x[l] = narrowed_half(x[l]);
 }
 
 /* x to the format with `fraction_bits`, whose smallest normal exponent is `least`, rounded once. */
@@ -92,19 +92,19 @@ static void source_half(const Warp *w, const Ins *i, int k, int high, u32 *x) {
     const u32 *const from = vector(w, i->s[k]);
     const u8 mod = i->mod[k];
     if (how & FROM_F32) {
-        for (int l = 0; l < LANES; l++) x[l] = truncated_half(modified(from[l], mod));
+        FOR_LANES x[l] = truncated_half(modified(from[l], mod));
         return;
     }
     const u32 shift = (high ? !(how & HIGH_IS_H0) : how & LOW_IS_H1) ? 16 : 0;
     const u32 keep = mod & MOD_F16_ABS ? 0x7fffu : 0xffffu;
     const u32 flip = (mod & MOD_F16_NEG ? 0x8000u : 0) ^ (!high && how & LOW_NEGATED ? 0x8000u : 0);
-    IVDEP for (int l = 0; l < LANES; l++) x[l] = (from[l] >> shift & keep) ^ flip;
+    IVDEP FOR_LANES x[l] = (from[l] >> shift & keep) ^ flip;
 }
 
 static inline u32 flushed_half(u32 h) { return h & (h & 0x7c00u ? 0xffffu : 0x8000u); }
 
 static void flush_halves(u32 *x) {
-    IVDEP for (int l = 0; l < LANES; l++) x[l] = flushed_half(x[l]);
+    IVDEP FOR_LANES x[l] = flushed_half(x[l]);
 }
 
 /* Source k as single-precision numbers. */
@@ -127,7 +127,7 @@ static inline u32 odd_unless_exact(u32 x, float lost) {
 
 /* a * b + c of binary16: the product is exact in single precision. */
 static void fused_binary16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
-    IVDEP for (int l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         const float product = as_float(a[l]) * as_float(b[l]), addend = as_float(c[l]);
         const float sum = product + addend;
         r[l] = odd_unless_exact(as_bits(sum), SUM_ERROR(product, addend, sum));
@@ -137,7 +137,7 @@ static void fused_binary16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
 /* a * b + c of bfloat16: the product is exact in double precision. */
 static void fused_bfloat16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
     float lost[LANES];
-    IVDEP for (int l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         const double product = (double)as_float(a[l]) * (double)as_float(b[l]);
         const double addend = (double)as_float(c[l]), sum = product + addend;
         const float nearest = (float)sum;
@@ -145,7 +145,7 @@ static void fused_bfloat16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
         /* scaled: the least product is 2^-266 */
         lost[l] = (float)(((sum - (double)nearest) + SUM_ERROR(product, addend, sum)) * 0x1p300);
     }
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = odd_unless_exact(r[l], lost[l]);
+    IVDEP FOR_LANES r[l] = odd_unless_exact(r[l], lost[l]);
 }
 
 static inline u32 limited_half(u32 h, u32 flags, u32 one) {
@@ -167,14 +167,13 @@ static void fused_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     narrow_lanes(r, flags);
     if (flags & FTZ) flush_halves(r);
     if (flags & (RELU | SATURATE))
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = limited_half(r[l], flags, one);
+        IVDEP FOR_LANES r[l] = limited_half(r[l], flags, one);
 }
 
 /* d = a * b + c in halves; sums and products come as this too: a * 1 + c, a * b + -0. */
-static void op_HFMA2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(HFMA2) {
     u32 low[LANES], high[LANES];
-    DESTINATION(d, 0);
+    DESTINATION(d);
     fused_halves(w, i, 0, low);
     if (i->flags & TO_F32) {
         widen_lanes(low, i->flags);
@@ -186,17 +185,15 @@ static void op_HFMA2(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* d = the low number of the source as a single-precision number. */
-static void op_WIDEN_HALF(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(WIDEN_HALF) {
     u32 x[LANES];
     source_widened(w, i, 0, 0, x);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, canonical(as_float(x[l])));
 }
 
 /* d = a * b + c, where a and b are halves, c and d single precision. */
-static void op_FHFMA(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(FHFMA) {
     u32 a[LANES], b[LANES], c[LANES], r[LANES];
     source_half(w, i, 0, 0, a);
     source_half(w, i, 1, 0, b);
@@ -218,8 +215,7 @@ static u32 compare_halves(const Warp *w, const Ins *i, int high) {
 }
 
 /* pd[0]: the low numbers compared; pd[1]: the high ones; each combined with ps[0]. */
-static void op_HSETP2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(HSETP2) {
     const u32 other = predicate(w, i->ps[0]);
     const u32 low = compare_halves(w, i, 0), high = compare_halves(w, i, 1);
     set_predicate(w, i->pd[0], with_predicate(i->aux, low, other), m);
@@ -227,12 +223,11 @@ static void op_HSETP2(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* Each half: imm where the comparison holds, else 0. */
-static void op_HSET2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(HSET2) {
     const u32 other = predicate(w, i->ps[0]), yes = (u32)i->imm;
     const u32 low = with_predicate(i->aux, compare_halves(w, i, 0), other);
     const u32 high = with_predicate(i->aux, compare_halves(w, i, 1), other);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, (low >> l & 1 ? yes : 0) | (high >> l & 1 ? yes << 16 : 0));
 }
 
@@ -242,22 +237,21 @@ static void extreme_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     source_widened(w, i, 1, high, b);
     const u32 keep = i->flags & XOR_SIGN ? ~SIGN32 : ~0u;
     u32 sign[LANES];
-    IVDEP for (int l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         sign[l] = (a[l] ^ b[l]) & ~keep;
         a[l] &= keep;
         b[l] &= keep;
     }
     extreme_lanes(a, b, predicate(w, i->ps[0]), i->flags, r);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] |= is_nan32(r[l]) ? 0 : sign[l];
+    IVDEP FOR_LANES r[l] |= is_nan32(r[l]) ? 0 : sign[l];
     narrow_lanes(r, i->flags);
 }
 
-static void op_HMNMX2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(HMNMX2) {
     u32 low[LANES], high[LANES];
     extreme_halves(w, i, 0, low);
     extreme_halves(w, i, 1, high);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     COMPUTE(m, d, low[l] | high[l] << 16);
 }
 

@@ -14,27 +14,29 @@
 #define SOURCE64(name, k)      \
     u64 name##_room[LANES];    \
     const u64 *const name = source64(w, i, k, name##_room)
-#define DESTINATION(name, k) u32 *const name = vector(w, i->d[k])
+/* Sources by their usual names, each read as `KIND` does: SOURCE, PAIR, ... */
+#define READ_AB(KIND) KIND(a, 0); KIND(b, 1)
+#define READ_ABC(KIND) READ_AB(KIND); KIND(c, 2)
+#define DESTINATION(name) u32 *const name = vector(w, i->d[0])
 
 /* d[l] = value for the lanes of m; lanes of a partial mask are blended, not branched over. */
-#define WRITE(m, d, value)                                                                  \
-    do {                                                                                    \
-        if ((m) == FULL) {                                                                  \
-            IVDEP for (int l = 0; l < LANES; l++) (d)[l] = (value);                         \
-        } else {                                                                            \
-            IVDEP for (int l = 0; l < LANES; l++) (d)[l] = (m) >> l & 1 ? (value) : (d)[l]; \
-        }                                                                                   \
+#define WRITE(m, d, value)                                            \
+    do {                                                              \
+        if ((m) == FULL) {                                            \
+            IVDEP FOR_LANES (d)[l] = (value);                         \
+        } else {                                                      \
+            IVDEP FOR_LANES (d)[l] = (m) >> l & 1 ? (value) : (d)[l]; \
+        }                                                             \
     } while (0)
 
 /* The same for a register pair and a 64-bit value. */
-#define WRITE64(m, d, value)                                                      \
-    do {                                                                          \
-        if ((m) == FULL) {                                                        \
-            IVDEP for (int l = 0; l < LANES; l++) put64(d, l, (value));           \
-        } else {                                                                  \
-            for (int l = 0; l < LANES; l++)                                       \
-                if ((m) >> l & 1) put64(d, l, (value));                           \
-        }                                                                         \
+#define WRITE64(m, d, value)                      \
+    do {                                          \
+        if ((m) == FULL) {                        \
+            IVDEP FOR_LANES put64(d, l, (value)); \
+        } else {                                  \
+            FOR_LANES_OF(m) put64(d, l, (value)); \
+        }                                         \
     } while (0)
 
 /* The two words of a register pair, for operations that can do without 64-bit lanes. */
@@ -45,7 +47,7 @@ static inline Pair pair(const Warp *w, const Ins *i, int k, u32 *room) {
     if (!i->mod[k]) return (Pair){x, x + LANES};
     u64 wide[LANES];
     source64(w, i, k, wide);
-    for (int l = 0; l < LANES; l++) put64(room, l, wide[l]);
+    FOR_LANES put64(room, l, wide[l]);
     return (Pair){room, room + LANES};
 }
 
@@ -63,17 +65,15 @@ static inline void set_truth(Warp *w, u8 slot, u32 value, u32 m) {
     set_predicate(w, slot, value, uniform ? FULL : m);
 }
 
-static void op_MOV(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(MOV) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, a[l]);
 }
 
-static void op_MOV64(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(MOV64) {
     PAIR(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     u32 *const e = d + LANES;
     WRITE(m, d, a.low[l]);
     WRITE(m, e, a.high[l]);
@@ -104,7 +104,7 @@ static inline void set_carries(Warp *w, const Ins *i, u32 m, const u32 *over) {
 
 /* d = a + b + c + carries, with signs; without c where it is NULL. */
 static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
-    DESTINATION(d, 0);
+    DESTINATION(d);
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1), nc = sign_of(i, NEGATE_2);
     const u32 ones = (na & 1) + (nb & 1) + (nc & 1);
     if (without_carries(w, i)) {
@@ -115,7 +115,7 @@ static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b
     }
     const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
     u32 sum[LANES], over[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 x = a[l] ^ na, y = b[l] ^ nb, z = c ? c[l] ^ nc : 0;
         const u32 in = ones + (carry0 >> l & 1) + (carry1 >> l & 1);
         const u32 xy = x + y, xyz = xy + z;
@@ -126,41 +126,34 @@ static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b
     set_carries(w, i, m, over);
 }
 
-static void op_IADD3(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
+OPERATION(IADD3) {
+    READ_ABC(SOURCE);
     add3(w, i, m, a, b, c);
 }
 
 /* The same of two. */
-static void op_IADD(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
+OPERATION(IADD) {
+    READ_AB(SOURCE);
     add3(w, i, m, a, b, NULL);
 }
 
 /* The sum of two register pairs. */
-static void op_ADD64(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    PAIR(a, 0);
-    PAIR(b, 1);
-    DESTINATION(d, 0);
+OPERATION(ADD64) {
+    READ_AB(PAIR);
+    DESTINATION(d);
     u32 *const e = d + LANES;
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
     const u32 ones = (na & 1) + (nb & 1);
     const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
     u32 low[LANES], high[LANES], over[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 x = a.low[l] ^ na, y = b.low[l] ^ nb;
         const u32 in = ones + (carry0 >> l & 1) + (carry1 >> l & 1);
         const u32 xy = x + y;
         low[l] = xy + in;
         over[l] = (u32)(xy < x) + (u32)(low[l] < in);
     }
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 x = a.high[l] ^ na, y = b.high[l] ^ nb, in = over[l];
         const u32 xy = x + y;
         high[l] = xy + in;
@@ -172,16 +165,14 @@ static void op_ADD64(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* Two or four sums at once, each wrapping: aux is the width of one in bits. */
-static void op_ADD_PACKED(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(ADD_PACKED) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
     const u32 high = i->aux == 8 ? 0x80808080u : 0x80008000u; /* the top bit of each */
     const u32 one = (na | nb) ? (i->aux == 8 ? 0x01010101u : 0x00010001u) : 0;
     u32 sum[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 x = a[l] ^ na, y = b[l] ^ nb;
         const u32 xy = ((x & ~high) + (y & ~high)) ^ ((x ^ y) & high);
         sum[l] = ((xy & ~high) + (one & ~high)) ^ ((xy ^ one) & high);
@@ -192,22 +183,16 @@ static void op_ADD_PACKED(Worker *c, Warp *w, const Ins *i, u32 m) {
 /* Products. */
 enum { SIGNED = 1 };
 
-static void op_IMAD(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(IMAD) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     WRITE(m, d, a[l] * b[l] + c[l]);
 }
 
 /* IMAD.X: with a carry in. */
-static void op_IMAD_CARRY(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(IMAD_CARRY) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 carry = predicate(w, i->ps[0]);
     WRITE(m, d, a[l] * b[l] + c[l] + (carry >> l & 1));
 }
@@ -218,21 +203,19 @@ static inline u64 product_of(u32 a, u32 b, u32 is_signed) {
 
 /* d = a * b + c, 64 bits of it; c is a register pair, perhaps with NEGATE_2. pd[0] where the sum of
  * the product's 64 bits and c reaches 2^64. */
-static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(IMAD_WIDE) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 *const low = vector(w, i->s[2]), *const high = low + LANES;
     if (without_carries(w, i) && !i->mod[2]) {
         u32 *const e = d + LANES;
         u32 sum[LANES], over[LANES], product[LANES];
-        IVDEP for (int l = 0; l < LANES; l++) product[l] = (u32)((u64)a[l] * b[l] >> 32);
+        IVDEP FOR_LANES product[l] = (u32)((u64)a[l] * b[l] >> 32);
         if (i->flags & SIGNED) {
-            IVDEP for (int l = 0; l < LANES; l++)
+            IVDEP FOR_LANES
                 product[l] -= ((u32)((i32)a[l] >> 31) & b[l]) + ((u32)((i32)b[l] >> 31) & a[l]);
         }
-        IVDEP for (int l = 0; l < LANES; l++) {
+        IVDEP FOR_LANES {
             const u32 x = a[l] * b[l];
             sum[l] = x + low[l];
             over[l] = sum[l] < x;
@@ -247,7 +230,7 @@ static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
     const u64 nc = i->flags & NEGATE_2 ? ~0ull : 0;
     u64 sum[LANES];
     u32 over[LANES], once;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = (carry >> l & 1) + (nc & 1);
         const u64 xc = x + (c[l] ^ nc);
         sum[l] = xc + in;
@@ -259,15 +242,13 @@ static void op_IMAD_WIDE(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* The upper half of a * b + c, where c is a register pair; ps[0] adds one to the lower half. */
-static void op_IMAD_HI(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
+OPERATION(IMAD_HI) {
+    READ_AB(SOURCE);
     SOURCE64(c, 2);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     const u32 carry = predicate(w, i->ps[0]);
     u32 high[LANES], over[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = carry >> l & 1;
         const u64 xc = x + c[l], sum = xc + in;
         high[l] = (u32)(sum >> 32);
@@ -293,15 +274,12 @@ static inline i32 half_of(u32 x, int k, u32 is_signed) {
 /* Dot products of packed integers, added to c. Ins.flags of them: */
 enum { SIGNED_A = 1, SIGNED_B = 2, HIGH_BYTES = 4 };
 
-static void op_DOT4(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(DOT4) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
     u32 sum[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         u32 x = c[l];
         for (int k = 0; k < 4; k++) x += (u32)(byte_of(a[l], k, sa) * byte_of(b[l], k, sb));
         sum[l] = x;
@@ -309,43 +287,37 @@ static void op_DOT4(Worker *core, Warp *w, const Ins *i, u32 m) {
     WRITE(m, d, sum[l]);
 }
 
-static void op_DOT2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(DOT2) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
     const int first = i->flags & HIGH_BYTES ? 2 : 0;
     u32 sum[LANES];
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         sum[l] = c[l] + (u32)(half_of(a[l], 0, sa) * byte_of(b[l], first, sb)) +
                  (u32)(half_of(a[l], 1, sa) * byte_of(b[l], first + 1, sb));
     WRITE(m, d, sum[l]);
 }
 
 /* Shifts. */
-static void op_SHIFT_LEFT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(SHIFT_LEFT) {
     SOURCE(a, 0);
     SOURCE(n, 1);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, n[l] > 31 ? 0 : a[l] << (n[l] & 31));
 }
 
-static void op_SHIFT_RIGHT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(SHIFT_RIGHT) {
     SOURCE(a, 0);
     SOURCE(n, 1);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, n[l] > 31 ? 0 : a[l] >> (n[l] & 31));
 }
 
-static void op_SHIFT_RIGHT_SIGNED(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(SHIFT_RIGHT_SIGNED) {
     SOURCE(a, 0);
     SOURCE(n, 1);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, (u32)(as_signed(a[l]) >> (n[l] > 31 ? 31 : n[l])));
 }
 
@@ -360,12 +332,9 @@ static inline u64 shifted_right(u64 x, u32 n, u32 is_signed) {
     return n > 63 ? 0 : x >> n;
 }
 
-static void op_FUNNEL(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(FUNNEL) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 wrap = i->flags & FUNNEL_WRAP ? i->aux - 1 : FULL, most = i->aux;
     const u32 right = i->flags & FUNNEL_RIGHT, high = i->flags & FUNNEL_HIGH;
     if (i->s[1] & POOL && !right == !!high) { /* bits come from both words */
@@ -377,7 +346,7 @@ static void op_FUNNEL(Worker *core, Warp *w, const Ins *i, u32 m) {
         }
     }
     u64 y[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 x = (u64)c[l] << 32 | a[l];
         const u32 amount = b[l] & wrap, n = amount > most ? most : amount;
         y[l] = right ? shifted_right(x, n, i->flags & SIGNED) : shifted_left(x, n);
@@ -388,19 +357,16 @@ static void op_FUNNEL(Worker *core, Warp *w, const Ins *i, u32 m) {
 /* LEA: (a << aux) + b; with LEA_HIGH the word above it, (c:a << aux) >> 32, + b. */
 enum { LEA_HIGH = 8, LEA_SIGNED = 16 };
 
-static void op_LEA(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
+OPERATION(LEA) {
+    READ_ABC(SOURCE);
     const u32 n = i->aux;
     u32 x[LANES];
     if (!(i->flags & LEA_HIGH)) {
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = a[l] << n;
+        IVDEP FOR_LANES x[l] = a[l] << n;
     } else if (i->flags & LEA_SIGNED) {
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = (u32)(as_signed(a[l]) >> 1 >> (31 - n));
+        IVDEP FOR_LANES x[l] = (u32)(as_signed(a[l]) >> 1 >> (31 - n));
     } else {
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = c[l] << n | a[l] >> 1 >> (31 - n);
+        IVDEP FOR_LANES x[l] = c[l] << n | a[l] >> 1 >> (31 - n);
     }
     add3(w, i, m, x, b, NULL);
 }
@@ -429,17 +395,14 @@ static inline u32 looked_up(const Table *t, u32 a, u32 b, u32 c) {
 /* pd[0] is set where the result is not zero, or ps[0]; with LOGIC_AND: and ps[0]. */
 enum { LOGIC_AND = 1 };
 
-static void op_LOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(LOP3) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     u32 x[LANES];
     switch (i->aux) {
-#define CASE(table, value)                                        \
-    case table:                                                   \
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = (value);     \
+#define CASE(table, value)              \
+    case table:                         \
+        IVDEP FOR_LANES x[l] = (value); \
         break
         CASE(0xc0, a[l] & b[l]);
         CASE(0xfc, a[l] | b[l]);
@@ -459,7 +422,7 @@ static void op_LOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
 #undef CASE
     default: {
         const Table t = table_of(i->aux);
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = looked_up(&t, a[l], b[l], c[l]);
+        IVDEP FOR_LANES x[l] = looked_up(&t, a[l], b[l], c[l]);
     }
     }
     WRITE(m, d, x[l]);
@@ -477,8 +440,7 @@ static inline u32 truth_of(const Warp *w, const Ins *i, int k) {
     return bits_of(vector(w, i->s[k])) ^ (i->mod[k] & MOD_NOT ? FULL : 0);
 }
 
-static void op_PLOP3(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(PLOP3) {
     const u32 a = truth_of(w, i, 0), b = truth_of(w, i, 1), c = truth_of(w, i, 2);
     const Table first = table_of(i->aux & 0xff), second = table_of(i->aux >> 8);
     set_predicate(w, i->pd[0], looked_up(&first, a, b, c), m);
@@ -511,10 +473,8 @@ static inline void decide(Warp *w, const Ins *i, u32 m, u32 less, u32 equal) {
     if (i->pd[1] != PREDICATE_DISCARD) set_predicate(w, i->pd[1], with_truth(i->flags, ~truth, in), m);
 }
 
-static void op_ISETP(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
+OPERATION(ISETP) {
+    READ_AB(SOURCE);
     const u32 relation = i->flags >> COMPARE_SHIFT & 7;
     u32 less = 0, equal = 0;
     if (relation != COMPARE_EQ && relation != COMPARE_NE) {
@@ -526,10 +486,8 @@ static void op_ISETP(Worker *c, Warp *w, const Ins *i, u32 m) {
     decide(w, i, m, less, equal);
 }
 
-static void op_ISETP64(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    PAIR(a, 0);
-    PAIR(b, 1);
+OPERATION(ISETP64) {
+    READ_AB(PAIR);
     u32 less, less_low, equal, equal_low;
     if (i->flags & SIGNED) LANE_BITS(less, as_signed(a.high[l]) < as_signed(b.high[l]));
     else LANE_BITS(less, a.high[l] < b.high[l]);
@@ -543,50 +501,45 @@ static void op_ISETP64(Worker *c, Warp *w, const Ins *i, u32 m) {
  * MINMAX_3; and no less than 0 with MINMAX_RELU. aux is the width of one value in bits. */
 enum { MINMAX_RELU = 2, MINMAX_SUM = 4, MINMAX_3 = 8 };
 
-static void op_MINMAX(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(MINMAX) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 smaller = predicate(w, i->ps[0]);
     u32 x[LANES];
-#define CHOICES(type)                                                                     \
-    do {                                                                                  \
-        const u32 *p = a, *q = b;                                                         \
-        if (i->flags & MINMAX_SUM) {                                                      \
-            IVDEP for (int l = 0; l < LANES; l++) x[l] = a[l] + b[l];                     \
-            p = x;                                                                        \
-            q = c;                                                                        \
-        }                                                                                 \
-        IVDEP for (int l = 0; l < LANES; l++) {                                           \
-            const u32 less = (type)p[l] < (type)q[l];                                     \
-            x[l] = less == (smaller >> l & 1) ? p[l] : q[l];                              \
-        }                                                                                 \
-        if (i->flags & MINMAX_3) {                                                        \
-            IVDEP for (int l = 0; l < LANES; l++) {                                       \
-                const u32 less = (type)x[l] < (type)c[l];                                 \
-                x[l] = less == (smaller >> l & 1) ? x[l] : c[l];                          \
-            }                                                                             \
-        }                                                                                 \
+#define CHOICES(type)                                            \
+    do {                                                         \
+        const u32 *p = a, *q = b;                                \
+        if (i->flags & MINMAX_SUM) {                             \
+            IVDEP FOR_LANES x[l] = a[l] + b[l];                  \
+            p = x;                                               \
+            q = c;                                               \
+        }                                                        \
+        IVDEP FOR_LANES {                                        \
+            const u32 less = (type)p[l] < (type)q[l];            \
+            x[l] = less == (smaller >> l & 1) ? p[l] : q[l];     \
+        }                                                        \
+        if (i->flags & MINMAX_3) {                               \
+            IVDEP FOR_LANES {                                    \
+                const u32 less = (type)x[l] < (type)c[l];        \
+                x[l] = less == (smaller >> l & 1) ? x[l] : c[l]; \
+            }                                                    \
+        }                                                        \
     } while (0)
     if (i->flags & SIGNED) CHOICES(i32);
     else CHOICES(u32);
 #undef CHOICES
     if (i->flags & MINMAX_RELU) {
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = as_signed(x[l]) < 0 ? 0 : x[l];
+        IVDEP FOR_LANES x[l] = as_signed(x[l]) < 0 ? 0 : x[l];
     }
     WRITE(m, d, x[l]);
 }
 
-static void op_MINMAX64(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE64(a, 0);
-    SOURCE64(b, 1);
-    DESTINATION(d, 0);
+OPERATION(MINMAX64) {
+    READ_AB(SOURCE64);
+    DESTINATION(d);
     const u32 smaller = predicate(w, i->ps[0]);
     u64 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const int less = i->flags & SIGNED ? (i64)a[l] < (i64)b[l] : a[l] < b[l];
         x[l] = less == (int)(smaller >> l & 1) ? a[l] : b[l];
     }
@@ -604,15 +557,12 @@ static inline u32 is_first(i32 a, i32 b, u32 smaller) { return (u32)(smaller ? a
 
 static inline i32 choose_packed(i32 a, i32 b, u32 smaller) { return (u32)(a < b) == smaller ? a : b; }
 
-static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(MINMAX_PACKED) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
     u32 result[LANES], low = 0, high = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 smaller = predicate(w, i->ps[0]) >> l & 1;
         low |= is_first(packed_value(a[l], 0, bits, is_signed),
                         packed_value(b[l], 0, bits, is_signed), smaller) << l;
@@ -638,16 +588,14 @@ static void op_MINMAX_PACKED(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* Sums that stay in range: of a and b, or their difference with NEGATE_1, of aux bits each. */
-static void op_ADD_SATURATED(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(ADD_SATURATED) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
     const i64 low = is_signed ? -(1ll << (bits - 1)) : 0;
     const i64 high = (1ll << (is_signed ? bits - 1 : bits)) - 1;
     u32 result[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         result[l] = 0;
         for (u32 k = 0; k < 32 / bits; k++) {
             const i64 x = packed_value(a[l], k, bits, is_signed);
@@ -660,12 +608,9 @@ static void op_ADD_SATURATED(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* |a - b| + c */
-static void op_ABSDIFF(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(ABSDIFF) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     if (i->flags & SIGNED)
         WRITE(m, d, c[l] + (as_signed(a[l]) < as_signed(b[l]) ? b[l] - a[l] : a[l] - b[l]));
     else WRITE(m, d, c[l] + (a[l] < b[l] ? b[l] - a[l] : a[l] - b[l]));
@@ -674,14 +619,11 @@ static void op_ABSDIFF(Worker *core, Warp *w, const Ins *i, u32 m) {
 /* The same for each of four bytes, apart; with ABSDIFF_SUM, their sum plus c. */
 enum { ABSDIFF_SUM = 2 };
 
-static void op_ABSDIFF4(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(ABSDIFF4) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     u32 result[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         u32 bytes = 0, sum = c[l];
         for (int k = 0; k < 4; k++) {
             const i32 x = byte_of(a[l], k, i->flags & SIGNED) - byte_of(b[l], k, i->flags & SIGNED);
@@ -694,28 +636,23 @@ static void op_ABSDIFF4(Worker *core, Warp *w, const Ins *i, u32 m) {
     WRITE(m, d, result[l]);
 }
 
-static void op_IABS(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(IABS) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, as_signed(a[l]) < 0 ? 0u - a[l] : a[l]);
 }
 
 /* a where ps[0] is true, else b. */
-static void op_SEL(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(SEL) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 first = predicate(w, i->ps[0]);
     WRITE(m, d, first >> l & 1 ? a[l] : b[l]);
 }
 
-static void op_SEL64(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    PAIR(a, 0);
-    PAIR(b, 1);
-    DESTINATION(d, 0);
+OPERATION(SEL64) {
+    READ_AB(PAIR);
+    DESTINATION(d);
     u32 *const e = d + LANES;
     const u32 first = predicate(w, i->ps[0]);
     WRITE(m, d, first >> l & 1 ? a.low[l] : b.low[l]);
@@ -739,12 +676,9 @@ static u32 nibbles(u32 mode, u32 b) {
     return mode == PERMUTE_INDEX ? b : of[mode][b & 3];
 }
 
-static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(PRMT) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     u32 x[LANES];
     if (i->s[1] & POOL) { /* one selector for all lanes */
         const u32 selector = nibbles(i->flags, b[0]);
@@ -756,11 +690,11 @@ static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
         CHOSEN(1);
         CHOSEN(2);
         CHOSEN(3);
-        IVDEP for (int l = 0; l < LANES; l++) x[l] = BYTE(0) | BYTE(1) | BYTE(2) | BYTE(3);
+        IVDEP FOR_LANES x[l] = BYTE(0) | BYTE(1) | BYTE(2) | BYTE(3);
 #undef BYTE
 #undef CHOSEN
     } else {
-        for (int l = 0; l < LANES; l++) {
+        FOR_LANES {
             const u64 both = (u64)c[l] << 32 | a[l];
             const u32 selector = nibbles(i->flags, b[l]);
             x[l] = 0;
@@ -774,10 +708,9 @@ static void op_PRMT(Worker *core, Warp *w, const Ins *i, u32 m) {
 }
 
 /* Bits. */
-static void op_POPC(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(POPC) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, (u32)__builtin_popcount(a[l]));
 }
 
@@ -785,12 +718,11 @@ static void op_POPC(Worker *c, Warp *w, const Ins *i, u32 m) {
  * FLO_SHIFT how far it is from bit 31; ~0 where there is none. */
 enum { FLO_SHIFT = 2 };
 
-static void op_FLO(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(FLO) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     u32 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 bits = i->flags & SIGNED && as_signed(a[l]) < 0 ? ~a[l] : a[l];
         const u32 zeros = bits ? (u32)__builtin_clz(bits) : 0;
         x[l] = !bits ? FULL : i->flags & FLO_SHIFT ? zeros : 31 - zeros;
@@ -805,24 +737,21 @@ static inline u32 reversed(u32 x) {
     return __builtin_bswap32(x);
 }
 
-static void op_BREV(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(BREV) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, reversed(a[l]));
 }
 
 enum { WRAP = 2 };
 
 /* BMSK: b ones from bit a upwards. */
-static void op_BMSK(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(BMSK) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 wrap = i->flags & WRAP ? 31 : FULL;
     u32 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 first = a[l] & wrap, count = b[l] & wrap;
         x[l] = first > 31 ? 0 : ones_below(count) << first;
     }
@@ -830,14 +759,12 @@ static void op_BMSK(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* SGXT: the lower b bits of a, with their sign where SIGNED. */
-static void op_SGXT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(SGXT) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 wrap = i->flags & WRAP ? 31 : FULL;
     u32 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u32 bits = b[l] & wrap, spare = bits > 31 ? 0 : 32 - bits;
         const u32 at_top = a[l] << (spare & 31);
         if (!bits) x[l] = 0;
@@ -856,27 +783,23 @@ static inline void limits(u32 bits, u32 is_signed, i32 *low, i32 *high) {
 }
 
 /* I2I: a signed word into the range of aux bits, SIGNED or not. */
-static void op_SATURATE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(SATURATE) {
     SOURCE(a, 0);
-    DESTINATION(d, 0);
+    DESTINATION(d);
     i32 low, high;
     limits(i->aux, i->flags & SIGNED, &low, &high);
     WRITE(m, d, clamped(a[l], low, high));
 }
 
 /* I2IP: the two saturated values side by side, a above b, and above them the rest of c. */
-static void op_SATURATE_PACK(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(SATURATE_PACK) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     const u32 bits = i->aux, mask = ones_below(bits);
     i32 low, high;
     limits(bits, i->flags & SIGNED, &low, &high);
     u32 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         x[l] = (clamped(a[l], low, high) & mask) << bits | (clamped(b[l], low, high) & mask);
         if (bits < 16) x[l] |= c[l] << 2 * bits;
     }
@@ -887,14 +810,12 @@ static void op_SATURATE_PACK(Worker *core, Warp *w, const Ins *i, u32 m) {
  * of those, the ones in b move. */
 enum { PREDICATES_UNIFORM = 1, PREDICATES_COUNT = 7 };
 
-static void op_P2R(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    DESTINATION(d, 0);
+OPERATION(P2R) {
+    READ_AB(SOURCE);
+    DESTINATION(d);
     const u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
     u32 x[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         u32 bits = 0;
         for (int k = 0; k < PREDICATES_COUNT; k++) bits |= (p[k] >> l & 1) << k;
         const u32 moved = (b[l] & 0x7f) << i->aux;
@@ -903,10 +824,8 @@ static void op_P2R(Worker *c, Warp *w, const Ins *i, u32 m) {
     WRITE(m, d, x[l]);
 }
 
-static void op_R2P(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
+OPERATION(R2P) {
+    READ_AB(SOURCE);
     u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
     for (int k = 0; k < PREDICATES_COUNT; k++) {
         u32 moved, bits;
@@ -917,11 +836,11 @@ static void op_R2P(Worker *c, Warp *w, const Ins *i, u32 m) {
     }
 }
 
-#define INTEGER_OPS(OP)                                                                           \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE)    \
-    OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)           \
-    OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)           \
-    OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)       \
+#define INTEGER_OPS(OP)                                                                                                   \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
+    OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)                                   \
+    OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)                                   \
+    OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)                               \
     OP(FLO) OP(BREV) OP(BMSK) OP(SGXT) OP(SATURATE) OP(SATURATE_PACK) OP(P2R) OP(R2P)
 
 #endif

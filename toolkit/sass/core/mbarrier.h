@@ -62,19 +62,17 @@ static void write_mbarrier(Worker *c, u64 address, u64 x) {
 }
 
 /* Of each cluster that runs, in order. */
-#define EACH_CLUSTER(first)                                                            \
+#define EACH_CLUSTER(first)                                                                \
     for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
         if (first->lives)
 
 /* Let those look again who wait for a barrier in shared memory. */
 static void wake(Worker *c) {
     EACH_CLUSTER(first)
-    for (u32 rank = 0; rank < c->cluster_size; rank++)
-        for (u32 k = 0; k < c->warp_count; k++) {
-            Warp *w = &first[rank].warps[k];
-            for (u32 j = 0; j < w->groups; j++)
-                if (w->group[j].state == AT_MBARRIER) w->group[j].state = READY;
-        }
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w)
+                if (g->state == AT_MBARRIER) g->state = READY;
     c->phases = 0;
 }
 
@@ -131,8 +129,7 @@ static void count_down(Worker *c, u64 address, u32 arrivals, i64 bytes, u32 leav
 /* The addresses of barriers, one for each lane; false, with the fault noted, where one has none. */
 static int mbarriers_of(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
     addresses(w, i, m, a);
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const int inside = in_shared_memory(c, a[l], MBARRIER_BYTES);
         if (inside && a[l] % MBARRIER_BYTES == 0) continue;
         memory_fault(c, w, i, inside ? MISALIGNED : OUT_OF_BOUNDS, SPACE_SHARED, l, a[l], 1);
@@ -150,20 +147,19 @@ static void stream_mbarrier(Worker *c, u64 address, u64 number) {
 }
 
 /* SYNCS.EXCH: d the old value, s[2] the new one: this initializes a barrier. */
-static void op_MBARRIER_EXCHANGE(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(MBARRIER_EXCHANGE) {
     u64 a[LANES], room[LANES];
-    if (!mbarriers_of(c, w, i, m, a)) return;
+    if (!mbarriers_of(core, w, i, m, a)) return;
     const u64 *x = source64(w, i, 2, room);
     u32 *d = vector(w, i->d[0]);
-    if (is_followed(c)) check_begin(c, w, i, m, a);
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
-        put64(d, l, read_mbarrier(c, a[l]));
-        write_mbarrier(c, a[l], x[l]);
-        generation_at(c, a[l])->generation = 0;
-        mark_bytes(block_at(c, a[l]), offset_at(a[l]), MBARRIER_BYTES, 1);
+    if (is_followed(core)) check_begin(core, w, i, m, a);
+    FOR_LANES_OF(m) {
+        put64(d, l, read_mbarrier(core, a[l]));
+        write_mbarrier(core, a[l], x[l]);
+        generation_at(core, a[l])->generation = 0;
+        mark_bytes(block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES, 1);
         if (a[l] != a[__builtin_ctz(m)] || l == __builtin_ctz(m))
-            stream_mbarrier(c, a[l], unpacked(x[l]).pending);
+            stream_mbarrier(core, a[l], unpacked(x[l]).pending);
     }
 }
 
@@ -175,54 +171,52 @@ enum { MBARRIER_LEAVE = 1 << 17, MBARRIER_TRYWAIT = 1 << 18, MBARRIER_OF_COPIES 
 
 static u64 arrival_word(u32 arrivals, i64 bytes) { return (u64)arrivals << 32 | (u32)(i32)bytes; }
 
-static void op_MBARRIER_ARRIVE(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(MBARRIER_ARRIVE) {
     const u32 by = i->aux & ARRIVE_MASK, of = i->aux >> BYTES_MODE_SHIFT;
     const u32 *x = vector(w, i->s[2]);
     u32 *d = vector(w, i->d[0]);
     u64 a[LANES], before[LANES];
-    if (!mbarriers_of(c, w, i, m, a)) return;
-    for (int l = 0; l < LANES && !c->fault.kind; l++) {
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    for (int l = 0; l < LANES && !core->fault.kind; l++) {
         if (!(m >> l & 1)) continue;
         const u32 arrivals = by == ARRIVE_SOURCE ? x[l] : by;
         const i64 bytes = of == BYTES_SOURCE ? (i64)x[l] : of == BYTES_CAME ? -(i64)x[l] : of;
-        before[l] = read_mbarrier(c, a[l]);
-        check_bytes(c, w, i, l, block_at(c, a[l]), offset_at(a[l]), MBARRIER_BYTES);
-        stream_mbarrier(c, a[l], arrival_word(arrivals, bytes));
-        if (is_followed(c)) check_arrive(c, w, i, l, a[l]);
-        count_down(c, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
+        before[l] = read_mbarrier(core, a[l]);
+        check_bytes(core, w, i, l, block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES);
+        stream_mbarrier(core, a[l], arrival_word(arrivals, bytes));
+        if (is_followed(core)) check_arrive(core, w, i, l, a[l]);
+        count_down(core, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
     }
-    if (c->fault.kind) {
-        blame(c, w, m);
+    if (core->fault.kind) {
+        blame(core, w, m);
         return;
     }
-    if (is_followed(c)) check_arrived(c, w);
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) put64(d, l, before[l]);
+    if (is_followed(core)) check_arrived(core, w);
+    FOR_LANES_OF(m) put64(d, l, before[l]);
 }
 
 /* SYNCS.PHASECHK: whether the phase is over whose parity stands in bit 31 of s[2]. MBARRIER_TRYWAIT
  * waits for that; it is not asked again and again as on hardware, where it depends on time. */
-static void op_MBARRIER_CHECK(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(MBARRIER_CHECK) {
     Group *g = current(w);
     const u32 *parity = vector(w, i->s[2]);
     u64 a[LANES];
     u32 over = 0;
-    if (!mbarriers_of(c, w, i, m, a)) return;
-    for (int l = 0; l < LANES; l++)
-        if (m >> l & 1) over |= (u32)(read_mbarrier(c, a[l]) >> PHASE_SHIFT != parity[l] >> 31) << l;
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    FOR_LANES_OF(m) over |= (u32)(read_mbarrier(core, a[l]) >> PHASE_SHIFT != parity[l] >> 31) << l;
     if (over != m && i->flags & MBARRIER_TRYWAIT && !g->expired) {
         g->state = AT_MBARRIER;
         g->mbarrier = a[__builtin_ctz(m & ~over)];
-        g->pc = c->pc;
+        g->pc = core->pc;
         g->retries = 1;
-        if (c->stream) take_step_back(c->stream);
+        if (core->stream) take_step_back(core->stream);
         return;
     }
-    if (is_followed(c)) check_wait(c, w, over, a, parity);
+    if (is_followed(core)) check_wait(core, w, over, a, parity);
     const int first = __builtin_ctz(m);
-    stream_mbarrier(c, a[first], over >> first & 1 ? generation_at(c, a[first])->generation : 0);
+    stream_mbarrier(core, a[first], over >> first & 1 ? generation_at(core, a[first])->generation : 0);
     g->expired = 0;
-    if (over != m) w->ends_slice = c->asked_again = 1;
+    if (over != m) w->ends_slice = core->asked_again = 1;
     set_predicate(w, i->pd[0], over, m);
 }
 

@@ -63,7 +63,7 @@ static int distinct(const u64 *x, u32 m) { return __builtin_popcount(first_lanes
 
 static u32 sectors_of(const u64 *a, u32 m) {
     u64 sector[LANES];
-    for (int l = 0; l < LANES; l++) sector[l] = a[l] / SECTOR;
+    FOR_LANES sector[l] = a[l] / SECTOR;
     return (u32)distinct(sector, m);
 }
 
@@ -73,7 +73,7 @@ static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     u64 piece[LANES];
     const u32 unit = width < WORD ? WORD : width;
     u32 most = 0;
-    for (int l = 0; l < LANES; l++) piece[l] = a[l] / unit;
+    FOR_LANES piece[l] = a[l] / unit;
     while (m) {
         const u64 first = piece[__builtin_ctz(m)];
         u32 same;
@@ -92,7 +92,7 @@ static u32 fullest_bank(const u64 *a, u32 width, u32 m) {
 
 /* Whether lanes at `distance` read the same, wherever both are active. */
 static int pairs_agree(const u64 *a, u32 m, int distance) {
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if (m >> l & 1 && m >> (l ^ distance) & 1 && a[l] != a[l ^ distance]) return 0;
     return 1;
 }
@@ -135,7 +135,7 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
     const int shared = space == SPACE_SHARED;
     u32 contiguous = m == FULL, broadcast = 1, same = memo->mask == m;
     i64 low = 0, high = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const i64 delta = (i64)(a[l] - first);
         low = delta < low ? delta : low;
         high = delta > high ? delta : high;
@@ -190,19 +190,19 @@ static void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
     const u64 base = uniform[0] | (i->flags & UNIFORM_64 ? (u64)uniform[LANES] << 32 : 0);
     if (i->flags & ADDRESS_64) {
         const u64 offset = base + (u64)i->imm;
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             a[l] = ((u64)low[LANES + l] << 32 | low[l]) + offset;
     } else if (i->flags & UNIFORM_64) {
         const u64 offset = base + (u64)i->imm;
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             a[l] = ((i->flags & ADDRESS_SIGNED ? (u64)(i64)(i32)low[l] : low[l]) << scale) + offset;
     } else { /* 32-bit spaces: the sum wraps */
         const u32 offset = (u32)base + (u32)i->imm;
-        for (int l = 0; l < LANES; l++) a[l] = (u32)((low[l] << scale) + offset);
+        FOR_LANES a[l] = (u32)((low[l] << scale) + offset);
     }
     if (m != FULL) {
         const u64 first = a[__builtin_ctz(m)];
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             if (!(m >> l & 1)) a[l] = first;
     }
 }
@@ -241,13 +241,13 @@ static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, i
                    u8 **at) {
     const Launch *launch = c->launch;
     u64 low = ~0ull, high = 0, bits = 0;
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         low = a[l] < low ? a[l] : low;
         high = a[l] > high ? a[l] : high;
         bits |= a[l];
     }
     if (bits & (i->width - 1)) {
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             if (m >> l & 1 && a[l] & (i->width - 1)) {
                 memory_fault(c, w, i, MISALIGNED, space, l, a[l], is_store);
                 return 0;
@@ -257,7 +257,7 @@ static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, i
         const u64 from = space == SPACE_SHARED ? launch->shared_base : 0;
         const u64 to = space == SPACE_SHARED ? launch->shared_bytes : launch->local_bytes;
         if (low < from || high + i->width > to) {
-            for (int l = 0; l < LANES; l++)
+            FOR_LANES
                 if (m >> l & 1 && (a[l] < from || a[l] + i->width > to)) {
                     memory_fault(c, w, i, OUT_OF_BOUNDS, space, l, a[l], is_store);
                     return 0;
@@ -265,16 +265,15 @@ static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, i
         }
         u8 *base = space == SPACE_SHARED ? c->block->shared : w->local;
         const u64 pitch = space == SPACE_SHARED ? 0 : launch->local_bytes;
-        for (int l = 0; l < LANES; l++) at[l] = base + (u64)l * pitch + a[l];
+        FOR_LANES at[l] = base + (u64)l * pitch + a[l];
         return 1;
     }
     const Allocation *all = allocation_of(c, low, high + i->width);
     if (all && (all->writable || !is_store)) {
-        for (int l = 0; l < LANES; l++) at[l] = all->host + (a[l] - all->base);
+        FOR_LANES at[l] = all->host + (a[l] - all->base);
         return 1;
     }
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const Allocation *one = allocation_of(c, a[l], a[l] + i->width);
         if (!one || (is_store && !one->writable)) {
             memory_fault(c, w, i, one ? WRITE_TO_CONSTANT : OUT_OF_BOUNDS, space, l, a[l],
@@ -283,14 +282,14 @@ static int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, i
         }
         at[l] = one->host + (a[l] - one->base);
     }
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if (!(m >> l & 1)) at[l] = at[__builtin_ctz(m)];
     return 1;
 }
 
 /* Local memory is interleaved by words, so that a warp's same variable is one run of bytes. */
 static void interleave(u64 *a) {
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         a[l] = a[l] / WORD * (LANES * WORD) + (u64)l * WORD + a[l] % WORD;
 }
 
@@ -301,7 +300,7 @@ static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local
     count->requests += words;
     for (u32 k = 0; k < words; k++) {
         u64 a[LANES];
-        for (int l = 0; l < LANES; l++) a[l] = local[l] + k * WORD;
+        FOR_LANES a[l] = local[l] + k * WORD;
         interleave(a);
         count->sectors += sectors_of(a, m);
         if (c->stream) stream_request(c, a, WORD, m, local_space(c, w));
@@ -364,8 +363,7 @@ static void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at,
 
 static void mark_written(Worker *c, const Ins *i, u8 *const *at, u32 m) {
     if (!c->block->shared_unwritten) return;
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         mark_bytes(c->block, (u32)(at[l] - c->block->shared), i->width, 1);
     }
 }
@@ -378,8 +376,7 @@ static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
         EACH_LANE(m, d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i8)*at[l] : *at[l]);
         break;
     case 2:
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) {
+        FOR_LANES_OF(m) {
                 u16 x;
                 memcpy(&x, at[l], 2);
                 if (i->flags & STORE_HIGH) d[l] = (d[l] & 0xffffu) | (u32)x << 16;
@@ -392,21 +389,19 @@ static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
             const u32 x = word_at(at[__builtin_ctz(m)]);
             EACH_LANE(m, d[l] = x);
         } else if (m == FULL)
-            for (int l = 0; l < LANES; l++) d[l] = word_at(at[l]);
+            FOR_LANES d[l] = word_at(at[l]);
         else
-            for (int l = 0; l < LANES; l++)
-                if (m >> l & 1) d[l] = word_at(at[l]);
+            FOR_LANES_OF(m) d[l] = word_at(at[l]);
         break;
     default:
         if (m == FULL && i->width == 4 * WORD) {
             u32 quads[LANES][4];
-            for (int l = 0; l < LANES; l++) memcpy(quads[l], at[l], sizeof quads[l]);
+            FOR_LANES memcpy(quads[l], at[l], sizeof quads[l]);
             for (int k = 0; k < 4; k++)
-                for (int l = 0; l < LANES; l++) d[k * LANES + l] = quads[l][k];
+                FOR_LANES d[k * LANES + l] = quads[l][k];
             break;
         }
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1)
+        FOR_LANES_OF(m)
                 for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(at[l] + k * WORD);
     }
 }
@@ -414,12 +409,10 @@ static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
 static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 *x) {
     switch (i->width) {
     case 1:
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) *at[l] = (u8)x[l];
+        FOR_LANES_OF(m) *at[l] = (u8)x[l];
         break;
     case 2:
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1) {
+        FOR_LANES_OF(m) {
                 const u16 half = (u16)(i->flags & STORE_HIGH ? x[l] >> 16 : x[l]);
                 memcpy(at[l], &half, 2);
             }
@@ -427,12 +420,10 @@ static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 
     case 4:
         if (m == FULL && kind == CONTIGUOUS) memcpy(at[0], x, LANES * WORD);
         else
-            for (int l = 0; l < LANES; l++)
-                if (m >> l & 1) memcpy(at[l], &x[l], 4);
+            FOR_LANES_OF(m) memcpy(at[l], &x[l], 4);
         break;
     default:
-        for (int l = 0; l < LANES; l++)
-            if (m >> l & 1)
+        FOR_LANES_OF(m)
                 for (u32 k = 0; k < i->width / WORD; k++)
                     memcpy(at[l] + k * WORD, &x[k * LANES + l], 4);
     }
@@ -443,7 +434,7 @@ static void own_shared(const Worker *c, u64 *a) {
     if (c->cluster_size == 1) return;
     const u64 own = (u64)c->block->rank << SHARED_WINDOW_BITS;
     const u64 inside = (1ull << SHARED_WINDOW_BITS) - 1;
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         if ((a[l] & ~inside) == own) a[l] &= inside;
 }
 
@@ -481,9 +472,9 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     if (memo->mask != m) return 0;
     u32 differs = 0;
     if (m == FULL) {
-        for (int l = 0; l < LANES; l++) differs |= ((low[l] - base) << scale) ^ memo->delta[l];
+        FOR_LANES differs |= ((low[l] - base) << scale) ^ memo->delta[l];
     } else {
-        for (int l = 0; l < LANES; l++)
+        FOR_LANES
             differs |= (((low[l] - base) << scale) ^ memo->delta[l]) & (0u - (m >> l & 1));
     }
     if (differs) return 0;
@@ -492,7 +483,7 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     offset += (u64)i->imm;
     if (i->flags & ADDRESS_64) {
         const u32 *high = low + LANES;
-        for (int l = 0; l < LANES; l++) differs |= (high[l] ^ high[lead]) & (0u - (m >> l & 1));
+        FOR_LANES differs |= (high[l] ^ high[lead]) & (0u - (m >> l & 1));
         /* beyond the 32 bits that were compared */
         if (differs || (i64)base + memo->low < 0 || (i64)base + memo->high > UINT32_MAX) return 0;
         first = ((u64)high[lead] << 32 | base) + offset;
@@ -517,11 +508,11 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
         host = all->host + (first - all->base);
     }
     u8 *at[LANES];
-    IVDEP for (int l = 0; l < LANES; l++) at[l] = host + (i64)(i32)memo->delta[l];
+    IVDEP FOR_LANES at[l] = host + (i64)(i32)memo->delta[l];
     add_cost(&c->count[c->pc], memo, phase, space == SPACE_SHARED);
     if (c->requests || ((c->trace || c->stream) && space == SPACE_GLOBAL)) {
         u64 a[LANES];
-        for (int l = 0; l < LANES; l++) a[l] = first + (u64)(i64)(i32)memo->delta[l];
+        FOR_LANES a[l] = first + (u64)(i64)(i32)memo->delta[l];
         if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
         if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
         if (c->requests) note_request(c, w, a, m, space);
@@ -562,7 +553,7 @@ static void access_part(Worker *c, const Access *x, const u64 *a, u32 part, u32 
     u64 b[LANES];
     if (!part || c->fault.kind) return;
     const u64 first = a[__builtin_ctz(part)];
-    for (int l = 0; l < LANES; l++) b[l] = (part >> l & 1 ? a[l] : first) - start;
+    FOR_LANES b[l] = (part >> l & 1 ? a[l] : first) - start;
     x->act(c, x->w, x->i, part, space, b);
 }
 
@@ -613,22 +604,21 @@ static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
     w->asked = now;
 }
 
-static void op_LOAD(Worker *c, Warp *w, const Ins *i, u32 m) {
-    if (i->flags & STRONG) note_question(c, w, i, m);
-    access_memory(c, w, i, m, 0);
+OPERATION(LOAD) {
+    if (i->flags & STRONG) note_question(core, w, i, m);
+    access_memory(core, w, i, m, 0);
 }
-static void op_STORE(Worker *c, Warp *w, const Ins *i, u32 m) { access_memory(c, w, i, m, 1); }
+OPERATION(STORE) { access_memory(core, w, i, m, 1); }
 
 /* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */
-static void op_LOAD_CONSTANT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const Bank *bank = &c->launch->banks[i->aux % BANKS_OF_CONSTANTS];
+OPERATION(LOAD_CONSTANT) {
+    const Bank *bank = &core->launch->banks[i->aux % BANKS_OF_CONSTANTS];
     const u32 *offset = vector(w, i->s[0]);
     u32 *d = vector(w, i->d[0]);
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         const u64 from = (u32)(offset[l] + (u32)i->imm);
         if (from % i->width || from + i->width > bank->bytes) {
-            memory_fault(c, w, i, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l,
+            memory_fault(core, w, i, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l,
                          from, 0);
             return;
         }

@@ -42,7 +42,7 @@ static void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 spac
     Request *one = &r->noted[r->count++];
     r->of[c->pc]++;
     *one = (Request){.block = c->block->index, .pc = c->pc, .warp = w->index, .mask = m, .space = space};
-    for (int l = 0; l < LANES; l++) one->address[l] = m >> l & 1 ? a[l] : 0;
+    FOR_LANES one->address[l] = m >> l & 1 ? a[l] : 0;
 }
 
 #endif

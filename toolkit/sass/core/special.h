@@ -119,20 +119,19 @@ static void source_special(const Warp *w, const Ins *i, u32 *x) {
 }
 
 static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
-    for (int l = 0; l < LANES; l++) r[l] = canonical(as_float(r[l]));
+    FOR_LANES r[l] = canonical(as_float(r[l]));
     if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
     merge(vector(w, i->d[0]), r, m);
 }
 
-#define SPECIAL(NAME)                                                               \
-    static void op_##NAME(Worker *core, Warp *w, const Ins *i, u32 m) {             \
-        (void)core;                                                                 \
-        u32 x[LANES], r[LANES];                                                     \
-        source_special(w, i, x);                                                    \
-        flush_lanes(x);                                                             \
-        IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits((float)NAME##_OF(x[l])); \
-        flush_lanes(r);                                                             \
-        put_special(w, i, m, r);                                                    \
+#define SPECIAL(NAME)                                           \
+    OPERATION(NAME) {                                           \
+        u32 x[LANES], r[LANES];                                 \
+        source_special(w, i, x);                                \
+        flush_lanes(x);                                         \
+        IVDEP FOR_LANES r[l] = as_bits((float)NAME##_OF(x[l])); \
+        flush_lanes(r);                                         \
+        put_special(w, i, m, r);                                \
     }
 SPECIAL(MUFU_RCP)
 SPECIAL(MUFU_RSQ)
@@ -140,37 +139,34 @@ SPECIAL(MUFU_SQRT)
 SPECIAL(MUFU_EX2)
 SPECIAL(MUFU_COS)
 
-static void op_MUFU_SIN(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MUFU_SIN) {
     u32 x[LANES], r[LANES];
     source_special(w, i, x);
     flush_lanes(x);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits((float)MUFU_SIN_OF(x[l]));
+    IVDEP FOR_LANES r[l] = as_bits((float)MUFU_SIN_OF(x[l]));
     flush_lanes(r);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] |= r[l] & ~SIGN32 ? 0 : x[l] & SIGN32;
+    IVDEP FOR_LANES r[l] |= r[l] & ~SIGN32 ? 0 : x[l] & SIGN32;
     put_special(w, i, m, r);
 }
 
-static void op_MUFU_TANH(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MUFU_TANH) {
     u32 x[LANES], r[LANES], near[LANES];
     source_special(w, i, x);
-    IVDEP for (int l = 0; l < LANES; l++)
+    IVDEP FOR_LANES
         r[l] = as_bits((float)tangent_hyperbolic(REAL_OF(within(x[l], 50))));
-    IVDEP for (int l = 0; l < LANES; l++)
+    IVDEP FOR_LANES
         near[l] = as_bits((float)tangent_hyperbolic_series(REAL_OF(x[l])));
-    IVDEP for (int l = 0; l < LANES; l++)
+    IVDEP FOR_LANES
         r[l] = (x[l] & ~SIGN32) < 0x3d800000u ? near[l] : r[l]; /* 1/16 */
     put_special(w, i, m, r);
 }
 
-static void op_MUFU_LG2(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MUFU_LG2) {
     u32 x[LANES], r[LANES];
     source_special(w, i, x);
     flush_lanes(x);
-    IVDEP for (int l = 0; l < LANES; l++) r[l] = as_bits((float)MUFU_LG2_OF(x[l]));
-    for (int l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES r[l] = as_bits((float)MUFU_LG2_OF(x[l]));
+    FOR_LANES {
         const u32 magnitude = x[l] & ~SIGN32;
         if (magnitude == 0) r[l] = SIGN32 | INF32;
         else if (x[l] & SIGN32 || magnitude > INF32) r[l] = NAN32;
@@ -182,7 +178,7 @@ static void op_MUFU_LG2(Worker *core, Warp *w, const Ins *i, u32 m) {
 /* The upper word of a double-precision result, of the upper word of an operand. */
 static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
     u32 r[LANES];
-    for (int l = 0; l < LANES; l++) {
+    FOR_LANES {
         const u64 bits = as_bits64(x[l]);
         r[l] = x[l] != x[l] ? NAN32 : (u32)((bits + 0x80000000u) >> 32);
         if (!(r[l] & 0x7ff00000u)) r[l] &= SIGN32;
@@ -192,23 +188,21 @@ static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
 
 static void source_upper_word(const Warp *w, const Ins *i, double *x) {
     REAL(a, 0);
-    for (int l = 0; l < LANES; l++)
+    FOR_LANES
         x[l] = as_double((u64)(a[l] & 0x7ff00000u ? a[l] : a[l] & SIGN32) << 32);
 }
 
-static void op_MUFU_RCP64H(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MUFU_RCP64H) {
     double x[LANES];
     source_upper_word(w, i, x);
-    for (int l = 0; l < LANES; l++) x[l] = 1 / x[l];
+    FOR_LANES x[l] = 1 / x[l];
     put_upper_word(w, i, m, x);
 }
 
-static void op_MUFU_RSQ64H(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MUFU_RSQ64H) {
     double x[LANES];
     source_upper_word(w, i, x);
-    for (int l = 0; l < LANES; l++) x[l] = 1 / sqrt(x[l]);
+    FOR_LANES x[l] = 1 / sqrt(x[l]);
     put_upper_word(w, i, m, x);
 }
 

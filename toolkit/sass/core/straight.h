@@ -32,7 +32,7 @@ static void run_straight(Worker *c, const Warp *w, u32 pc, u32 n) {
     for (const Straight *x = first; x < first + n; x++) {
         u32 *const d = vector(w, x->d);
         const u32 *const a = vector(w, x->a), *const b = vector(w, x->b), *const z = vector(w, x->c);
-        IVDEP for (int l = 0; l < LANES; l++)
+        IVDEP FOR_LANES
             d[l] = canonical(fmaf(as_float(a[l]), as_float(b[l]), as_float(z[l])));
     }
     if (c->turns) {

@@ -149,11 +149,10 @@ static u64 local_space(const Worker *c, const Warp *w) {
 static void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space) {
     Stream *s = c->stream;
     u64 a[LANES];
-    for (int l = 0; l < LANES; l++) a[l] = as_kept(c->launch, executed[l]);
+    FOR_LANES a[l] = as_kept(c->launch, executed[l]);
     u64 line[2 * LANES];
     u32 mask[2 * LANES], n = 0, last = 0;
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         for (u64 sector = a[l] / SECTOR; sector <= (a[l] + width - 1) / SECTOR; sector++) {
             const u64 wanted = space | sector / SECTORS_OF_LINE;
             u32 k = last; /* neighbours mostly share a line */

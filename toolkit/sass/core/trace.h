@@ -124,8 +124,7 @@ static void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind
 static void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
     u64 line = ~0ull;
     u32 mask = 0;
-    for (int l = 0; l < LANES; l++) {
-        if (!(m >> l & 1)) continue;
+    FOR_LANES_OF(m) {
         if (a[l] / LINE != line) {
             if (mask) touch_line(c, w, line, mask, kind);
             line = a[l] / LINE;

@@ -14,7 +14,7 @@
 enum { TO_UNIFORM = 1 << 16 };
 
 static inline void write_alike(Warp *w, const Ins *i, u32 m, u32 value) {
-    DESTINATION(d, 0);
+    DESTINATION(d);
     const u32 lanes = i->flags & TO_UNIFORM ? FULL : m;
     WRITE(lanes, d, value);
 }
@@ -24,36 +24,33 @@ static inline void write_alike(Warp *w, const Ins *i, u32 m, u32 value) {
  * reads itself, and pd[0] is false. A lane that is not active gives what its register holds. */
 enum { SHUFFLE_IDX = 0, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY };
 
-static void op_SHFL(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
-    SOURCE(a, 0);
-    SOURCE(b, 1);
-    SOURCE(c, 2);
-    DESTINATION(d, 0);
+OPERATION(SHFL) {
+    READ_ABC(SOURCE);
+    DESTINATION(d);
     u32 x[LANES], from[LANES], inside[LANES], most[LANES];
     memcpy(x, a, sizeof x);
-    IVDEP for (u32 l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         const u32 segment = c[l] >> 8 & 31;
         most[l] = (l & segment) | (c[l] & 31 & ~segment);
     }
     switch (i->aux) {
     case SHUFFLE_IDX:
-        IVDEP for (u32 l = 0; l < LANES; l++) {
+        IVDEP FOR_LANES {
             const u32 segment = c[l] >> 8 & 31;
             from[l] = (l & segment) | (b[l] & 31 & ~segment);
         }
         break;
     case SHUFFLE_UP:
-        IVDEP for (u32 l = 0; l < LANES; l++) from[l] = l - (b[l] & 31);
+        IVDEP FOR_LANES from[l] = l - (b[l] & 31);
         break;
     case SHUFFLE_DOWN:
-        IVDEP for (u32 l = 0; l < LANES; l++) from[l] = l + (b[l] & 31);
+        IVDEP FOR_LANES from[l] = l + (b[l] & 31);
         break;
     default:
-        IVDEP for (u32 l = 0; l < LANES; l++) from[l] = l ^ (b[l] & 31);
+        IVDEP FOR_LANES from[l] = l ^ (b[l] & 31);
     }
     const int up = i->aux == SHUFFLE_UP;
-    IVDEP for (u32 l = 0; l < LANES; l++) {
+    IVDEP FOR_LANES {
         const i32 j = as_signed(from[l]), limit = as_signed(most[l]);
         inside[l] = (up ? j >= limit : j <= limit) ? FULL : 0;
         from[l] = inside[l] ? from[l] : l;
@@ -65,8 +62,7 @@ static void op_SHFL(Worker *core, Warp *w, const Ins *i, u32 m) {
 /* VOTE: d is the ballot of ps[0], pd[0] whether all, any, or all or none of the lanes say yes. */
 enum { VOTE_ALL = 0, VOTE_ANY, VOTE_EQ };
 
-static void op_VOTE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(VOTE) {
     const u32 ballot = predicate(w, i->ps[0]) & m;
     const int all = ballot == m, none = !ballot;
     const int truth = i->aux == VOTE_ALL ? all : i->aux == VOTE_ANY ? !none : all || none;
@@ -75,8 +71,7 @@ static void op_VOTE(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* ELECT: pd[0] is true in the first of the active lanes that ps[0] admits; d is its number. */
-static void op_ELECT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(ELECT) {
     const u32 willing = predicate(w, i->ps[0]) & m;
     const u32 leader = willing ? (u32)__builtin_ctz(willing) : 0;
     write_alike(w, i, m, leader);
@@ -87,10 +82,9 @@ static void op_ELECT(Worker *c, Warp *w, const Ins *i, u32 m) {
  * pd[0]. MATCH_64: values are register pairs. */
 enum { MATCH_ALL = 1, MATCH_64 = 2 };
 
-static void op_MATCH(Worker *core, Warp *w, const Ins *i, u32 m) {
-    (void)core;
+OPERATION(MATCH) {
     const u32 *const low = vector(w, i->s[0]), *const high = i->flags & MATCH_64 ? low + LANES : low;
-    DESTINATION(d, 0);
+    DESTINATION(d);
     u32 x[LANES] = {0}, left = m, all = 1;
     while (left) {
         const int first = __builtin_ctz(left);
@@ -99,8 +93,7 @@ static void op_MATCH(Worker *core, Warp *w, const Ins *i, u32 m) {
         LANE_BITS(same, low[l] == value && high[l] == upper);
         same &= m;
         all &= same == m;
-        for (int l = 0; l < LANES; l++)
-            if (same >> l & 1) x[l] = same;
+        FOR_LANES_OF(same) x[l] = same;
         left &= ~same;
     }
     if (i->flags & MATCH_ALL) {
@@ -126,8 +119,7 @@ static inline u32 reduced(u32 what, u32 is_signed, u32 x, u32 y) {
     }
 }
 
-static void op_REDUX(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(REDUX) {
     SOURCE(a, 0);
     const int first = __builtin_ctz(m);
     u32 x = a[first];
@@ -137,8 +129,7 @@ static void op_REDUX(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* R2UR: the value of the first active lane, and pd[0] where a lane's differs from it. */
-static void op_R2UR(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(R2UR) {
     SOURCE(a, 0);
     const u32 value = a[__builtin_ctz(m)];
     u32 differs;
@@ -187,24 +178,24 @@ static u32 special(const Worker *c, const Warp *w, u32 which, u32 lane) {
     }
 }
 
-static void op_READ_SPECIAL(Worker *c, Warp *w, const Ins *i, u32 m) {
+OPERATION(READ_SPECIAL) {
     if (i->flags & TO_UNIFORM || i->aux == SPECIAL_CLOCKLO || i->aux == SPECIAL_CLOCKHI) {
-        u32 value = special(c, w, i->aux, 0);
-        if (i->aux == SPECIAL_CLOCKLO) value = (u32)clock_now(c);
-        if (i->aux == SPECIAL_CLOCKHI) value = (u32)(clock_now(c) >> 32);
+        u32 value = special(core, w, i->aux, 0);
+        if (i->aux == SPECIAL_CLOCKLO) value = (u32)clock_now(core);
+        if (i->aux == SPECIAL_CLOCKHI) value = (u32)(clock_now(core) >> 32);
         write_alike(w, i, m, value);
         return;
     }
-    DESTINATION(d, 0);
+    DESTINATION(d);
     u32 x[LANES];
-    for (u32 l = 0; l < LANES; l++) x[l] = special(c, w, i->aux, l);
+    FOR_LANES x[l] = special(core, w, i->aux, l);
     WRITE(m, d, x[l]);
 }
 
 /* CS2R of a clock as a register pair. */
-static void op_CLOCK64(Worker *c, Warp *w, const Ins *i, u32 m) {
-    DESTINATION(d, 0);
-    const u64 now = clock_now(c);
+OPERATION(CLOCK64) {
+    DESTINATION(d);
+    const u64 now = clock_now(core);
     const u32 lanes = i->flags & TO_UNIFORM ? FULL : m;
     WRITE64(lanes, d, now);
 }
@@ -212,16 +203,14 @@ static void op_CLOCK64(Worker *c, Warp *w, const Ins *i, u32 m) {
 /* BMOV: convergence barrier aux from and to a register. Each lane keeps what it knows of it. */
 enum { BARRIER_CLEAR = 1 };
 
-static void op_BARRIER_READ(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
-    DESTINATION(d, 0);
+OPERATION(BARRIER_READ) {
+    DESTINATION(d);
     u32 *const b = w->b[i->aux];
     WRITE(m, d, b[l]);
     if (i->flags & BARRIER_CLEAR) WRITE(m, b, 0);
 }
 
-static void op_BARRIER_WRITE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(BARRIER_WRITE) {
     SOURCE(a, 0);
     u32 *const b = w->b[i->aux];
     WRITE(m, b, a[l]);
@@ -229,8 +218,7 @@ static void op_BARRIER_WRITE(Worker *c, Warp *w, const Ins *i, u32 m) {
 }
 
 /* From barrier aux to barrier imm. */
-static void op_BARRIER_MOVE(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(BARRIER_MOVE) {
     u32 *const from = w->b[i->aux], *const to = w->b[i->imm];
     EACH_LANE(m, to[l] = from[l]; if (i->flags & BARRIER_CLEAR) from[l] = 0);
 }
@@ -238,18 +226,17 @@ static void op_BARRIER_MOVE(Worker *c, Warp *w, const Ins *i, u32 m) {
 /* B2R.RESULT of the reduction at the block's barrier aux. */
 enum { RESULT_POPC = 0, RESULT_OR, RESULT_AND };
 
-static void op_BARRIER_RESULT(Worker *c, Warp *w, const Ins *i, u32 m) {
-    (void)c;
+OPERATION(BARRIER_RESULT) {
     const u32 all = w->barrier_result[i->aux < CTA_BARRIERS ? i->aux : w->reduced];
     const u32 result = i->flags == RESULT_POPC ? all & 0xffff
                        : i->flags == RESULT_OR ? all >> 16 & 1 : all >> 17 & 1;
-    DESTINATION(d, 0);
+    DESTINATION(d);
     WRITE(m, d, result);
     set_predicate(w, i->pd[0], result ? FULL : 0, m);
 }
 
-#define WARP_OPS(OP)                                                                              \
-    OP(SHFL) OP(VOTE) OP(ELECT) OP(MATCH) OP(REDUX) OP(R2UR) OP(READ_SPECIAL) OP(CLOCK64)              \
+#define WARP_OPS(OP)                                                                      \
+    OP(SHFL) OP(VOTE) OP(ELECT) OP(MATCH) OP(REDUX) OP(R2UR) OP(READ_SPECIAL) OP(CLOCK64) \
     OP(BARRIER_READ) OP(BARRIER_WRITE) OP(BARRIER_MOVE) OP(BARRIER_RESULT)
 
 #endif
