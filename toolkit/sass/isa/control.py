@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from toolkit.sass.core import PT
 from toolkit.sass.instruction import (
     INSTRUCTION_BYTES,
     Immediate,
-    Instruction,
     Operand,
     Register,
     Special,
 )
-from toolkit.sass.isa.integer import is_predicate
+from toolkit.sass.isa.integer import TRUE, is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
@@ -27,107 +25,93 @@ NEVER = Register(file="P", index=PT, invert=True)  # the guard @!PT
 
 
 @opcode("EXIT", modifiers="KEEPREFCOUNT PREEMPTED")
-def exit_(i: Instruction, to: Lowering) -> None:
-    to.emit("EXIT", ps=[to.predicate(i.operands[0]) if i.operands else PT])
+def exit_(i: Lowering) -> None:
+    i.emit("EXIT", ps=i.operands[:1] or [TRUE])
 
 
 @opcode("BRA", modifiers="U DIV CONV INC DEC ANY")
-def bra(i: Instruction, to: Lowering) -> None:
+@opcode("JMP")
+def bra(i: Lowering) -> None:
     """[predicate,] target; .DIV and .CONV: a mask of lanes, target. .ANY: all jump if one does."""
     *conditions, target = i.operands
-    if "CONV" in i.modifiers and i.guard == NEVER:
+    if "CONV" in i.modifiers and i.instruction.guard == NEVER:
         # ptxas inverts the test by its guard where the slow path is the target of this branch alone
-        to.begin(replace(i, guard=None))
-        to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
+        i.begin(replace(i.instruction, guard=None))
+        i.emit("BRANCH_IF_SPLIT", s=lane_mask(i, conditions), imm=i.target(target))
         return
     if "DIV" in i.modifiers:
-        to.emit("BRANCH_IF_SPLIT", s=lane_mask(to, conditions), imm=to.target(target))
+        i.emit("BRANCH_IF_SPLIT", s=lane_mask(i, conditions), imm=i.target(target))
         return
     if "CONV" in i.modifiers:
-        to.emit("BRANCH_IF_WHOLE", s=lane_mask(to, conditions), imm=to.target(target))
+        i.emit("BRANCH_IF_WHOLE", s=lane_mask(i, conditions), imm=i.target(target))
         return
-    ps = [to.predicate(condition) for condition in conditions] or [PT]
     flags = BRANCH_ANY if "ANY" in i.modifiers else 0
-    to.emit("BRANCH", ps=ps, imm=to.target(target), flags=flags)
+    i.emit("BRANCH", ps=conditions or [TRUE], imm=i.target(target), flags=flags)
 
 
-def lane_mask(to: Lowering, operands: list[Operand]) -> list[Source]:
+def lane_mask(i: Lowering, operands: list[Operand]) -> list[Source]:
     """The lanes that a convergence test asks for: all, where it names none."""
-    return [to.u32(x) for x in operands] or [Source(to.word(ALL_LANES))]
-
-
-@opcode("JMP")
-def jmp(i: Instruction, to: Lowering) -> None:
-    bra(i, to)
+    return [i.u32(x) for x in operands] or [Source(i.word(ALL_LANES))]
 
 
 @opcode("CALL", modifiers="REL ABS NOINC")
-def call(i: Instruction, to: Lowering) -> None:
+def call(i: Lowering) -> None:
     """[register,] target: a jump; where to return to is in registers already.
 
     A register alone holds the address of a function of the system.
     """
     *registers, target = i.operands
     if isinstance(target, Register):
-        to.emit("CALL_SYSTEM", s=[to.u32(target), to.u32(RETURN_ADDRESS)])
+        i.emit("CALL_SYSTEM", s=[i.u32(target), i.u32(RETURN_ADDRESS)])
     elif registers:
-        jump_indirect(to, i.operands)
+        jump_indirect(i)
     elif isinstance(target, Immediate):
-        to.emit("BRANCH", ps=[PT], imm=to.target(target))
-
-
-@opcode("RET", modifiers="REL ABS NODEC")
-def ret(i: Instruction, to: Lowering) -> None:
-    """[predicate,] register, base of what it is relative to"""
-    jump_indirect(to, i.operands)
-
-
-@opcode("BRX", "BRXU")
-def brx(i: Instruction, to: Lowering) -> None:
-    """[predicate,] register, base"""
-    jump_indirect(to, i.operands)
+        i.emit("BRANCH", ps=[TRUE], imm=i.target(target))
 
 
 @opcode("LEPC")
-def lepc(i: Instruction, to: Lowering) -> None:
+def lepc(i: Lowering) -> None:
     """register pair [, target]: the address of the target, or of this instruction"""
     d, *target = i.operands
-    address = INSTRUCTION_BYTES * to.target(target[0]) if target else i.address
-    to.emit("MOV64", d=[to.out(d)], s=[Source(to.words(address, 0))])
+    address = INSTRUCTION_BYTES * i.target(target[0]) if target else i.instruction.address
+    i.emit("MOV64", d=d, s=[Source(i.words(address, 0))])
 
 
-def jump_indirect(to: Lowering, operands: Sequence[Operand]) -> None:
+@opcode("RET", modifiers="REL ABS NODEC")
+@opcode("BRX", "BRXU")
+def jump_indirect(i: Lowering) -> None:
     """[predicate,] register, base: lanes for which the predicate is false stay."""
-    conditions = 1 if is_predicate(operands[0]) else 0
-    register, base, *_ = operands[conditions:]
-    ps = [to.predicate(operands[0])] if conditions else [PT]
-    to.emit("BRANCH_INDIRECT", ps=ps, s=[to.u32(register)], imm=base_address(to, base))
+    conditions = [x for x in i.operands[:1] if is_predicate(x)]
+    register, base, *_ = i.operands[len(conditions) :]
+    i.emit(
+        "BRANCH_INDIRECT", ps=conditions or [TRUE], s=[i.u32(register)], imm=base_address(i, base)
+    )
 
 
-def base_address(to: Lowering, operand: Operand) -> int:
+def base_address(i: Lowering, operand: Operand) -> int:
     """Where an indirect jump counts from: the start of the code, which a symbol names."""
     if isinstance(operand, Special):
         return 0
-    return INSTRUCTION_BYTES * to.target(operand)
+    return INSTRUCTION_BYTES * i.target(operand)
 
 
 @opcode("BSSY", modifiers="RELIABLE RECONVERGENT")
-def bssy(i: Instruction, to: Lowering) -> None:
-    to.emit("BSSY", aux=barrier_index(i.operands[0]))
+def bssy(i: Lowering) -> None:
+    i.emit("BSSY", aux=barrier_index(i.operands[0]))
 
 
 @opcode("BSYNC", modifiers="RELIABLE RECONVERGENT")
-def bsync(i: Instruction, to: Lowering) -> None:
+def bsync(i: Lowering) -> None:
     firm = {"RELIABLE", "RECONVERGENT"} & set(i.modifiers)
-    to.emit("BSYNC", aux=barrier_index(i.operands[0]), flags=BSYNC_FIRM if firm else 0)
+    i.emit("BSYNC", aux=barrier_index(i.operands[0]), flags=BSYNC_FIRM if firm else 0)
 
 
 @opcode("BREAK", modifiers="RELIABLE RECONVERGENT")
-def break_(i: Instruction, to: Lowering) -> None:
+def break_(i: Lowering) -> None:
     """barrier and, before or behind it, the lanes that leave it"""
     (barrier,) = (x for x in i.operands if not is_predicate(x))
-    ps = [to.predicate(x) for x in i.operands if is_predicate(x)] or [PT]
-    to.emit("BREAK", ps=ps, aux=barrier_index(barrier))
+    leaving = [x for x in i.operands if is_predicate(x)] or [TRUE]
+    i.emit("BREAK", ps=leaving, aux=barrier_index(barrier))
 
 
 def barrier_index(operand: Operand) -> int:
@@ -137,41 +121,41 @@ def barrier_index(operand: Operand) -> int:
 
 
 @opcode("WARPSYNC", modifiers="ALL COLLECTIVE EXCLUSIVE")
-def warpsync(i: Instruction, to: Lowering) -> None:
+def warpsync(i: Lowering) -> None:
     """A mask of lanes, none for all of them; .COLLECTIVE also names where they go on.
 
     Where lanes name different masks, .EXCLUSIVE and .COLLECTIVE run those of each mask apart.
     """
     apart = {"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)
     if "ALL" in i.modifiers or not i.operands:
-        to.emit("WARPSYNC", s=[to.word(0xFFFFFFFF)])
+        i.emit("WARPSYNC", s=[i.word(0xFFFFFFFF)])
     else:
-        to.emit("WARPSYNC", s=[to.u32(i.operands[0])], flags=WARPSYNC_APART if apart else 0)
+        i.emit("WARPSYNC", s=[i.u32(i.operands[0])], flags=WARPSYNC_APART if apart else 0)
 
 
 @opcode("YIELD")
 @opcode("NANOSLEEP", modifiers="SYNCALL SYNCS WARP")
-def yield_(i: Instruction, to: Lowering) -> None:
+def yield_(i: Lowering) -> None:
     """Another group of the warp may go on: those who spin wait for it."""
-    to.emit("YIELD")
+    i.emit("YIELD")
 
 
 @opcode("BAR", modifiers="SYNC ARV RED POPC AND OR DEFER_BLOCKING")
-def bar(i: Instruction, to: Lowering) -> None:
+def bar(i: Lowering) -> None:
     """barrier [, threads] [, predicate that is reduced]; two registers are one that holds both"""
     numbers = [x for x in i.operands if not is_predicate(x)]
-    predicates = [to.predicate(x) for x in i.operands if is_predicate(x)]
+    predicates = [x for x in i.operands if is_predicate(x)]
     flags = (ARRIVE if "ARV" in i.modifiers else 0) | (REDUCE if "RED" in i.modifiers else 0)
     if len(numbers) == 2 and all(isinstance(x, Register) for x in numbers):
         if numbers[0] != numbers[1]:
-            to.refuse_operand(numbers[1], "the barrier's register again")
+            i.refuse_operand(numbers[1], "the barrier's register again")
         flags |= PACKED
-    to.emit("BARRIER", s=[to.u32(x) for x in numbers], ps=predicates, flags=flags)
+    i.emit("BARRIER", s=[i.u32(x) for x in numbers], ps=predicates, flags=flags)
 
 
 @opcode("BPT", modifiers="TRAP")
-def bpt(i: Instruction, to: Lowering) -> None:
-    to.emit("TRAP")
+def bpt(i: Lowering) -> None:
+    i.emit("TRAP")
 
 
 @opcode("NOP", modifiers="SYNC")
@@ -182,13 +166,13 @@ def bpt(i: Instruction, to: Lowering) -> None:
 @opcode("LDGDEPBAR")
 @opcode("ACQBULK", "PREEXIT", "ENDCOLLECTIVE", "PMTRIG")
 @opcode("FENCE", modifiers="VIEW ASYNC S G T")
-def nop(i: Instruction, to: Lowering) -> None:
+def nop(i: Lowering) -> None:
     """Order in memory, sleep and scoreboards: one warp runs at a time here, in order."""
-    to.emit("NOP")
+    i.emit("NOP")
 
 
 @opcode("DEPBAR", modifiers="LE")
-def depbar(i: Instruction, to: Lowering) -> None:
+def depbar(i: Lowering) -> None:
     """[scoreboard, how many groups of copies may be left]: bulk stores are made as late as here."""
     left = [x.integer for x in i.operands if isinstance(x, Immediate)]
-    to.emit("BULK_WAIT", aux=left[0] if left else 0)
+    i.emit("BULK_WAIT", aux=left[0] if left else 0)

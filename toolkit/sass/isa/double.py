@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.sass.instruction import Instruction, Operand
+from toolkit.sass.instruction import Operand
 from toolkit.sass.isa.floating import COMPARING, ROUNDINGS, comparison, is_comparison
 from toolkit.sass.isa.integer import choice
 from toolkit.sass.isa.registry import Lowering, opcode
@@ -11,26 +11,26 @@ LEAST = 1  # Ins.flags of DSETP_EXTREME in double.h
 
 
 @opcode("DADD", "DMUL", modifiers="RN RM RP RZ")
-def dadd(i: Instruction, to: Lowering) -> None:
+def dadd(i: Lowering) -> None:
     match i.operands:
         case [d, a, b]:
-            arithmetic(i, to, d, a, b)
+            arithmetic(i, d, a, b)
 
 
 @opcode("DFMA", modifiers="RN RM RP RZ")
-def dfma(i: Instruction, to: Lowering) -> None:
+def dfma(i: Lowering) -> None:
     match i.operands:
         case [d, a, b, c]:
-            arithmetic(i, to, d, a, b, c)
+            arithmetic(i, d, a, b, c)
 
 
-def arithmetic(i: Instruction, to: Lowering, d: Operand, *sources: Operand) -> None:
+def arithmetic(i: Lowering, d: Operand, *sources: Operand) -> None:
     flags = choice(i, ROUNDINGS, 0)
-    to.emit(i.opcode, d=[to.out(d)], s=[to.f64(x) for x in sources], flags=flags)
+    i.emit(i.opcode, d=d, s=[i.f64(x) for x in sources], flags=flags)
 
 
 @opcode("DSETP", modifiers=f"MIN MAX {COMPARING}")
-def dsetp(i: Instruction, to: Lowering) -> None:
+def dsetp(i: Lowering) -> None:
     """predicate, of the opposite, a, b, predicate combined with
 
     .MIN, .MAX: whether a is the one, whether both are no number, a, b, predicate combined with.
@@ -40,11 +40,11 @@ def dsetp(i: Instruction, to: Lowering) -> None:
             extreme = {"MIN", "MAX"} & set(i.modifiers)
             if is_comparison(i) == bool(extreme) or len(extreme) > 1:
                 return
-            to.emit(
+            i.emit(
                 "DSETP_EXTREME" if extreme else "DSETP",
-                pd=[to.predicate_out(first), to.predicate_out(second)],
-                s=[to.f64(a), to.f64(b)],
-                ps=[to.predicate(p)],
+                pd=[first, second],
+                s=[i.f64(a), i.f64(b)],
+                ps=[p],
                 flags=LEAST if "MIN" in extreme else 0,
                 aux=comparison(i),
             )

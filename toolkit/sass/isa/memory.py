@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.sass.core import POOL, PT
+from toolkit.sass.core import POOL
 from toolkit.sass.instruction import Address, Constant, Instruction, Operand, Register
-from toolkit.sass.isa.integer import is_predicate
-from toolkit.sass.isa.registry import Lowering, Source, opcode
+from toolkit.sass.isa.integer import TRUE, is_predicate
+from toolkit.sass.isa.registry import Lowering, Source, numbered, opcode
 
 # Ins.flags of memory.h
 ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED, SIGNED_DATA = 1, 2, 4, 8
 SPACE_SHIFT, SCALE_SHIFT = 8, 12
 STRONG = 1 << 18
 GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
+SPACES = {"G": GLOBAL, "S": SHARED, "L": LOCAL, "": GENERIC}  # at the end of an opcode
 
 WIDTHS = (
     {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "U64": 8, "S64": 8, "F64": 8, "128": 16}
@@ -28,62 +29,22 @@ DATA = "U8 S8 U16 S16 64 128 U"
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 
 
-@opcode("LDG", modifiers=f"{CACHING} {DATA}")
-def ldg(i: Instruction, to: Lowering) -> None:
-    load(i, to, GLOBAL)
-
-
-@opcode("STG", modifiers=f"{CACHING} {DATA}")
-def stg(i: Instruction, to: Lowering) -> None:
-    store(i, to, GLOBAL)
-
-
-@opcode("LDS", modifiers=DATA)
-def lds(i: Instruction, to: Lowering) -> None:
-    load(i, to, SHARED)
-
-
-@opcode("STS", modifiers=DATA)
-def sts(i: Instruction, to: Lowering) -> None:
-    store(i, to, SHARED)
-
-
-@opcode("LDL", modifiers=f"{CACHING} {DATA} LU")
-def ldl(i: Instruction, to: Lowering) -> None:
-    load(i, to, LOCAL)
-
-
-@opcode("STL", modifiers=f"{CACHING} {DATA}")
-def stl(i: Instruction, to: Lowering) -> None:
-    store(i, to, LOCAL)
-
-
-@opcode("LD", modifiers=f"{CACHING} {DATA}")
-def ld(i: Instruction, to: Lowering) -> None:
-    load(i, to, GENERIC)
-
-
-@opcode("ST", modifiers=f"{CACHING} {DATA}")
-def st(i: Instruction, to: Lowering) -> None:
-    store(i, to, GENERIC)
-
-
 @opcode("LDC", "ULDC", "LDCU", modifiers="64 128 U8 S8 U16 S16")
-def ldc(i: Instruction, to: Lowering) -> None:
+def ldc(i: Lowering) -> None:
     """register, constant: at a fixed offset it is a move, else a load."""
     d, constant = i.operands
     assert isinstance(constant, Constant)
     words = width(i) // 4
     flags = SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
     if constant.base is None and words == 1 and constant.bank_register is None:
-        to.emit("MOV", d=[to.out(d)], s=[to.u32(constant)])
+        i.emit("MOV", d=d, s=[i.u32(constant)])
         return
-    base = Source(to.slot(constant.base)) if constant.base else Source(POOL)
+    base = Source(i.slot(constant.base)) if constant.base else Source(POOL)
     if constant.bank_register is not None:
-        to.refuse_operand(constant, "a numbered bank")
-    to.emit(
+        i.refuse_operand(constant, "a numbered bank")
+    i.emit(
         "LOAD_CONSTANT",
-        d=[to.out(d)],
+        d=d,
         s=[base],
         width=width(i),
         aux=constant.bank,
@@ -92,12 +53,7 @@ def ldc(i: Instruction, to: Lowering) -> None:
     )
 
 
-ATOMICS = {
-    name: number
-    for number, name in enumerate(
-        ("ADD", "MIN", "MAX", "AND", "OR", "XOR", "INC", "DEC", "EXCH", "CAS", "CAST")
-    )
-}
+ATOMICS = numbered("ADD MIN MAX AND OR XOR INC DEC EXCH CAS CAST")
 U32, S32, U64, S64, F32, F64, F16X2, BF16X2, B128 = range(9)
 ATOMIC_TYPES = {
     "U32": U32,
@@ -125,47 +81,36 @@ TYPE_SHIFT, ATOMIC_FTZ = 8, 1 << 16  # of atomics.h
 ATOMIC_MODIFIERS = f"{CACHING} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)} FTZ RN SPIN"
 
 
-@opcode("ATOMG", modifiers=ATOMIC_MODIFIERS)
-def atomg(i: Instruction, to: Lowering) -> None:
-    """predicate, register, address, data [, new data]"""
-    predicate, d, address, *data = i.operands
-    atomic(i, to, GLOBAL, predicate, d, address, data)
+@opcode("ATOM", "ATOMG", modifiers=ATOMIC_MODIFIERS)
+def atom(i: Lowering) -> None:
+    """predicate, register, address, data [, new data]
 
-
-@opcode("ATOM", modifiers=ATOMIC_MODIFIERS)
-def atom(i: Instruction, to: Lowering) -> None:
-    """As ATOMG; the predicate says whether the address is one that it can work on."""
+    The predicate of ATOM says whether the address is one that it can work on.
+    """
     predicate, d, address, *data = i.operands
-    atomic(i, to, GENERIC, predicate, d, address, data)
+    atomic(i, GLOBAL if i.opcode == "ATOMG" else GENERIC, predicate, d, address, data)
 
 
 @opcode("ATOMS", modifiers=f"{ATOMIC_MODIFIERS} POPC 32")
-def atoms(i: Instruction, to: Lowering) -> None:
+def atoms(i: Lowering) -> None:
     """register or predicate, address, data [, new data]; .POPC.INC adds one for each lane"""
     d, address, *data = i.operands
     if "POPC" in i.modifiers:
-        atomic(i, to, SHARED, None, d, address, [], constant=1)
+        atomic(i, SHARED, None, d, address, [], constant=1)
     elif is_predicate(d):
-        atomic(i, to, SHARED, d, None, address, data)
+        atomic(i, SHARED, d, None, address, data)
     else:
-        atomic(i, to, SHARED, None, d, address, data)
+        atomic(i, SHARED, None, d, address, data)
 
 
-@opcode("RED", modifiers=ATOMIC_MODIFIERS)
-def red(i: Instruction, to: Lowering) -> None:
+@opcode("RED", "REDG", modifiers=ATOMIC_MODIFIERS)
+def red(i: Lowering) -> None:
     address, *data = i.operands
-    atomic(i, to, GENERIC, None, None, address, data)
-
-
-@opcode("REDG", modifiers=ATOMIC_MODIFIERS)
-def redg(i: Instruction, to: Lowering) -> None:
-    address, *data = i.operands
-    atomic(i, to, GLOBAL, None, None, address, data)
+    atomic(i, GLOBAL if i.opcode == "REDG" else GENERIC, None, None, address, data)
 
 
 def atomic(
-    i: Instruction,
-    to: Lowering,
+    i: Lowering,
     space: int,
     predicate: Operand | None,
     d: Operand | None,
@@ -181,16 +126,16 @@ def atomic(
         return
     if kind in (F32, F64) and what != "ADD":
         return
-    flags, offset, sources = addressing(i, to, address, space)
+    flags, offset, sources = addressing(i, address, space)
     for operand in data:
-        check_whole(to, operand)
-    values = [Source(to.slot(x)) for x in data if isinstance(x, Register)]
+        check_whole(i, operand)
+    values = [Source(i.slot(x)) for x in data if isinstance(x, Register)]
     if constant is not None:
-        values = [Source(to.word(constant))]
-    to.emit(
+        values = [Source(i.word(constant))]
+    i.emit(
         "ATOMIC",
-        d=[to.out(d)] if d is not None else [],
-        pd=[to.predicate_out(predicate)] if predicate is not None else [],
+        d=d,
+        pd=[predicate] if predicate is not None else [],
         s=[*sources, *values],
         width=width(i),
         flags=flags,
@@ -200,15 +145,15 @@ def atomic(
 
 
 @opcode("QSPC", modifiers="E S L D G")
-def qspc(i: Instruction, to: Lowering) -> None:
+def qspc(i: Lowering) -> None:
     """predicate, RZ, address: whether it is in shared (.S), local (.L) or another memory"""
     predicate, _, address = i.operands
-    _, offset, sources = addressing(i, to, address, GENERIC)
+    _, offset, sources = addressing(i, address, GENERIC)
     space = next((s for name, s in QUERIES.items() if name in i.modifiers), None)
     if space is not None:
-        to.emit(
+        i.emit(
             "IN_SPACE",
-            pd=[to.predicate_out(predicate)],
+            pd=[predicate],
             s=sources,
             flags=ADDRESS_64,
             imm=offset,
@@ -223,19 +168,19 @@ COPY_PARTIAL = 1 << 17  # of atomics.h
 
 
 @opcode("LDGSTS", modifiers=f"{CACHING} 64 128 BYPASS ACCESS ZFILL", since=80)
-def ldgsts(i: Instruction, to: Lowering) -> None:
+def ldgsts(i: Lowering) -> None:
     """shared address, global address [, predicate: false copies zeros]
 
     With .ZFILL the low bits of the global address say how many bytes at the end are not read but
     become zeros.
     """
     shared, source, *predicates = i.operands
-    flags, shared_offset, shared_sources = addressing(i, to, shared, SHARED)
-    wide, offset, sources = addressing(i, to, source, GLOBAL)
-    to.emit(
+    flags, shared_offset, shared_sources = addressing(i, shared, SHARED)
+    wide, offset, sources = addressing(i, source, GLOBAL)
+    i.emit(
         "COPY_ASYNC",
         s=[*shared_sources, *sources],
-        ps=[to.predicate(x) for x in predicates] or [PT],
+        ps=predicates or [TRUE],
         width=width(i),
         flags=flags | wide | (COPY_PARTIAL if "ZFILL" in i.modifiers else 0),
         imm=offset,
@@ -243,61 +188,65 @@ def ldgsts(i: Instruction, to: Lowering) -> None:
     )
 
 
-def load(i: Instruction, to: Lowering, space: int) -> None:
+@opcode("LD", "LDG", "LDL", modifiers=f"{CACHING} {DATA}")
+@opcode("LDS", modifiers=DATA)
+def load(i: Lowering) -> None:
     d, address = i.operands[0], i.operands[-1]
-    check_whole(to, d)
-    flags, offset, sources = addressing(i, to, address, space)
+    space = SPACES[i.opcode.removeprefix("LD")]
+    check_whole(i, d)
+    flags, offset, sources = addressing(i, address, space)
     flags |= SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
     flags |= STRONG if is_strong(i) and space in (GLOBAL, GENERIC) else 0
-    to.emit("LOAD", d=[to.out(d)], s=sources, width=width(i), flags=flags, imm=offset)
+    i.emit("LOAD", d=d, s=sources, width=width(i), flags=flags, imm=offset)
 
 
-def is_strong(i: Instruction) -> bool:
+def is_strong(i: Instruction | Lowering) -> bool:
     """Whether an access sees what other blocks just did."""
     return "STRONG" in i.modifiers or "MMIO" in i.modifiers
 
 
-def store(i: Instruction, to: Lowering, space: int) -> None:
+@opcode("ST", "STG", "STL", modifiers=f"{CACHING} {DATA}")
+@opcode("STS", modifiers=DATA)
+def store(i: Lowering) -> None:
     address, data = i.operands
-    flags, offset, sources = addressing(i, to, address, space)
-    check_whole(to, data)
+    space = SPACES[i.opcode.removeprefix("ST")]
+    flags, offset, sources = addressing(i, address, space)
+    check_whole(i, data)
     assert isinstance(data, Register)
-    data_slot = Source(to.slot(data))
-    to.emit("STORE", s=[*sources, data_slot], width=width(i), flags=flags, imm=offset)
+    data_slot = Source(i.slot(data))
+    i.emit("STORE", s=[*sources, data_slot], width=width(i), flags=flags, imm=offset)
 
 
-def check_whole(to: Lowering, operand: Operand) -> None:
+def check_whole(i: Lowering, operand: Operand) -> None:
     """Refuse data that is anything but a register as it is."""
     match operand:
         case Register(negate=False, absolute=False, invert=False, suffix=()):
             return
-    to.refuse_operand(operand, "a whole register")
+    i.refuse_operand(operand, "a whole register")
 
 
-def width(i: Instruction) -> int:
+def width(i: Instruction | Lowering) -> int:
     """Bytes per lane."""
     return next((WIDTHS[name] for name in i.modifiers if name in WIDTHS), 4)
 
 
-def addressing(
-    i: Instruction, to: Lowering, operand: Operand, space: int
-) -> tuple[int, int, list[Source]]:
+def addressing(i: Lowering, operand: Operand, space: int) -> tuple[int, int, list[Source]]:
     """Flags, offset and the two address sources: a register or pair, a uniform one or pair.
 
     In global and generic memory an address has 64 bits. A lane's register is a pair where it says
     .64, and on sm_75 wherever the instruction has .E; a uniform register is always one.
     """
     if not isinstance(operand, Address):
-        to.refuse_operand(operand, "an address")
+        i.refuse_operand(operand, "an address")
     wide = space in (GLOBAL, GENERIC)
     flags = space << SPACE_SHIFT
     lane, uniform = Source(POOL), Source(POOL)
     lanes = [register for register in operand.registers if register.file == "R"]
     uniforms = [register for register in operand.registers if register.file == "UR"]
     if len(lanes) > 1 or len(uniforms) > 1:
-        to.refuse_operand(operand, "at most one register and one uniform register")
+        i.refuse_operand(operand, "at most one register and one uniform register")
     for register in lanes:
-        lane = Source(to.slot(register))
+        lane = Source(i.slot(register))
         narrow = {"U32", "S32"} & set(register.suffix)
         if wide and not narrow and ("64" in register.suffix or "E" in i.modifiers):
             flags |= ADDRESS_64
@@ -306,6 +255,6 @@ def addressing(
         for name in register.suffix:
             flags |= SCALES.get(name, 0) << SCALE_SHIFT
     for register in uniforms:
-        uniform = Source(to.slot(register))
+        uniform = Source(i.slot(register))
         flags |= UNIFORM_64 if wide else 0
     return flags, operand.offset, [lane, uniform]

@@ -58,6 +58,9 @@ class Source:
     mod: int = 0
 
 
+LowerFunction = Callable[["Lowering"], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Semantics:
     """What the simulator knows of an opcode.
@@ -68,15 +71,13 @@ class Semantics:
 
     opcode: str
     modifiers: frozenset[str]
-    lower: Callable[[Instruction, Lowering], None]
+    lower: LowerFunction
     since: int
     until: int
     family: str
 
 
 REGISTRY: dict[str, Semantics] = {}
-
-LowerFunction = Callable[[Instruction, "Lowering"], None]
 
 
 def opcode(
@@ -98,6 +99,11 @@ def opcode(
         return function
 
     return register
+
+
+def numbered(names: str, *, first: int = 0, shift: int = 0) -> dict[str, int]:
+    """A number for each of the names in a row, at bit `shift`."""
+    return {name: number << shift for number, name in enumerate(names.split(), start=first)}
 
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
@@ -142,7 +148,7 @@ def lower(
                 f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}",
             )
         lowering.begin(instruction)
-        meaning.lower(instruction, lowering)
+        meaning.lower(lowering)
         lowering.end()
     return lowering.result()
 
@@ -168,7 +174,7 @@ class Lowered:
 
 @dataclass
 class Lowering:
-    """Turns operands into slots, and collects the operations."""
+    """The instruction in hand, whose operands become slots, and the operations so far."""
 
     instructions: Sequence[Instruction]
     architecture: int
@@ -194,6 +200,18 @@ class Lowering:
         self._emitted = False
         self.instruction = instruction
 
+    @property
+    def opcode(self) -> str:
+        return self.instruction.opcode
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        return self.instruction.modifiers
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return self.instruction.operands
+
     def end(self) -> None:
         if not self._emitted:
             refuse(self.instruction, "the simulator does not know this form")
@@ -202,16 +220,17 @@ class Lowering:
         self,
         operation: str,
         *,
-        d: Iterable[int] = (),
+        d: Operand | None = None,
         s: Iterable[Source | int] = (),
-        pd: Iterable[int] = (),
-        ps: Iterable[int] = (),
+        pd: Iterable[Operand] = (),
+        ps: Iterable[Operand] = (),
         flags: int = 0,
         width: int = 0,
         aux: int = 0,
         imm: int = 0,
     ) -> None:
-        """The instruction is `operation`: vectors written `d` and read `s`, predicates likewise.
+        """The instruction is `operation`: it writes `d` and reads the vectors `s`, writes the
+        predicates `pd` and reads `ps`.
 
         What is not given is: results discarded, sources zero, predicates read false.
         """
@@ -222,13 +241,13 @@ class Lowering:
             (
                 operations()[operation],
                 self._guard(),
-                self.instruction.opcode.startswith("U") or self.instruction.opcode in _UNIFORM,
+                self.opcode.startswith("U") or self.opcode in _UNIFORM,
                 flags,
-                _filled(d, 2, self._discard),
+                _filled((), 2, self._discard) if d is None else [self.out(d), self._discard],
                 _filled((x.slot for x in sources), SOURCES, POOL),
                 _filled((x.mod for x in sources), SOURCES, 0),
-                _filled(pd, 2, PREDICATE_DISCARD),
-                _filled(ps, 4, PT | PREDICATE_NOT),
+                _filled(map(self.predicate_out, pd), 2, PREDICATE_DISCARD),
+                _filled(map(self.predicate, ps), 4, PT | PREDICATE_NOT),
                 width,
                 aux,
                 0,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from toolkit.sass.core import POOL
-from toolkit.sass.instruction import RZ, Immediate, Instruction, Operand, Register, Special
+from toolkit.sass.instruction import RZ, Immediate, Operand, Register, Special
 from toolkit.sass.isa.integer import SIGNED, choice, flag, is_predicate, on_words
-from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.registry import Lowering, numbered, opcode
 
 # Ins.flags of warp.h
 TO_UNIFORM = 1 << 16
@@ -13,72 +13,50 @@ MATCH_ALL, MATCH_64 = 1, 2
 BARRIER_CLEAR = 1
 BARRIER_OF_WARP = 16  # the one that the warp reduced at last
 
-SHUFFLES = {name: value for value, name in enumerate(("IDX", "UP", "DOWN", "BFLY"))}
-VOTES = {name: value for value, name in enumerate(("ALL", "ANY", "EQ"))}
-REDUCTIONS = {name: value for value, name in enumerate(("AND", "OR", "XOR", "SUM", "MIN", "MAX"))}
-BARRIER_RESULTS = {name: value for value, name in enumerate(("POPC", "OR", "AND"))}
-SPECIALS = {
-    name: value
-    for value, name in enumerate(
-        (
-            "SR_TID.X",
-            "SR_TID.Y",
-            "SR_TID.Z",
-            "SR_CTAID.X",
-            "SR_CTAID.Y",
-            "SR_CTAID.Z",
-            "SR_LANEID",
-            "SR_EQMASK",
-            "SR_LTMASK",
-            "SR_LEMASK",
-            "SR_GTMASK",
-            "SR_GEMASK",
-            "SR_VIRTID",
-            "SR_VIRTUALSMID",
-            "SR_CgaCtaId",
-            "SR_SWINHI",
-            "SR_LWINHI",
-            "SR_SMEMSZ",
-            "SR_CLOCKLO",
-            "SR_CLOCKHI",
-        )
-    )
-}
+SHUFFLES = numbered("IDX UP DOWN BFLY")
+VOTES = numbered("ALL ANY EQ")
+REDUCTIONS = numbered("AND OR XOR SUM MIN MAX")
+BARRIER_RESULTS = numbered("POPC OR AND")
+SPECIALS = numbered(
+    "SR_TID.X SR_TID.Y SR_TID.Z SR_CTAID.X SR_CTAID.Y SR_CTAID.Z SR_LANEID SR_EQMASK SR_LTMASK "
+    "SR_LEMASK SR_GTMASK SR_GEMASK SR_VIRTID SR_VIRTUALSMID SR_CgaCtaId SR_SWINHI SR_LWINHI "
+    "SR_SMEMSZ SR_CLOCKLO SR_CLOCKHI"
+)
 OF_LANES = {"SR_LANEID"} | {x for x in SPECIALS if x.startswith("SR_TID") or x.endswith("MASK")}
 # Nanoseconds go as fast as cycles here.
 TIMERS = {"SR_GLOBALTIMERLO": "SR_CLOCKLO", "SR_GLOBALTIMERHI": "SR_CLOCKHI"}
 
 
 @on_words("SHFL", modifiers=" ".join(SHUFFLES))
-def shfl(i: Instruction, to: Lowering) -> None:
+def shfl(i: Lowering) -> None:
     """predicate out, d, value, lane or distance, segment"""
     match i.operands:
         case [p, d, a, b, c]:
-            to.emit(
+            i.emit(
                 "SHFL",
-                d=[to.out(d)],
-                pd=[to.predicate_out(p)],
-                s=[to.u32(x) for x in (a, b, c)],
+                d=d,
+                pd=[p],
+                s=[i.u32(x) for x in (a, b, c)],
                 aux=choice(i, SHUFFLES),
             )
 
 
 @on_words("VOTE", "VOTEU", modifiers=" ".join(VOTES))
-def vote(i: Instruction, to: Lowering) -> None:
+def vote(i: Lowering) -> None:
     """[ballot,] predicate out, predicate in"""
     match i.operands:
         case [d, p, q]:
-            emit_vote(i, to, d, p, q)
+            emit_vote(i, d, p, q)
         case [p, q]:
-            emit_vote(i, to, Register(file="R", index=RZ), p, q)
+            emit_vote(i, Register(file="R", index=RZ), p, q)
 
 
-def emit_vote(i: Instruction, to: Lowering, d: Operand, p: Operand, q: Operand) -> None:
-    to.emit(
+def emit_vote(i: Lowering, d: Operand, p: Operand, q: Operand) -> None:
+    i.emit(
         "VOTE",
-        d=[to.out(d)],
-        pd=[to.predicate_out(p)],
-        ps=[to.predicate(q)],
+        d=d,
+        pd=[p],
+        ps=[q],
         flags=to_uniform(d),
         aux=choice(i, VOTES),
     )
@@ -89,110 +67,110 @@ def to_uniform(d: Operand) -> int:
 
 
 @on_words("ELECT", since=90)
-def elect(i: Instruction, to: Lowering) -> None:
+def elect(i: Lowering) -> None:
     """predicate out, number of the lane, predicate in"""
     match i.operands:
         case [p, d, q] if is_predicate(q):
-            to.emit(
+            i.emit(
                 "ELECT",
-                d=[to.out(d)],
-                pd=[to.predicate_out(p)],
-                ps=[to.predicate(q)],
+                d=d,
+                pd=[p],
+                ps=[q],
                 flags=to_uniform(d),
             )
 
 
 @on_words("MATCH", modifiers="ANY ALL U64")
-def match_lanes(i: Instruction, to: Lowering) -> None:
+def match_lanes(i: Lowering) -> None:
     """[predicate out,] d, value"""
     predicates = [x for x in i.operands[:1] if is_predicate(x)]
     every = "ALL" in i.modifiers
     match i.operands[len(predicates) :]:
         case [d, Register() as a] if len(predicates) == every and not (a.negate or a.invert):
             wide = "U64" in i.modifiers
-            to.emit(
+            i.emit(
                 "MATCH",
-                d=[to.out(d)],
-                pd=[to.predicate_out(p) for p in predicates],
-                s=[to.slot(a, words=2 if wide else 1)],
+                d=d,
+                pd=predicates,
+                s=[i.slot(a, words=2 if wide else 1)],
                 flags=(MATCH_ALL if every else 0) | (MATCH_64 if wide else 0),
             )
 
 
 @on_words("REDUX", modifiers="OR XOR SUM MIN MAX S32", since=80)
 @on_words("CREDUX", modifiers="MIN MAX S32", since=100)
-def redux(i: Instruction, to: Lowering) -> None:
+def redux(i: Lowering) -> None:
     match i.operands:
         case [d, a]:
-            to.emit(
+            i.emit(
                 "REDUX",
-                d=[to.out(d)],
-                s=[to.u32(a)],
+                d=d,
+                s=[i.u32(a)],
                 flags=to_uniform(d) | flag(i, "S32", SIGNED),
                 aux=choice(i, REDUCTIONS, REDUCTIONS["AND"]),
             )
 
 
 @on_words("R2UR", modifiers="BROADCAST")
-def r2ur(i: Instruction, to: Lowering) -> None:
+def r2ur(i: Lowering) -> None:
     """[predicate out: the lanes whose value is another,] d, a; .BROADCAST takes one lane's too."""
     differs = [x for x in i.operands[:1] if is_predicate(x)]
     match i.operands[len(differs) :]:
         case [d, a] if to_uniform(d):
-            to.emit(
+            i.emit(
                 "R2UR",
-                d=[to.out(d)],
-                pd=[to.predicate_out(p) for p in differs],
-                s=[to.u32(a)],
+                d=d,
+                pd=differs,
+                s=[i.u32(a)],
                 flags=TO_UNIFORM,
             )
 
 
 @opcode("S2R", "S2UR")
-def s2r(i: Instruction, to: Lowering) -> None:
+def s2r(i: Lowering) -> None:
     match i.operands:
         case [d, Special(name=name)]:
-            emit_special(to, d, name)
+            emit_special(i, d, name)
 
 
 @opcode("CS2R", "CS2UR", modifiers="32")
-def cs2r(i: Instruction, to: Lowering) -> None:
+def cs2r(i: Lowering) -> None:
     """A register pair, or a register with .32"""
     match i.operands:
         case [d, Special(name="SRZ")] if not to_uniform(d):
-            to.emit("MOV" if "32" in i.modifiers else "MOV64", d=[to.out(d)], s=[POOL])
+            i.emit("MOV" if "32" in i.modifiers else "MOV64", d=d, s=[POOL])
         case [d, Special(name=name)] if "32" in i.modifiers:
-            emit_special(to, d, name)
+            emit_special(i, d, name)
         case [d, Special(name="SR_CLOCKLO" | "SR_GLOBALTIMERLO")]:
-            to.emit("CLOCK64", d=[to.out(d)], flags=to_uniform(d))
+            i.emit("CLOCK64", d=d, flags=to_uniform(d))
 
 
-def emit_special(to: Lowering, d: Operand, name: str) -> None:
+def emit_special(i: Lowering, d: Operand, name: str) -> None:
     which = SPECIALS.get(TIMERS.get(name, name))
     if which is not None and not (to_uniform(d) and name in OF_LANES):
-        to.emit("READ_SPECIAL", d=[to.out(d)], flags=to_uniform(d), aux=which)
+        i.emit("READ_SPECIAL", d=d, flags=to_uniform(d), aux=which)
 
 
 @opcode("BMOV", modifiers="32 CLEAR")
-def bmov(i: Instruction, to: Lowering) -> None:
+def bmov(i: Lowering) -> None:
     """A convergence barrier to a register, the other way round, or one to another"""
     match i.operands:
         case [Register(file="B", index=to_barrier), Register(file="B", index=barrier)]:
             flags = flag(i, "CLEAR", BARRIER_CLEAR)
-            to.emit("BARRIER_MOVE", flags=flags, aux=barrier, imm=to_barrier)
+            i.emit("BARRIER_MOVE", flags=flags, aux=barrier, imm=to_barrier)
         case [Register(file="B", index=barrier), a] if "CLEAR" not in i.modifiers:
-            to.emit("BARRIER_WRITE", s=[to.u32(a)], aux=barrier)
+            i.emit("BARRIER_WRITE", s=[i.u32(a)], aux=barrier)
         case [d, Register(file="B", index=barrier)]:
             flags = flag(i, "CLEAR", BARRIER_CLEAR)
-            to.emit("BARRIER_READ", d=[to.out(d)], flags=flags, aux=barrier)
+            i.emit("BARRIER_READ", d=d, flags=flags, aux=barrier)
 
 
 @opcode("B2R", modifiers="RESULT")
-def b2r(i: Instruction, to: Lowering) -> None:
+def b2r(i: Lowering) -> None:
     """d [, predicate]: what the last BAR.RED found, which stands right before"""
     if "RESULT" not in i.modifiers:
         return
-    reduction = last_reduction(i, to)
+    reduction = last_reduction(i)
     if reduction is None:
         return
     barrier, result = reduction
@@ -200,22 +178,26 @@ def b2r(i: Instruction, to: Lowering) -> None:
         case [d] if result == "POPC":
             outputs = []
         case [Register(index=255) as d, p] if result != "POPC" and is_predicate(p):
-            outputs = [to.predicate_out(p)]
+            outputs = [p]
         case _:
             return
-    to.emit(
+    i.emit(
         "BARRIER_RESULT",
-        d=[to.out(d)],
+        d=d,
         pd=outputs,
         flags=BARRIER_RESULTS[result],
         aux=barrier,
     )
 
 
-def last_reduction(i: Instruction, to: Lowering) -> tuple[int, str] | None:
+def last_reduction(i: Lowering) -> tuple[int, str] | None:
     """The barrier and the kind of the last BAR.RED above."""
-    for earlier in reversed(to.instructions):
-        if earlier.address < i.address and earlier.opcode == "BAR" and "RED" in earlier.modifiers:
+    for earlier in reversed(i.instructions):
+        if (
+            earlier.address < i.instruction.address
+            and earlier.opcode == "BAR"
+            and "RED" in earlier.modifiers
+        ):
             kinds = [name for name in earlier.modifiers if name in BARRIER_RESULTS]
             match earlier.operands[0]:
                 case Immediate(integer=barrier) if kinds:
