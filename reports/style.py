@@ -25,6 +25,8 @@ import plotly.graph_objects as go
 from analysis.result import Profile, Record
 from analysis.roofline import LevelName
 
+Part = dict[str, object]  # of a figure, as Plotly takes it
+
 # Readable on white and on near-black. The page replaces it by the text colour of its scheme.
 INK = "#76797c"
 GRID = "rgba(128,128,128,0.25)"
@@ -133,7 +135,7 @@ def broken(sentence: str, most: int = 70) -> Iterator[str]:
     yield line
 
 
-def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
+def layout(title: str, *, height: int, **more: object) -> Part:
     """What all figures share: no background, neutral ink, the legend below."""
     return {
         "template": "none",
@@ -166,7 +168,7 @@ def layout(title: str, *, height: int, **more: object) -> dict[str, object]:
     }
 
 
-def axis(title: str, **more: object) -> dict[str, object]:
+def axis(title: str, **more: object) -> Part:
     """An axis with a title, a quiet grid and room for its labels."""
     return {
         "title": {"text": title, "standoff": 8},
@@ -180,9 +182,7 @@ def axis(title: str, **more: object) -> dict[str, object]:
     }
 
 
-def rows_axis(
-    records: tuple[Record, ...], *, notes: tuple[str, ...] = (), **more: object
-) -> dict[str, object]:
+def rows_axis(records: tuple[Record, ...], *, notes: tuple[str, ...] = (), **more: object) -> Part:
     """A vertical axis with one row per record, the first on top, at 0, 1, 2, ...
 
     `notes` stand below the names, one per record, in place of a status.
@@ -200,7 +200,7 @@ def rows_axis(
     )
 
 
-def scale(kind: str) -> dict[str, object]:
+def scale(kind: str) -> Part:
     """The change of layout that makes the horizontal axis "linear" or "log"."""
     if kind == "linear":
         return {"xaxis.type": kind, "xaxis.tickmode": "auto", "xaxis.autorange": True}
@@ -213,25 +213,25 @@ def scale(kind: str) -> dict[str, object]:
     }
 
 
-def rate_axis(title: str = "performance, FLOP/s", **more: object) -> dict[str, object]:
+def rate_axis(title: str = "performance, FLOP/s", **more: object) -> Part:
     """An axis of FLOP/s with prefixed ticks: 10G, 1T."""
     return axis(title, tickformat="~s", **more)
 
 
-Choice = tuple[str, dict[str, object], dict[str, object]]
+Choice = tuple[str, Part, Part]
 
 
-def buttons(*choices: Choice) -> list[dict[str, object]]:
+def buttons(*choices: Choice) -> list[Part]:
     """A row of buttons above the plot; each is a label, a change of traces, one of the layout."""
     return [_choices(choices) | {"type": "buttons", "direction": "right"}]
 
 
-def menu(active: int, choices: Sequence[Choice]) -> list[dict[str, object]]:
+def menu(active: int, choices: Sequence[Choice]) -> list[Part]:
     """The same as a menu that opens downwards, for more choices than a telephone has room for."""
     return [_choices(choices) | {"type": "dropdown", "direction": "down", "active": active}]
 
 
-def _choices(choices: Sequence[Choice]) -> dict[str, object]:
+def _choices(choices: Sequence[Choice]) -> Part:
     """The colours are fixed: Plotly paints the active choice near-white in any scheme."""
     return {
         "x": 0,  # on the right they would lie under Plotly's own bar
@@ -249,21 +249,48 @@ def _choices(choices: Sequence[Choice]) -> dict[str, object]:
     }
 
 
-def key(name: str, symbol: str, **more: object) -> dict[str, object]:
-    """A legend entry that explains a symbol and draws nothing."""
+def slider(active: int, steps: Sequence[Part], **more: object) -> Part:
+    """A slider below the plot."""
     return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [None],
-        "y": [None],
-        "name": name,
-        "marker": {"symbol": symbol, "size": 10, "color": SWATCH, "line": _outline(symbol)},
-        "hoverinfo": "skip",
+        "active": active,
+        "bgcolor": "#c4ccd6",
+        "bordercolor": "#9aa0a6",
+        "tickcolor": INK,
+        "font": {"color": INK, "size": 11},
+        "steps": steps,
         **more,
     }
 
 
-def _outline(symbol: str) -> dict[str, object]:
+def scatter(
+    mode: str,
+    x: Sequence[object],
+    y: Sequence[object],
+    about: str | Sequence[str] | None = None,
+    **more: object,
+) -> Part:
+    """Points or lines, of which the pointer says what is `about` them, or nothing."""
+    told = {"hoverinfo": "skip"} if about is None else {"hoverinfo": "text", "hovertext": about}
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **told, **more}
+
+
+def ink(width: float = 1.5, **more: object) -> Part:
+    """A line in neutral ink."""
+    return {"color": INK, "width": width, **more}
+
+
+def diagonal(ends: Sequence[float]) -> Part:
+    """The line on which two numbers are equal."""
+    return scatter("lines", ends, ends, name="equal", line=ink())
+
+
+def key(name: str, symbol: str, **more: object) -> Part:
+    """A legend entry that explains a symbol and draws nothing."""
+    marker = {"symbol": symbol, "size": 10, "color": SWATCH, "line": _outline(symbol)}
+    return scatter("markers", [None], [None], name=name, marker=marker) | more
+
+
+def _outline(symbol: str) -> Part:
     has_dot = symbol.endswith("-dot") and "open" not in symbol
     # Plotly paints the dot of a filled symbol in the colour of its outline
     return {"color": INK if has_dot else SWATCH, "width": 1.5}

@@ -68,7 +68,7 @@ def _bars(
     records: tuple[Record, ...],
     series: tuple[Space, Operation, str, str],
     values: list[float | None],
-) -> dict[str, object]:
+) -> style.Part:
     space, operation, colour, hatch = series
     return {
         "type": "bar",
@@ -78,7 +78,7 @@ def _bars(
         "name": f"{space} {operation}s",
         "marker": {
             "color": colour,
-            "line": {"color": style.INK, "width": 0.5},
+            "line": style.ink(0.5),
             "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6},
         },
         "hoverinfo": "text",

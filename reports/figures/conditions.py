@@ -90,22 +90,20 @@ def _moments(run: Profile, shape: Gemm, start: float) -> Iterator[_Moment]:
 
 def _panel(
     shapes: Sequence[_Shape], place: int, field: str, title: str, colour: str, symbol: str
-) -> dict[str, object]:
+) -> style.Part:
     number = str(place + 1) if place else ""
     # nothing is known of the time between two shapes: no line leads over it
     points = [one for _, moments in shapes for one in (*moments, None)][:-1]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [one.x if one else None for one in points],
-        "y": [getattr(one.state, field) if one else None for one in points],
-        "yaxis": f"y{number}",
-        "name": title,
-        "line": {"color": colour, "width": 2},
-        "marker": {"symbol": symbol, "size": 8 if len(points) < MANY else 5},
-        "hoverinfo": "text",
-        "hovertext": [_about(one) if one else "" for one in points],
-    }
+    return style.scatter(
+        "lines+markers",
+        [one.x if one else None for one in points],
+        [getattr(one.state, field) if one else None for one in points],
+        [_about(one) if one else "" for one in points],
+        yaxis=f"y{number}",
+        name=title,
+        line={"color": colour, "width": 2},
+        marker={"symbol": symbol, "size": 8 if len(points) < MANY else 5},
+    )
 
 
 def _about(moment: _Moment) -> str:
@@ -120,11 +118,9 @@ def _about(moment: _Moment) -> str:
     )
 
 
-def _axes(
-    panels: Sequence[tuple[str, str, str, str]], shapes: Sequence[_Shape]
-) -> dict[str, object]:
+def _axes(panels: Sequence[tuple[str, str, str, str]], shapes: Sequence[_Shape]) -> style.Part:
     height = 1 / len(panels)
-    axes: dict[str, object] = {
+    axes: style.Part = {
         "xaxis": style.axis(
             "shapes, in the order of the run",
             tickmode="array",

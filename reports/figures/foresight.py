@@ -33,7 +33,7 @@ def figure(shape: TunedShape) -> go.Figure:
     times = [time_s for point in points for time_s in (point.measured_s, point.predicted_s)]
     return go.Figure(
         data=[
-            _diagonal([min(times) / 1.2, max(times) * 1.2]),
+            style.diagonal([min(times) / 1.2, max(times) * 1.2]),
             *(_marks(kind, [p for p in points if p.kind == kind]) for kind in _LOOKS),
         ],
         layout=style.layout(
@@ -66,29 +66,13 @@ def _points(shape: TunedShape) -> Iterator[_Point]:
             )
 
 
-def _diagonal(ends: list[float]) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": ends,
-        "y": ends,
-        "name": "equal",
-        "line": {"color": style.INK, "width": 1.5},
-        "hoverinfo": "skip",
-    }
-
-
-def _marks(kind: str, points: Sequence[_Point]) -> dict[str, object]:
+def _marks(kind: str, points: Sequence[_Point]) -> style.Part:
     look = _LOOKS[kind]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": kind,
-        "x": [point.measured_s for point in points],
-        "y": [point.predicted_s for point in points],
-        "marker": {"color": look.colour, "symbol": look.symbol, "size": 11},
-        "hoverinfo": "text",
-        "hovertext": [
+    return style.scatter(
+        "markers",
+        [point.measured_s for point in points],
+        [point.predicted_s for point in points],
+        [
             style.hover(
                 point.label,
                 f"{text.predicted_seconds(point.predicted_s)} (predicted)",
@@ -97,8 +81,10 @@ def _marks(kind: str, points: Sequence[_Point]) -> dict[str, object]:
             )
             for point in points
         ],
-    }
+        name=kind,
+        marker={"color": look.colour, "symbol": look.symbol, "size": 11},
+    )
 
 
-def _axis(grade: str) -> dict[str, object]:
+def _axis(grade: str) -> style.Part:
     return style.axis(f"time, {grade}, s", type="log", dtick="D2", tickformat="~s")

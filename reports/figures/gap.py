@@ -96,7 +96,7 @@ def _step(step: GapStep, *, is_total: bool) -> _Row:
     )
 
 
-def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> dict[str, object]:
+def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> style.Part:
     reached = _reached(rows)
     return {
         "type": "waterfall",
@@ -140,7 +140,7 @@ def _span(rows: Sequence[_Row]) -> list[float]:
     return [min(ends), min(ends) + LABEL_ROOM * (max(ends) - min(ends))]
 
 
-def _ticks(rows: Sequence[_Row]) -> dict[str, object]:
+def _ticks(rows: Sequence[_Row]) -> style.Part:
     return {
         "tickvals": list(range(len(rows))),
         "ticktext": ["<br>".join(map(style.plain, style.lines(row.name))) for row in rows],
@@ -148,5 +148,5 @@ def _ticks(rows: Sequence[_Row]) -> dict[str, object]:
     }
 
 
-def _axis(rows: Sequence[_Row]) -> dict[str, object]:
+def _axis(rows: Sequence[_Row]) -> style.Part:
     return style.axis("", tickmode="array", showgrid=False, **_ticks(rows)) | {"ticks": ""}

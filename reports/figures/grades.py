@@ -133,7 +133,7 @@ def _about(record: Record, score: Score | None, field: str, grade: str) -> str:
     )
 
 
-def _bars(records: Sequence[Record], found: Scores, name: str) -> Iterator[dict[str, object]]:
+def _bars(records: Sequence[Record], found: Scores, name: str) -> Iterator[style.Part]:
     values, hovers = _of_grades(records, found, name), _hovers(records, found, name)
     for (_, grade, colour, hatch), x, about in zip(_GRADES, values, hovers, strict=True):
         yield {
@@ -144,7 +144,7 @@ def _bars(records: Sequence[Record], found: Scores, name: str) -> Iterator[dict[
             "name": grade,
             "marker": {
                 "color": colour,
-                "line": {"color": style.INK, "width": 0.5},
+                "line": style.ink(0.5),
                 "pattern": {
                     "shape": hatch,
                     "fillmode": "overlay",

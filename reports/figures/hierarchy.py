@@ -163,19 +163,17 @@ def _roof(bound: LevelBound) -> str:
 Points = dict[tuple[str, LevelName], tuple[_Point, ...]]
 
 
-def _trace(
-    symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]
-) -> dict[str, object]:
+def _trace(symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]) -> style.Part:
     colour = style.LEVEL_COLOURS[level]
     is_recorded = [point.fill == "recorded" for point in points]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [point.flop_per_byte for point in points],
-        "y": [point.flop_per_s for point in points],
-        "name": style.plain(f"{label}, {_NAMES[level]}"),
-        "line": {"color": colour, "width": 2},
-        "marker": {
+    return style.scatter(
+        "lines+markers",
+        [point.flop_per_byte for point in points],
+        [point.flop_per_s for point in points],
+        [point.about for point in points],
+        name=style.plain(f"{label}, {_NAMES[level]}"),
+        line={"color": colour, "width": 2},
+        marker={
             "color": colour,
             "size": 12,
             "symbol": [symbol + style.FILLS[point.fill] for point in points],
@@ -184,14 +182,12 @@ def _trace(
                 "width": [1 if one else 2 for one in is_recorded],
             },
         },
-        "hoverinfo": "text",
-        "hovertext": [point.about for point in points],
-        "showlegend": False,
-        "meta": {"needs": [style.plain(label), level]},
-    }
+        showlegend=False,
+        meta={"needs": [style.plain(label), level]},
+    )
 
 
-def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[dict[str, object]]:
+def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[style.Part]:
     """The roofs of the levels that are drawn; two of one bandwidth are one line."""
     of_device = model.roofline(profile.device)
     drawn = {level for _, level in points}
@@ -205,7 +201,7 @@ def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[dict[
     yield from roofs.lids(of_device, span)
 
 
-def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[dict[str, object]]:
+def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[style.Part]:
     """The ceilings of the source texts: where the loads as written meet DRAM's roof.
 
     Rungs of one ceiling share a line; those above the peak are none.
@@ -222,22 +218,20 @@ def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[dict[
             f"at {text.flop_per_byte(theory.intensity_loads)} of global loads",
             *style.broken(theory.uncached.basis),
         )
-        yield {
-            "type": "scatter",
-            "mode": "lines+markers+text",
-            "x": x,
-            "y": [rate, rate],
-            "name": style.plain(name),
-            "text": ["", style.plain(text.flop_per_s(rate))],
-            "textposition": "bottom right",
-            "textfont": {"color": style.INK, "size": 10},
-            "line": {"color": style.INK, "width": 1.5, "dash": "dot"},
-            "marker": {"symbol": ["line-ns", "x-thin-open"], "size": 9, "color": style.INK},
-            "hoverinfo": "text",
-            "hovertext": about,
-            "showlegend": False,
-            "meta": {"needs": [OF_TEXTS]},
-        }
+        yield style.scatter(
+            "lines+markers+text",
+            x,
+            [rate, rate],
+            about,
+            name=style.plain(name),
+            text=["", style.plain(text.flop_per_s(rate))],
+            textposition="bottom right",
+            textfont={"color": style.INK, "size": 10},
+            line={"color": style.INK, "width": 1.5, "dash": "dot"},
+            marker={"symbol": ["line-ns", "x-thin-open"], "size": 9, "color": style.INK},
+            showlegend=False,
+            meta={"needs": [OF_TEXTS]},
+        )
 
 
 def _uncached(profile: Profile, shape: Gemm) -> dict[float, list[Record]]:
@@ -258,7 +252,7 @@ def _rates(level: model.Level) -> tuple[float | None, float | None]:
 
 def _keys(
     profile: Profile, shape: Gemm, points: Points, recorded: Profile | None
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     """Legend entries: variants and levels, which they hide, and what fills and dashes mean."""
     looks = style.looks(profile)
     for label in dict.fromkeys(label for label, _ in points):

@@ -84,7 +84,7 @@ def _drawn(profile: Profile, record: Record) -> list[Drawn]:
     ]
 
 
-def _axis(one: Drawn) -> dict[str, object]:
+def _axis(one: Drawn) -> style.Part:
     return style.axis(
         _axis_title(one),
         range=[-0.8, LANES - 0.2],
@@ -111,7 +111,7 @@ def _pieces(one: Drawn) -> tuple[Piece, ...]:
     return pieces(one.request.lanes, one.instruction.bytes_per_lane, one.instruction.space)
 
 
-def _words(one: Drawn) -> dict[str, object]:
+def _words(one: Drawn) -> style.Part:
     """What the picture shows, above it."""
     sentence = access.sentence(one.instruction, one.request)
     return {
@@ -129,7 +129,7 @@ def _words(one: Drawn) -> dict[str, object]:
     }
 
 
-def _traces(one: Drawn) -> Iterator[dict[str, object]]:
+def _traces(one: Drawn) -> Iterator[style.Part]:
     found = _pieces(one)
     places = _places(one, found)
     yield _wires(found, places)
@@ -148,66 +148,55 @@ def _places(one: Drawn, found: Sequence[Piece]) -> Places:
     return {piece: (step * (place + 0.5) - 0.5, 0.0) for place, piece in enumerate(found)}
 
 
-def _wires(found: Sequence[Piece], places: Places) -> dict[str, object]:
+def _wires(found: Sequence[Piece], places: Places) -> style.Part:
     x: list[float | None] = []
     y: list[float | None] = []
     for piece in found:
         for lane in piece.lanes:
             x += [lane, places[piece][0], None]
             y += [LANE_ROW, places[piece][1], None]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "line": {"color": "rgba(128,128,128,0.55)", "width": 1},
-        "hoverinfo": "skip",
-    }
+    return style.scatter("lines", x, y, line={"color": "rgba(128,128,128,0.55)", "width": 1})
 
 
-def _lanes(one: Drawn) -> dict[str, object]:
+def _lanes(one: Drawn) -> style.Part:
     lanes = one.request.lanes
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "lanes",
-        "x": list(range(len(lanes))),
-        "y": [LANE_ROW] * len(lanes),
-        "marker": {
+    return style.scatter(
+        "markers",
+        list(range(len(lanes))),
+        [LANE_ROW] * len(lanes),
+        [
+            style.hover(f"lane {lane}", access.where(one.instruction, one.request, lane))
+            for lane in range(len(lanes))
+        ],
+        name="lanes",
+        marker={
             "symbol": ["circle-open" if at is None else "circle" for at in lanes],
             "size": 9,
             "color": style.INK,
         },
-        "hoverinfo": "text",
-        "hovertext": [
-            style.hover(f"lane {lane}", access.where(one.instruction, one.request, lane))
-            for lane in range(len(lanes))
-        ],
-    }
+    )
 
 
-def _targets(one: Drawn, found: Sequence[Piece], places: Places) -> dict[str, object]:
+def _targets(one: Drawn, found: Sequence[Piece], places: Places) -> style.Part:
     """Sectors or banks: crowded ones in another colour, with a number and another symbol."""
     is_shared = _is_shared(one)
     crowded = [is_shared and piece.words > 1 for piece in found]
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "name": "banks" if is_shared else "sectors",
-        "x": [places[piece][0] for piece in found],
-        "y": [places[piece][1] for piece in found],
-        "text": [str(piece.words) if is_shared else "" for piece in found],
-        "textfont": {"color": "#ffffff", "size": 10},
-        "marker": {
+    return style.scatter(
+        "markers+text",
+        [places[piece][0] for piece in found],
+        [places[piece][1] for piece in found],
+        [_about(piece, is_shared) for piece in found],
+        name="banks" if is_shared else "sectors",
+        text=[str(piece.words) if is_shared else "" for piece in found],
+        textfont={"color": "#ffffff", "size": 10},
+        marker={
             "symbol": ["square" if one else "circle" for one in crowded] if is_shared else "square",
             "size": 16 if is_shared else _sector_px(len(found)),
             "color": [CROWDED if one else USED for one in crowded],
             "opacity": 1 if is_shared else [_fullness(piece) for piece in found],
-            "line": {"color": style.INK, "width": 1},
+            "line": style.ink(1),
         },
-        "hoverinfo": "text",
-        "hovertext": [_about(piece, is_shared) for piece in found],
-    }
+    )
 
 
 def _sector_px(count: int) -> int:

@@ -64,7 +64,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     predicted, reference = _names(points)
     counts, ratios = f"{predicted}, count", f"{predicted} over {reference}"
     return go.Figure(
-        data=[_diagonal(ends), *(_trace(look, own) for look, own in traces), *_keys(points)],
+        data=[style.diagonal(ends), *(_trace(look, own) for look, own in traces), *_keys(points)],
         layout=style.layout(
             title,
             height=560,
@@ -102,7 +102,7 @@ def _names(points: list[_Point]) -> tuple[str, str]:
     return " or ".join(grades), "counted by hardware"
 
 
-def _axis(title: str, kind: str, *, dtick: int | None, tickformat: str) -> dict[str, object]:
+def _axis(title: str, kind: str, *, dtick: int | None, tickformat: str) -> style.Part:
     return {
         "yaxis.title.text": title,
         "yaxis.type": kind,
@@ -112,38 +112,24 @@ def _axis(title: str, kind: str, *, dtick: int | None, tickformat: str) -> dict[
     }
 
 
-def _diagonal(ends: list[int]) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": ends,
-        "y": ends,
-        "name": "equal",
-        "line": {"color": style.INK, "width": 1.5},
-        "hoverinfo": "skip",
-    }
-
-
-def _trace(look: style.Look, own: list[tuple[CounterClass, _Point]]) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [point.reference for _, point in own],
-        "y": [point.predicted for _, point in own],
-        "name": _MEANINGS[own[0][0]],
-        "marker": {
+def _trace(look: style.Look, own: list[tuple[CounterClass, _Point]]) -> style.Part:
+    return style.scatter(
+        "markers",
+        [point.reference for _, point in own],
+        [point.predicted for _, point in own],
+        [_about(point) for _, point in own],
+        name=_MEANINGS[own[0][0]],
+        marker={
             "color": look.colour,
             "size": 10,
             "opacity": 0.85,
             "symbol": [look.symbol + ("-open" if _is_apart(point) else "") for _, point in own],
             "line": {"color": look.colour, "width": 2},
         },
-        "hoverinfo": "text",
-        "hovertext": [_about(point) for _, point in own],
-    }
+    )
 
 
-def _keys(points: list[_Point]) -> Iterator[dict[str, object]]:
+def _keys(points: list[_Point]) -> Iterator[style.Part]:
     if any(map(_is_apart, points)):
         yield style.key("open: apart, not explained", "circle-open")
 

@@ -79,8 +79,8 @@ def _domains(panels: list[tuple[Record, ...]]) -> list[tuple[float, float]]:
     return domains
 
 
-def _axes(panels: list[tuple[str, tuple[Record, ...]]]) -> dict[str, object]:
-    axes: dict[str, object] = {}
+def _axes(panels: list[tuple[str, tuple[Record, ...]]]) -> style.Part:
+    axes: style.Part = {}
     domains = _domains([rows for _, rows in panels])
     for number, ((space, rows), domain) in enumerate(zip(panels, domains, strict=True)):
         name = str(number + 1) if number else ""
@@ -102,7 +102,7 @@ def _most(space: str, rows: tuple[Record, ...]) -> int:
 
 def _panel(
     profile: Profile, space: str, rows: tuple[Record, ...], number: int
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     looks, name = style.looks(profile), str(number + 1) if number else ""
     for row, record in enumerate(rows):
         patterns = _patterns(record, space)
@@ -112,27 +112,25 @@ def _panel(
             yield trace | {"xaxis": f"x{name}", "yaxis": f"y{name}"}
 
 
-def _lane(record: Record, pattern: Pattern, lane: float, colour: str) -> dict[str, object]:
+def _lane(record: Record, pattern: Pattern, lane: float, colour: str) -> style.Part:
     symbol = _SYMBOLS[pattern.operation, pattern.operand]
     about = _about(record, pattern)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [_ideal(pattern), _actual(pattern)],
-        "y": [lane, lane],
-        "name": style.plain(f"{record.label} {_access(pattern)}"),
-        "showlegend": False,
-        "line": {"color": colour, "width": 2},
-        "marker": {
+    return style.scatter(
+        "lines+markers",
+        [_ideal(pattern), _actual(pattern)],
+        [lane, lane],
+        [about, about],
+        name=style.plain(f"{record.label} {_access(pattern)}"),
+        showlegend=False,
+        line={"color": colour, "width": 2},
+        marker={
             "symbol": [f"{symbol}-open", symbol],
             "size": [13, 7],
             "opacity": 1,  # Plotly makes markers of several sizes translucent
             "color": colour,
             "line": {"color": colour, "width": 1.5},
         },
-        "hoverinfo": "text",
-        "hovertext": [about, about],
-    }
+    )
 
 
 def _actual(pattern: Pattern) -> int | None:
@@ -160,7 +158,7 @@ def _about(record: Record, pattern: Pattern) -> str:
     )
 
 
-def _keys(panels: list[tuple[str, tuple[Record, ...]]]) -> Iterator[dict[str, object]]:
+def _keys(panels: list[tuple[str, tuple[Record, ...]]]) -> Iterator[style.Part]:
     used = {
         (pattern.operation, pattern.operand)
         for space, rows in panels

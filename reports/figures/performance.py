@@ -58,7 +58,7 @@ def _earlier(record: Record, recorded: Profile | None) -> Measured | None:
 
 def _bars(
     profile: Profile, records: tuple[Record, ...], recorded: Profile | None
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     runs = [("measured", "", [ladder.measurement(record) for record in records])]
     if recorded:
         label = ladder.recorded_label(recorded)
@@ -75,7 +75,7 @@ def _bar(
     measured: list[Measured | None],
     grade: str,
     hatch: str,
-) -> dict[str, object]:
+) -> style.Part:
     looks = style.looks(profile)
     colours = [looks[record.label].colour for record in records]
     # Plotly complains of "overlay" where bars have colours of their own
@@ -98,7 +98,7 @@ def _bar(
         },
         "marker": {
             "color": colours,
-            "line": {"color": style.INK, "width": 0.5},
+            "line": style.ink(0.5),
             "pattern": pattern | {"shape": hatch},
         },
         "showlegend": False,  # its swatch would have one rung's colour
@@ -139,13 +139,13 @@ def _about(profile: Profile, record: Record, measured: Measured, grade: str) -> 
     )
 
 
-def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict[str, object]]:
+def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[style.Part]:
     rows = [(row, r, r.theory) for row, r in enumerate(records) if r.theory]
     if not rows:
         return
     yield _mark(
         "attainable (theory)",
-        {"symbol": "line-ns-open", "size": 26, "line": {"color": style.INK, "width": 3}},
+        {"symbol": "line-ns-open", "size": 26, "line": style.ink(3)},
         [(row, theory.attainable_flop_per_s) for row, _, theory in rows],
         [
             style.hover(
@@ -159,7 +159,7 @@ def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict
     )
     yield _mark(
         "bound without caches (theory)",
-        {"symbol": "diamond-open", "size": 10, "line": {"color": style.INK, "width": 1.5}},
+        {"symbol": "diamond-open", "size": 10, "line": style.ink()},
         [(row, min(theory.uncached.flop_per_s, fp32_flop_per_s)) for row, _, theory in rows],
         [
             style.hover(
@@ -172,12 +172,12 @@ def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[dict
     )
 
 
-def _predictions(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
+def _predictions(records: tuple[Record, ...]) -> Iterator[style.Part]:
     found = [(row, r, p) for row, r in enumerate(records) if (p := ladder.prediction(r))]
     if found:
         yield _mark(
             "predicted",
-            {"symbol": "circle-open", "size": 11, "line": {"color": style.INK, "width": 2}},
+            {"symbol": "circle-open", "size": 11, "line": style.ink(2)},
             [(row, predicted.flop_per_s) for row, _, predicted in found],
             [
                 style.hover(
@@ -191,23 +191,21 @@ def _predictions(records: tuple[Record, ...]) -> Iterator[dict[str, object]]:
 
 
 def _mark(
-    name: str, marker: dict[str, object], points: list[tuple[int, float]], about: list[str]
-) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [rate for _, rate in points],
-        "y": [row for row, _ in points],
-        "name": name,
-        "marker": marker | {"color": style.INK},
-        "hoverinfo": "text",
-        "hovertext": about,
-    }
+    name: str, marker: style.Part, points: list[tuple[int, float]], about: list[str]
+) -> style.Part:
+    return style.scatter(
+        "markers",
+        [rate for _, rate in points],
+        [row for row, _ in points],
+        about,
+        name=name,
+        marker=marker | {"color": style.INK},
+    )
 
 
 def _lines(
     profile: Profile, shape: Gemm, recorded: Profile | None, rows: int
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     yield _line("FP32 peak", "nominal", profile.device.fp32_flop_per_s, "solid", rows)
     for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
         cublas = ladder.cublas_at(run, shape) if run else None
@@ -215,17 +213,15 @@ def _lines(
             yield _line("cuBLAS", grade, cublas.flop_per_s, dash, rows)
 
 
-def _line(name: str, grade: str, rate: float, dash: str, rows: int) -> dict[str, object]:
+def _line(name: str, grade: str, rate: float, dash: str, rows: int) -> style.Part:
     label = f"{name} {text.flop_per_s(rate)} ({grade})"
     # a point per row, for the pointer to find
     y = [-0.5, *range(rows), rows - 0.5]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [rate] * len(y),
-        "y": y,
-        "name": style.plain(label),
-        "line": {"color": style.INK, "width": 1.5, "dash": dash},
-        "hoverinfo": "text",
-        "hovertext": style.hover(label),
-    }
+    return style.scatter(
+        "lines",
+        [rate] * len(y),
+        y,
+        style.hover(label),
+        name=style.plain(label),
+        line=style.ink(dash=dash),
+    )

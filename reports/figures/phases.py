@@ -108,33 +108,31 @@ def _step(
     )
 
 
-def _squares(phases: TilePhases, step: _Step, *, is_shown: bool) -> dict[str, object]:
+def _squares(phases: TilePhases, step: _Step, *, is_shown: bool) -> style.Part:
     side = phases.extent
     elements = [(m, r, c) for m in MATRICES for r in range(side) for c in range(side)]
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "visible": is_shown,
-        "name": step.name,
-        "x": [c + (side + GAP) * MATRICES.index(m) for m, _, c in elements],
-        "y": [r for _, r, _ in elements],
-        "text": [step.labels.get(one, "") for one in elements],
-        "textfont": {"color": "#ffffff", "size": 12},
-        "marker": {
-            "symbol": "square",
-            "size": 29,
-            "color": [step.colours.get(one, IDLE) for one in elements],
-            "line": {"color": style.INK, "width": 1},
-        },
-        "hoverinfo": "text",
-        "hovertext": [
+    return style.scatter(
+        "markers+text",
+        [c + (side + GAP) * MATRICES.index(m) for m, _, c in elements],
+        [r for _, r, _ in elements],
+        [
             step.about.get((m, r, c), style.hover(f"{m}[{r}][{c}]", "not touched"))
             for m, r, c in elements
         ],
-    }
+        visible=is_shown,
+        name=step.name,
+        text=[step.labels.get(one, "") for one in elements],
+        textfont={"color": "#ffffff", "size": 12},
+        marker={
+            "symbol": "square",
+            "size": 29,
+            "color": [step.colours.get(one, IDLE) for one in elements],
+            "line": style.ink(1),
+        },
+    )
 
 
-def _names(phases: TilePhases) -> Iterator[dict[str, object]]:
+def _names(phases: TilePhases) -> Iterator[style.Part]:
     for place, matrix in enumerate(MATRICES):
         yield {
             "text": matrix,
@@ -145,16 +143,10 @@ def _names(phases: TilePhases) -> Iterator[dict[str, object]]:
         }
 
 
-def _slider(steps: Sequence[_Step]) -> dict[str, object]:
-    return {
-        "active": 0,
-        "pad": {"t": 10},
-        "currentvalue": {"prefix": "", "font": {"size": 14, "color": style.INK}},
-        "bgcolor": "#c4ccd6",
-        "bordercolor": "#9aa0a6",
-        "tickcolor": style.INK,
-        "font": {"color": style.INK, "size": 11},
-        "steps": [
+def _slider(steps: Sequence[_Step]) -> style.Part:
+    return style.slider(
+        0,
+        [
             {
                 "label": step.name,
                 "method": "update",
@@ -162,7 +154,9 @@ def _slider(steps: Sequence[_Step]) -> dict[str, object]:
             }
             for step in steps
         ],
-    }
+        pad={"t": 10},
+        currentvalue={"prefix": "", "font": {"size": 14, "color": style.INK}},
+    )
 
 
 def table(phases: TilePhases) -> Table:

@@ -77,7 +77,7 @@ def _parity(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     )
 
 
-def _time_axis(title: str) -> dict[str, object]:
+def _time_axis(title: str) -> style.Part:
     # "D2": ticks at 1, 2 and 5; "~s" writes them with prefixes
     return style.axis(f"{title}, s", type="log", dtick="D2", tickformat="~s")
 
@@ -90,48 +90,36 @@ def _fill(one: Timing) -> str:
     return "measured" if one.grade == "measured" else "recorded"
 
 
-def _band(ends: list[float]) -> Iterator[dict[str, object]]:
+def _band(ends: list[float]) -> Iterator[style.Part]:
     """The diagonal, and the band around it as one filled shape."""
     upper, lower = [e * (1 + BAND) for e in ends], [e * (1 - BAND) for e in ends]
-    yield {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [*ends, *reversed(ends)],
-        "y": [*upper, *reversed(lower)],
-        "fill": "toself",
-        "fillcolor": style.GRID,
-        "line": {"width": 0},
-        "name": f"±{100 * BAND:.0f} %",
-        "hoverinfo": "skip",
-    }
-    yield {
-        "type": "scatter",
-        "mode": "lines",
-        "x": ends,
-        "y": ends,
-        "name": "equal",
-        "line": {"color": style.INK, "width": 1.5},
-        "hoverinfo": "skip",
-    }
+    yield style.scatter(
+        "lines",
+        [*ends, *reversed(ends)],
+        [*upper, *reversed(lower)],
+        fill="toself",
+        fillcolor=style.GRID,
+        line={"width": 0},
+        name=f"±{100 * BAND:.0f} %",
+    )
+    yield style.diagonal(ends)
 
 
-def _point(one: Timing, look: style.Look) -> dict[str, object]:
+def _point(one: Timing, look: style.Look) -> style.Part:
     fill = _fill(one)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [_measured(one)],
-        "y": [one.predicted.time_s],
-        "name": style.plain(one.record.label),
-        "marker": {
+    return style.scatter(
+        "markers",
+        [_measured(one)],
+        [one.predicted.time_s],
+        [_about(one)],
+        name=style.plain(one.record.label),
+        marker={
             "color": look.colour,
             "size": 12,
             "symbol": look.symbol + style.FILLS[fill],
             "line": {"color": style.INK if fill == "recorded" else look.colour, "width": 1},
         },
-        "hoverinfo": "text",
-        "hovertext": [_about(one)],
-    }
+    )
 
 
 def _about(one: Timing) -> str:
@@ -165,7 +153,7 @@ def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
                 "name": "predicted",
                 "marker": {
                     "color": [looks[record.label].colour for record in records],
-                    "line": {"color": style.INK, "width": 0.5},
+                    "line": style.ink(0.5),
                 },
                 "showlegend": False,  # its swatch would have one variant's colour
                 "hoverinfo": "text",
@@ -196,7 +184,7 @@ def _about_rate(one: Timing) -> str:
     )
 
 
-def _marks(name: str, found: Sequence[Timing]) -> dict[str, object]:
+def _marks(name: str, found: Sequence[Timing]) -> style.Part:
     look = _MARKS.get(name, _OTHER)
     points = [
         (row, one, bound)
@@ -205,20 +193,11 @@ def _marks(name: str, found: Sequence[Timing]) -> dict[str, object]:
         if bound.name == name and bound.time_s > 0
     ]
     rates = [one.record.shape.flop / bound.time_s for _, one, bound in points]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": rates,
-        "y": [row for row, _, _ in points],
-        "name": style.plain(f"{name} alone"),
-        "marker": {
-            "symbol": look.symbol,
-            "size": 11,
-            "color": look.colour,
-            "line": {"color": look.colour, "width": 2},
-        },
-        "hoverinfo": "text",
-        "hovertext": [
+    return style.scatter(
+        "markers",
+        rates,
+        [row for row, _, _ in points],
+        [
             style.hover(
                 f"{one.record.label}: {name} alone",
                 f"{text.flop_per_s(rate)}, {text.predicted_seconds(bound.time_s)} (predicted)",
@@ -226,4 +205,11 @@ def _marks(name: str, found: Sequence[Timing]) -> dict[str, object]:
             )
             for (_, one, bound), rate in zip(points, rates, strict=True)
         ],
-    }
+        name=style.plain(f"{name} alone"),
+        marker={
+            "symbol": look.symbol,
+            "size": 11,
+            "color": look.colour,
+            "line": {"color": look.colour, "width": 2},
+        },
+    )

@@ -72,7 +72,7 @@ def _places(records: tuple[Record, ...]) -> Iterator[float]:
         yield intensity * step ** (before - (shared - 1) / 2)
 
 
-def _roofs(device: Device, span: roofs.Span) -> Iterator[dict[str, object]]:
+def _roofs(device: Device, span: roofs.Span) -> Iterator[style.Part]:
     of_device = model.roofline(device)
     drawn = tuple(level for level in of_device.levels if level.name in _LEVELS)
     for level in drawn:
@@ -82,30 +82,28 @@ def _roofs(device: Device, span: roofs.Span) -> Iterator[dict[str, object]]:
 
 def _cublas(
     profile: Profile, recorded: Profile | None, shape: Gemm, span: roofs.Span
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
         measured = ladder.cublas_at(run, shape) if run else None
         if measured:
-            line = {"color": style.INK, "width": 1.5, "dash": dash}
+            line = style.ink(dash=dash)
             roof = roofs.flat("cuBLAS", measured.flop_per_s, span.low, span, grade)
             yield roof | {"line": line, "showlegend": True}
 
 
-def _rung(
-    profile: Profile, record: Record, recorded: Profile | None, x: float
-) -> dict[str, object]:
+def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) -> style.Part:
     """One rung: measured, attainable and recorded on one line, the uncached bound apart."""
     look = style.looks(profile)[record.label]
     points = list(_points(record, recorded, profile.device.fp32_flop_per_s))
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [x for _ in points],
-        "y": [rate for _, rate, _ in points],
-        "name": style.plain(record.label),
-        "connectgaps": False,
-        "line": {"color": look.colour, "width": 2},
-        "marker": {
+    return style.scatter(
+        "lines+markers",
+        [x for _ in points],
+        [rate for _, rate, _ in points],
+        [about for _, _, about in points],
+        name=style.plain(record.label),
+        connectgaps=False,
+        line={"color": look.colour, "width": 2},
+        marker={
             "color": look.colour,
             "opacity": 1,  # Plotly makes markers of several sizes translucent
             "size": [9 if kind == "uncached" else 12 for kind, _, _ in points],
@@ -118,9 +116,7 @@ def _rung(
                 "width": [1 if kind == "recorded" else 2 for kind, _, _ in points],
             },
         },
-        "hoverinfo": "text",
-        "hovertext": [about for _, _, about in points],
-    }
+    )
 
 
 def _points(
@@ -174,7 +170,7 @@ def _about_theory(record: Record, theory: Theory) -> str:
 
 def _keys(
     profile: Profile, records: tuple[Record, ...], recorded: Profile | None
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     """Legend entries for what the symbols' fills mean, as far as they occur."""
     if any(ladder.measurement(record) for record in records):
         yield style.key("measured", "circle" + style.FILLS["measured"])

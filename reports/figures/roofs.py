@@ -9,8 +9,6 @@ from analysis import roofline as model
 from analysis.devices import Device
 from reports import style, text
 
-Trace = dict[str, object]
-
 _DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
 _POINTS = 24  # along a roof, for the pointer to find
 
@@ -32,7 +30,7 @@ def span_of(intensities: Sequence[float], of: Device, *, margin: float) -> Span:
 
 def level(
     name: str, level: model.Level, of: model.Roofline, span: Span, colour: str = style.INK
-) -> Iterator[Trace]:
+) -> Iterator[style.Part]:
     """The roofs of one memory level; the nominal one carries the name, if there is one."""
     peak = of.flop_per_s
     if level.bytes_per_s:
@@ -43,7 +41,7 @@ def level(
         yield roof | {"mode": "lines"} if level.bytes_per_s else roof
 
 
-def lids(of: model.Roofline, span: Span) -> Iterator[Trace]:
+def lids(of: model.Roofline, span: Span) -> Iterator[style.Part]:
     """The roofs of FP32, from where the fastest level's reaches them."""
     start = min(_ridges(of), default=span.low)
     yield flat("FP32", of.flop_per_s, start, span, "nominal")
@@ -60,7 +58,7 @@ def _ridges(of: model.Roofline) -> Iterator[float]:
 
 def slope(
     name: str, bandwidth: float, peak: float, span: Span, grade: str, colour: str = style.INK
-) -> Trace:
+) -> style.Part:
     """A bandwidth's roof, up to its ridge point."""
     ridge = model.ridge_point(peak, bandwidth)
     x = _steps(span.low, max(ridge, span.low * 1.01))
@@ -69,16 +67,16 @@ def slope(
     return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade, colour)
 
 
-def flat(name: str, rate: float, start: float, span: Span, grade: str) -> Trace:
+def flat(name: str, rate: float, start: float, span: Span, grade: str) -> style.Part:
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span.low), span.high)
     roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
     return roof if grade == "nominal" else roof | {"mode": "lines"}
 
 
-def line_key(name: str, dash: str) -> Trace:
+def line_key(name: str, dash: str) -> style.Part:
     """A legend entry that explains a dash."""
-    line = {"color": style.INK, "width": 1.5, "dash": dash}
+    line = style.ink(dash=dash)
     return style.key(name, "circle", mode="lines", line=line)
 
 
@@ -94,24 +92,20 @@ def _roof(
     label_at: int,
     grade: str,
     colour: str = style.INK,
-) -> Trace:
+) -> style.Part:
     """A line with its name at one of its points; the dash tells the grade."""
-    return {
-        "type": "scatter",
-        "mode": "lines+text",
-        "x": x,
-        "y": y,
-        "text": [
-            name.replace("/", "/<br>") if place == label_at else "" for place in range(len(x))
-        ],
-        "textposition": "top left",
-        "textfont": {"color": style.INK, "size": 11},
-        "line": {"color": colour, "width": 1.5, "dash": _DASHES[grade]},
-        "name": f"{name} {value} ({grade})",
-        "hoverinfo": "text",
-        "hovertext": [
+    return style.scatter(
+        "lines+text",
+        x,
+        y,
+        [
             style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
             for at, rate in zip(x, y, strict=True)
         ],
-        "showlegend": False,
-    }
+        text=[name.replace("/", "/<br>") if place == label_at else "" for place in range(len(x))],
+        textposition="top left",
+        textfont={"color": style.INK, "size": 11},
+        line={"color": colour, "width": 1.5, "dash": _DASHES[grade]},
+        name=f"{name} {value} ({grade})",
+        showlegend=False,
+    )

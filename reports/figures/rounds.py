@@ -66,36 +66,34 @@ def _relative(measured: Measured) -> list[float]:
     return [round(sample / measured.median_s - 1, 5) for sample in measured.samples_s]
 
 
-def _samples(run: Profile, record: Record, measured: Measured) -> dict[str, object]:
+def _samples(run: Profile, record: Record, measured: Measured) -> style.Part:
     look = style.looks(run)[record.label]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(range(1, len(measured.samples_s) + 1)),
-        "y": _relative(measured),
-        "name": style.plain(record.label),
-        "line": {"color": look.colour, "width": 0.75},
-        "marker": {"color": look.colour, "symbol": look.symbol, "size": 6},
-        "hovertemplate": "round %{x}: %{y:+.2%} of its median",
-    }
+    return style.scatter(
+        "lines+markers",
+        list(range(1, len(measured.samples_s) + 1)),
+        _relative(measured),
+        name=style.plain(record.label),
+        line={"color": look.colour, "width": 0.75},
+        marker={"color": look.colour, "symbol": look.symbol, "size": 6},
+        hoverinfo="all",
+        hovertemplate="round %{x}: %{y:+.2%} of its median",
+    )
 
 
-def _state(place: int, moments: Sequence[Moment], of: _State) -> dict[str, object]:
+def _state(place: int, moments: Sequence[Moment], of: _State) -> style.Part:
     field, name, _, _ = of
     known = [one for one in moments if getattr(one.state, field) is not None]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [one.rounds for one in known],
-        "y": [getattr(one.state, field) for one in known],
-        "yaxis": f"y{place}",
-        "name": name,
-        "showlegend": False,
-        "line": {"color": style.INK, "width": 1.5},
-        "marker": {"color": style.INK, "size": 5},
-        "hoverinfo": "text",
-        "hovertext": [_about(one) for one in known],
-    }
+    return style.scatter(
+        "lines+markers",
+        [one.rounds for one in known],
+        [getattr(one.state, field) for one in known],
+        [_about(one) for one in known],
+        yaxis=f"y{place}",
+        name=name,
+        showlegend=False,
+        line=style.ink(),
+        marker={"color": style.INK, "size": 5},
+    )
 
 
 def _about(one: Moment) -> str:
@@ -107,11 +105,11 @@ def _about(one: Moment) -> str:
     )
 
 
-def _axes(run: Profile, shape: Gemm, states: Sequence[_State], height: float) -> dict[str, object]:
+def _axes(run: Profile, shape: Gemm, states: Sequence[_State], height: float) -> style.Part:
     """The samples' axis on top, then one per state; all of them over the same rounds."""
     samples, *below = _domains(len(states), height)
     lowest = f"y{len(states) + 1}" if states else "y"
-    axes: dict[str, object] = {
+    axes: style.Part = {
         "xaxis": style.axis("round", rangemode="tozero", tickformat=",", anchor=lowest),
         "yaxis": style.axis(
             "of the median", domain=samples, tickformat="+.1%", range=_span(run, shape)

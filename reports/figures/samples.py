@@ -66,7 +66,7 @@ def _span(
     return [min(of_gpu) - room, max(of_gpu) + room]
 
 
-def _scale(title: str, kind: str, ticks: str) -> dict[str, object]:
+def _scale(title: str, kind: str, ticks: str) -> style.Part:
     return {"xaxis.title.text": title, "xaxis.tickformat": ticks, **style.scale(kind)}
 
 
@@ -85,7 +85,7 @@ def _runs(
 
 def _box(
     profile: Profile, row: int, run: tuple[Record, Measured, str], x: list[float]
-) -> dict[str, object]:
+) -> style.Part:
     record, measured, grade = run
     look = style.looks(profile)[record.label]
     return {

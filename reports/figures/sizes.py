@@ -92,33 +92,31 @@ def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterato
     yield from (found[n] for n in sorted(found))
 
 
-def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> dict[str, object]:
+def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> style.Part:
     is_predicted = kind == "predicted"
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [point.n for point in points],
-        "y": [point.flop_per_s for point in points],
-        "name": style.plain(label),
-        "showlegend": False,
-        "meta": {"needs": [style.plain(label)]},
-        "line": {"color": look.colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
-        "marker": {
+    return style.scatter(
+        "lines+markers",
+        [point.n for point in points],
+        [point.flop_per_s for point in points],
+        [
+            style.hover(f"{label}, N = {p.n:,}", f"{text.flop_per_s(p.flop_per_s)} ({p.grade})")
+            for p in points
+        ],
+        name=style.plain(label),
+        showlegend=False,
+        meta={"needs": [style.plain(label)]},
+        line={"color": look.colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
+        marker={
             "color": look.colour,
             "size": 9,
             "symbol": look.symbol + ("-open" if is_predicted else ""),
         },
-        "hoverinfo": "text",
-        "hovertext": [
-            style.hover(f"{label}, N = {p.n:,}", f"{text.flop_per_s(p.flop_per_s)} ({p.grade})")
-            for p in points
-        ],
-    }
+    )
 
 
 def _keys(
     curves: Sequence[tuple[str, str, list[_Point]]], looks: Mapping[str, style.Look]
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     """Legend entries: variants, which they hide, and what the two kinds of line mean."""
     for label in dict.fromkeys(label for label, _, _ in curves):
         look, name = looks[label], style.plain(label)
@@ -130,5 +128,5 @@ def _keys(
     kinds = {kind for _, kind, _ in curves}
     for kind, dash in (("measured", "solid"), ("predicted", "dash")):
         if kind in kinds:
-            line = {"color": style.INK, "width": 1.5, "dash": dash}
+            line = style.ink(dash=dash)
             yield style.key(kind, "circle", mode="lines", line=line, meta={"toggles": None})

@@ -93,7 +93,7 @@ def _places(timed: Sequence[Candidate], name: str) -> dict[str, float]:
     return found
 
 
-def _axis(timed: Sequence[Candidate], name: str) -> dict[str, object]:
+def _axis(timed: Sequence[Candidate], name: str) -> style.Part:
     values = _values(timed, name)
     return style.axis(
         style.plain(name),
@@ -105,23 +105,21 @@ def _axis(timed: Sequence[Candidate], name: str) -> dict[str, object]:
     )
 
 
-def _trace(kind: str, found: Sequence[Candidate], places: dict[str, float]) -> dict[str, object]:
+def _trace(kind: str, found: Sequence[Candidate], places: dict[str, float]) -> style.Part:
     time, look = KINDS[kind]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": kind,
-        "x": [places[one.label] for one in found],
-        "y": [time(one) for one in found],
-        "marker": {
+    return style.scatter(
+        "markers",
+        [places[one.label] for one in found],
+        [time(one) for one in found],
+        [style.hover(one.label, *_times(one)) for one in found],
+        name=kind,
+        marker={
             "color": look.colour,
             "symbol": look.symbol,
             "size": 13 if look.symbol == "star" else 9,
             "line": {"color": look.colour, "width": 1.5},
         },
-        "hoverinfo": "text",
-        "hovertext": [style.hover(one.label, *_times(one)) for one in found],
-    }
+    )
 
 
 def _times(candidate: Candidate) -> Iterator[str]:

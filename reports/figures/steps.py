@@ -67,7 +67,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     )
 
 
-def _legend() -> dict[str, object]:
+def _legend() -> style.Part:
     """Above the plot: the slider is below it."""
     return {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
 
@@ -92,26 +92,24 @@ def _only(one: _Series, places: Sequence[int]) -> _Series:
     return _Series(grade=one.grade, kind=one.kind, rates=rates)
 
 
-def _trace(one: _Series, rows: Sequence[Record]) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(range(len(rows))),
-        "y": list(one.rates),
-        "name": style.plain(one.grade),
-        "line": {"shape": "hvh", "dash": LINES[one.kind], "color": COLOURS[one.kind], "width": 2},
-        "marker": {"symbol": SYMBOLS[one.kind], "size": 11, "color": COLOURS[one.kind]},
-        "hoverinfo": "text",
-        "hovertext": [
+def _trace(one: _Series, rows: Sequence[Record]) -> style.Part:
+    return style.scatter(
+        "lines+markers",
+        list(range(len(rows))),
+        list(one.rates),
+        [
             style.hover(f"{record.rung}: {record.label}", f"{text.flop_per_s(rate)} ({one.grade})")
             for record, rate in zip(rows, one.rates, strict=True)
         ],
-    }
+        name=style.plain(one.grade),
+        line={"shape": "hvh", "dash": LINES[one.kind], "color": COLOURS[one.kind], "width": 2},
+        marker={"symbol": SYMBOLS[one.kind], "size": 11, "color": COLOURS[one.kind]},
+    )
 
 
 def _references(
     profile: Profile, shape: Gemm, recorded: Profile | None, rungs_shown: int
-) -> Iterator[dict[str, object]]:
+) -> Iterator[style.Part]:
     yield _level("FP32 peak (nominal)", profile.device.fp32_flop_per_s, "dashdot", rungs_shown)
     for run, grade in ((profile, "measured"), (recorded, "recorded")):
         cublas = ladder.cublas_at(run, shape) if run else None
@@ -120,16 +118,15 @@ def _references(
             return
 
 
-def _level(name: str, rate: float, dash: str, rungs_shown: int) -> dict[str, object]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [-0.5, rungs_shown - 0.5],
-        "y": [rate, rate],
-        "name": style.plain(f"{name} {text.flop_per_s(rate)}"),
-        "line": {"color": style.INK, "width": 1.5, "dash": dash},
-        "hoverinfo": "name",
-    }
+def _level(name: str, rate: float, dash: str, rungs_shown: int) -> style.Part:
+    return style.scatter(
+        "lines",
+        [-0.5, rungs_shown - 0.5],
+        [rate, rate],
+        name=style.plain(f"{name} {text.flop_per_s(rate)}"),
+        line=style.ink(dash=dash),
+        hoverinfo="name",
+    )
 
 
 def _sentences(
@@ -152,18 +149,10 @@ def _stands_for(record: Record) -> Iterator[str]:
     yield from (f"{note}." for note in record.notes if note.startswith(f"{record.label} is "))
 
 
-def _slider(
-    series: Sequence[_Series], rows: Sequence[Record], said: Sequence[str]
-) -> dict[str, object]:
-    return {
-        "active": len(rows) - 1,
-        "pad": {"t": 34},
-        "currentvalue": {"visible": False},
-        "bgcolor": "#c4ccd6",
-        "bordercolor": "#9aa0a6",
-        "tickcolor": style.INK,
-        "font": {"color": style.INK, "size": 11},
-        "steps": [
+def _slider(series: Sequence[_Series], rows: Sequence[Record], said: Sequence[str]) -> style.Part:
+    return style.slider(
+        len(rows) - 1,
+        [
             {
                 "label": str(record.rung),
                 "value": style.plain(sentence),  # the page shows it below the figure
@@ -175,7 +164,9 @@ def _slider(
             }
             for place, (record, sentence) in enumerate(zip(rows, said, strict=True))
         ],
-    }
+        pad={"t": 34},
+        currentvalue={"visible": False},
+    )
 
 
 def _up_to(one: _Series, place: int) -> list[float | None]:

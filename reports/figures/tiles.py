@@ -43,7 +43,7 @@ def devices(profile: Profile) -> tuple[Device, ...]:
 
 # The width of a square tile.
 
-_Quantity = tuple[str, Callable[[Outcome], float | None], dict[str, object]]
+_Quantity = tuple[str, Callable[[Outcome], float | None], style.Part]
 _QUANTITIES: tuple[_Quantity, ...] = (
     (
         "ceiling, FLOP/s",
@@ -102,23 +102,21 @@ def _line(
     device: Device,
     outcomes: Sequence[Outcome],
     value: Callable[[Outcome], float | None],
-) -> dict[str, object]:
+) -> style.Part:
     colour = _COLOURS[(place - 1) % len(_COLOURS)] if place else style.INK
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(what_if.TILES),
-        "y": [value(one) for one in outcomes],
-        "name": style.plain(device.name),
-        "line": {
+    return style.scatter(
+        "lines+markers",
+        list(what_if.TILES),
+        [value(one) for one in outcomes],
+        [_about(device, one) for one in outcomes],
+        name=style.plain(device.name),
+        line={
             "color": colour,
             "width": 1.5 if place else 4,
             "dash": _DASHES[place // len(_COLOURS) % len(_DASHES)],
         },
-        "marker": {"size": 6 if place else 9, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
-        "hoverinfo": "text",
-        "hovertext": [_about(device, one) for one in outcomes],
-    }
+        marker={"size": 6 if place else 9, "symbol": style.SYMBOLS[place % len(style.SYMBOLS)]},
+    )
 
 
 def _about(device: Device, one: Outcome) -> str:
@@ -171,7 +169,7 @@ def threads(profile: Profile, shape: Gemm) -> go.Figure:
     )
 
 
-def _tiles(title: str, sizes: Sequence[int]) -> dict[str, object]:
+def _tiles(title: str, sizes: Sequence[int]) -> style.Part:
     return style.axis(
         title,
         tickmode="array",
@@ -181,7 +179,7 @@ def _tiles(title: str, sizes: Sequence[int]) -> dict[str, object]:
     )
 
 
-def _grid(device: Device, rows: Sequence[Sequence[Outcome]]) -> dict[str, object]:
+def _grid(device: Device, rows: Sequence[Sequence[Outcome]]) -> style.Part:
     """Shares of the peak as colour; what they are stands in the cells."""
     return {
         "type": "heatmap",
