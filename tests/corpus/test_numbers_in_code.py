@@ -53,7 +53,7 @@ def numbers(program: Kernel) -> Iterator[tuple[Instruction, list[int]]]:
         if any(isinstance(operand, Immediate) for operand in instruction.operands):
             lowering.noted = []
             lowering.begin(instruction)
-            REGISTRY[instruction.opcode].lower(instruction, lowering)
+            REGISTRY[instruction.opcode].lower(lowering)
             yield instruction, [value for value in lowering.noted if isinstance(value, int)]
 
 
