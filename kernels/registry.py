@@ -12,7 +12,7 @@ from functools import partial
 from importlib.resources import files
 from itertools import product
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Constraint:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkTiles:
-    """What one bulk copy moves of A and of B, as rows and columns, and how it swizzles their rows.
+    """What one bulk copy moves of A and of B, as rows and columns; rows of A are swizzled.
 
     A rung with these takes tensor maps of A and B.
     """
@@ -93,7 +93,6 @@ class BulkTiles:
     a: tuple[int, int]
     b: tuple[int, int]
     swizzle_a: int
-    swizzle_b: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +354,6 @@ _TILE_2D = partial(
     shared_load_a_width=4,
     shared_load_b_width=4,
 )
-_VECTORIZED = partial(_TILE_2D, global_width=4, shared_store_b_width=4)
 _ASYNCHRONOUS = partial(
     _TILE_2D, global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
 )
@@ -487,24 +485,12 @@ _RING_OF_TILES = Parameter(
     default=3, legal=(2, 3, 4), meaning="phases in shared memory at a time", sets=("stages",)
 )
 _TM = Parameter(default=8, legal=(8, 12), meaning="rows of C per thread", sets=("thread_m",))
-_TN = Parameter(
-    default=16, legal=(8, 12, 16), meaning="columns of C per thread", sets=("thread_n",)
-)
-_BK = {"bk": _DEPTH}
-_TILES = {"bm": _BM, "bn": _BN, **_BK}
 _RING = {
     "bm": _BM,
     "bn": _BN,
     "bk": replace(_DEPTH, default=16, legal=(16, 32)),
     "stages": _RING_OF_TILES,
 }
-_FENCE = {
-    "fence": Parameter(default=0, legal=(0, 1), meaning="1: the compiler mixes no steps in k")
-}
-_RING_FITS = Constraint(
-    text="bk * stages must be at most 64, so that the ring fits into shared memory",
-    holds=lambda p: p["bk"] * p["stages"] <= 64,
-)
 _STAGES = {"stages": replace(_RING_OF_TILES, legal=(2, 3))}
 _BANDS = _STAGES | {
     "band": Parameter(default=8, legal=(4, 8, 16), meaning="rows of tiles of a band")
@@ -519,7 +505,9 @@ _SPLIT_PARAMETERS = {
     "bm": replace(_BM, default=64, legal=(64, 96, 128)),
     "bn": replace(_BN, legal=(32, 48, 64, 128)),
     "tm": _TM,
-    "tn": _TN,
+    "tn": Parameter(
+        default=16, legal=(8, 12, 16), meaning="columns of C per thread", sets=("thread_n",)
+    ),
     "slices": Parameter(
         default=4, legal=(2, 4, 8), meaning="groups of warps that share k", sets=("slices",)
     ),
@@ -557,54 +545,181 @@ _SQUARE = Parameter(
     meaning="width of the square block of threads",
     sets=("block_m", "block_n"),
 )
-_WIDTH = {"width": _SQUARE}
 
-# From here on each rung is the one before, but for what it says.
-_BULK_COPY = Variant(
-    name="bulk-copy",
-    rung=13,
+
+def _next(before: Variant, name: str, **changes: Any) -> Variant:
+    """The rung after another: as that one, but for what is given."""
+    rung, stem = before.rung + 1, name.replace("-", "_")
+    own = {"file": f"{rung:02}_{stem}.cu", "entry": f"sgemm_{stem}", "preferences": ()}
+    return replace(before, name=name, rung=rung, **{**own, **changes})
+
+
+_ONE_BLOCK = Variant(
+    name="one-block",
+    rung=1,
+    title="One block",
+    idea="one thread per element, all in a single block",
+    file="01_one_block.cu",
+    entry="sgemm_one_block",
+    max_extent=32,
+    tile=partial(Tiling, block_m=32, block_n=32),
+    warp=warps.one_thread_per_element,
+)
+_NAIVE_UNCOALESCED = _next(
+    _ONE_BLOCK,
+    "naive-uncoalesced",
+    title="Naive, uncoalesced",
+    idea="a grid of blocks; neighbouring threads own neighbouring rows",
+    max_extent=None,
+    parameters={"width": _SQUARE},
+    rows_along_x=True,
+    tile=Tiling,
+    warp=warps.uncoalesced,
+)
+_NAIVE_COALESCED = _next(
+    _NAIVE_UNCOALESCED,
+    "naive-coalesced",
+    title="Naive, coalesced",
+    idea="neighbouring threads own neighbouring columns",
+    rows_along_x=False,
+    warp=warps.one_thread_per_element,
+)
+_TILED = _next(
+    _NAIVE_COALESCED,
+    "tiled",
+    title="Tiled",
+    idea="a block stages square tiles of A and B in shared memory",
+    parameters={
+        "tile": replace(
+            _SQUARE,
+            meaning="width of the square tiles and of the block",
+            sets=(*_SQUARE.sets, "block_k"),
+        )
+    },
+    tile=partial(Tiling, shared_load_a_width=4),
+    warp=warps.tiled,
+)
+_COARSENED_1D = _next(
+    _TILED,
+    "coarsened-1d",
+    title="1D thread coarsening",
+    idea="a thread computes TM elements of a column of C",
+    flat_block=True,
+    parameters={
+        "bk": replace(_DEPTH, default=4, legal=(4, 8, 16)),
+        "tm": replace(_TM, default=16, legal=(4, 8, 16), meaning="elements of C per thread"),
+    },
+    constraints=(
+        Constraint(
+            text="bk * tm must be at least 64, so that every thread has something to copy",
+            holds=lambda p: p["bk"] * p["tm"] >= 64,
+        ),
+    ),
+    tile=partial(Tiling, block_m=64, block_n=64, shared_load_a_width=4),
+    warp=warps.coarsened,
+)
+_COARSENED_2D = _next(
+    _COARSENED_1D,
+    "coarsened-2d",
+    title="2D thread coarsening",
+    idea="a thread computes an 8x8 tile of C in registers",
+    parameters={"bk": _DEPTH},
+    constraints=(),
+    tile=_TILE_2D,
+    preferences=(Preference(),),
+)
+_VECTORIZED = _next(
+    _COARSENED_2D,
+    "vectorized",
+    title="Vectorized",
+    idea="float4 copies, A transposed in shared memory",
+    multiple_of=4,
+    tile=partial(_TILE_2D, global_width=4, shared_store_b_width=4),
+    warp=warps.vectorized,
+)
+_CONFLICT_FREE = _next(
+    _VECTORIZED,
+    "conflict-free",
+    title="Conflict-free",
+    idea="layouts in shared memory that keep lanes off each other's banks",
+    warp=warps.conflict_free,
+)
+_WARP_TILED = _next(
+    _CONFLICT_FREE,
+    "warp-tiled",
+    title="Warp-tiled",
+    idea="a warp owns a compact tile, its lanes laid out for merged reads",
+    parameters={"bm": _BM, "bn": _BN, "bk": _DEPTH},
+    warp=warps.warp_tiled,
+)
+_DOUBLE_BUFFERED = _next(
+    _WARP_TILED,
+    "double-buffered",
+    title="Double-buffered",
+    idea="the next tiles travel into registers while this phase computes",
+    preferences=(Preference(),),
+)
+_ASYNC_COPY = _next(
+    _DOUBLE_BUFFERED,
+    "async-copy",
+    title="Asynchronous copies",
+    idea="a ring of tiles, copied past the registers; any shape without padding",
+    multiple_of=1,
+    since=80,
+    parameters=_RING,
+    constraints=(
+        Constraint(
+            text="bk * stages must be at most 64, so that the ring fits into shared memory",
+            holds=lambda p: p["bk"] * p["stages"] <= 64,
+        ),
+    ),
+    tile=_ASYNCHRONOUS,
+    dynamic_shared_bytes=_ring_bytes,
+    warp=warps.asynchronous,
+)
+_WIDE_THREAD_TILE = _next(
+    _ASYNC_COPY,
+    "wide-thread-tile",
+    title="Wide thread tile",
+    idea="8x16 elements of C per thread, in an order that reuses operands",
+    parameters=_RING
+    | {"fence": Parameter(default=0, legal=(0, 1), meaning="1: the compiler mixes no steps in k")},
+    tile=partial(_ASYNCHRONOUS, thread_n=16),
+    preferences=(Preference(parameters={"fence": 1}),),
+)
+_BULK_COPY = _next(
+    _WIDE_THREAD_TILE,
+    "bulk-copy",
     title="Bulk copies",
     idea="one thread has whole tiles copied; barriers in shared memory count their bytes",
-    file="13_bulk_copy.cu",
-    entry="sgemm_bulk_copy",
     arguments=("tiles of A", "tiles of B", "C", *EXTENTS, *FACTORS),
-    flat_block=True,
     multiple_of=4,
     since=90,
     parameters=_STAGES,
+    constraints=(),
     tile=_BULK,
-    dynamic_shared_bytes=_ring_bytes,
     bulk_tiles=_bulk_tiles,
     warp=warps.bulk,
 )
-_FENCED = replace(
+_FENCED = _next(
     _BULK_COPY,
-    name="fenced",
-    rung=14,
+    "fenced",
     title="Fenced",
     idea="an instruction that the compiler moves nothing across keeps operands in reuse",
-    file="14_fenced.cu",
-    entry="sgemm_fenced",
 )
-_RASTERISED = replace(
+_RASTERISED = _next(
     _FENCED,
-    name="rasterised",
-    rung=15,
+    "rasterised",
     title="Rasterised",
     idea="blocks take tiles of C in bands, which share more in L2",
-    file="15_rasterised.cu",
-    entry="sgemm_rasterised",
     parameters=_BANDS,
     order=lambda p: in_bands(p["band"]),
 )
-_STREAM_K = replace(
+_STREAM_K = _next(
     _RASTERISED,
-    name="stream-k",
-    rung=16,
+    "stream-k",
     title="Stream-K",
     idea="the tiles that fill no whole turn are dealt out by phases",
-    file="16_stream_k.cu",
-    entry="sgemm_stream_k",
     arguments=(*_RASTERISED.arguments, "workspace"),
     parameters=_STREAM,
     tile=_STREAMED,
@@ -614,14 +729,11 @@ _STREAM_K = replace(
     workers="workers",
     preferences=(Preference(share_of_peak=0.88),),
 )
-_SPLIT_K = replace(
+_SPLIT_K = _next(
     _STREAM_K,
-    name="split-k",
-    rung=17,
+    "split-k",
     title="Split-K",
     idea="warps of a block, and blocks, share a tile by k: for a small C",
-    file="17_split_k.cu",
-    entry="sgemm_split_k",
     parameters=_SPLIT_PARAMETERS,
     tile=_SPLIT,
     constraints=_SPLIT_FITS,
@@ -638,26 +750,20 @@ _SPLIT_K = replace(
         Preference(parameters={"bn": 32, "tn": 8, "slices": 8, "stages": 5}, share_of_peak=0.65),
     ),
 )
-_TALL_THREAD_TILE = replace(
-    _STREAM_K,
-    name="tall-thread-tile",
-    rung=18,
+_TALL_THREAD_TILE = _next(
+    replace(_STREAM_K, rung=_SPLIT_K.rung),
+    "tall-thread-tile",
     title="Tall thread tiles",
     idea="ten rows per thread: fewer floats are read for each multiply-add",
-    file="18_tall_thread_tile.cu",
-    entry="sgemm_tall_thread_tile",
     tile=_TALL,
     workspace_bytes=partial(_of_workers, tile=_TALL),
     preferences=(Preference(share_of_peak=0.91),),
 )
-_REALIGNED = replace(
+_REALIGNED = _next(
     _TALL_THREAD_TILE,
-    name="realigned",
-    rung=19,
+    "realigned",
     title="Realigned",
     idea="rows that bulk copies cannot take are first copied to where they can",
-    file="19_realigned.cu",
-    entry="sgemm_realigned",
     arguments=(*_TALL_THREAD_TILE.arguments, "A", "B"),
     multiple_of=1,
     tile=partial(_TALL, narrows=True),
@@ -671,175 +777,18 @@ _REALIGNED = replace(
 )
 
 LADDER: tuple[Variant, ...] = (
-    Variant(
-        name="one-block",
-        rung=1,
-        title="One block",
-        idea="one thread per element, all in a single block",
-        file="01_one_block.cu",
-        entry="sgemm_one_block",
-        max_extent=32,
-        tile=partial(Tiling, block_m=32, block_n=32),
-        warp=warps.one_thread_per_element,
-    ),
-    Variant(
-        name="naive-uncoalesced",
-        rung=2,
-        title="Naive, uncoalesced",
-        idea="a grid of blocks; neighbouring threads own neighbouring rows",
-        file="02_naive_uncoalesced.cu",
-        entry="sgemm_naive_uncoalesced",
-        parameters=_WIDTH,
-        rows_along_x=True,
-        tile=Tiling,
-        warp=warps.uncoalesced,
-    ),
-    Variant(
-        name="naive-coalesced",
-        rung=3,
-        title="Naive, coalesced",
-        idea="neighbouring threads own neighbouring columns",
-        file="03_naive_coalesced.cu",
-        entry="sgemm_naive_coalesced",
-        parameters=_WIDTH,
-        tile=Tiling,
-        warp=warps.one_thread_per_element,
-    ),
-    Variant(
-        name="tiled",
-        rung=4,
-        title="Tiled",
-        idea="a block stages square tiles of A and B in shared memory",
-        file="04_tiled.cu",
-        entry="sgemm_tiled",
-        parameters={
-            "tile": replace(
-                _SQUARE,
-                meaning="width of the square tiles and of the block",
-                sets=(*_SQUARE.sets, "block_k"),
-            )
-        },
-        tile=partial(Tiling, shared_load_a_width=4),
-        warp=warps.tiled,
-    ),
-    Variant(
-        name="coarsened-1d",
-        rung=5,
-        title="1D thread coarsening",
-        idea="a thread computes TM elements of a column of C",
-        file="05_coarsened_1d.cu",
-        entry="sgemm_coarsened_1d",
-        flat_block=True,
-        parameters={
-            "bk": replace(_DEPTH, default=4, legal=(4, 8, 16)),
-            "tm": replace(_TM, default=16, legal=(4, 8, 16), meaning="elements of C per thread"),
-        },
-        constraints=(
-            Constraint(
-                text="bk * tm must be at least 64, so that every thread has something to copy",
-                holds=lambda p: p["bk"] * p["tm"] >= 64,
-            ),
-        ),
-        tile=partial(Tiling, block_m=64, block_n=64, shared_load_a_width=4),
-        warp=warps.coarsened,
-    ),
-    Variant(
-        name="coarsened-2d",
-        rung=6,
-        title="2D thread coarsening",
-        idea="a thread computes an 8x8 tile of C in registers",
-        file="06_coarsened_2d.cu",
-        entry="sgemm_coarsened_2d",
-        flat_block=True,
-        parameters=_BK,
-        tile=_TILE_2D,
-        warp=warps.coarsened,
-        preferences=(Preference(),),
-    ),
-    Variant(
-        name="vectorized",
-        rung=7,
-        title="Vectorized",
-        idea="float4 copies, A transposed in shared memory",
-        file="07_vectorized.cu",
-        entry="sgemm_vectorized",
-        flat_block=True,
-        multiple_of=4,
-        parameters=_BK,
-        tile=_VECTORIZED,
-        warp=warps.vectorized,
-    ),
-    Variant(
-        name="conflict-free",
-        rung=8,
-        title="Conflict-free",
-        idea="layouts in shared memory that keep lanes off each other's banks",
-        file="08_conflict_free.cu",
-        entry="sgemm_conflict_free",
-        flat_block=True,
-        multiple_of=4,
-        parameters=_BK,
-        tile=_VECTORIZED,
-        warp=warps.conflict_free,
-    ),
-    Variant(
-        name="warp-tiled",
-        rung=9,
-        title="Warp-tiled",
-        idea="a warp owns a compact tile, its lanes laid out for merged reads",
-        file="09_warp_tiled.cu",
-        entry="sgemm_warp_tiled",
-        flat_block=True,
-        multiple_of=4,
-        parameters=_TILES,
-        tile=_VECTORIZED,
-        warp=warps.warp_tiled,
-    ),
-    Variant(
-        name="double-buffered",
-        rung=10,
-        title="Double-buffered",
-        idea="the next tiles travel into registers while this phase computes",
-        file="10_double_buffered.cu",
-        entry="sgemm_double_buffered",
-        flat_block=True,
-        multiple_of=4,
-        parameters=_TILES,
-        tile=_VECTORIZED,
-        warp=warps.warp_tiled,
-        preferences=(Preference(),),
-    ),
-    Variant(
-        name="async-copy",
-        rung=11,
-        title="Asynchronous copies",
-        idea="a ring of tiles, copied past the registers; any shape without padding",
-        file="11_async_copy.cu",
-        entry="sgemm_async_copy",
-        flat_block=True,
-        since=80,
-        parameters=_RING,
-        constraints=(_RING_FITS,),
-        tile=_ASYNCHRONOUS,
-        dynamic_shared_bytes=_ring_bytes,
-        warp=warps.asynchronous,
-    ),
-    Variant(
-        name="wide-thread-tile",
-        rung=12,
-        title="Wide thread tile",
-        idea="8x16 elements of C per thread, in an order that reuses operands",
-        file="12_wide_thread_tile.cu",
-        entry="sgemm_wide_thread_tile",
-        flat_block=True,
-        since=80,
-        parameters=_RING | _FENCE,
-        constraints=(_RING_FITS,),
-        tile=partial(_ASYNCHRONOUS, thread_n=16),
-        dynamic_shared_bytes=_ring_bytes,
-        warp=warps.asynchronous,
-        preferences=(Preference(parameters={"fence": 1}),),
-    ),
+    _ONE_BLOCK,
+    _NAIVE_UNCOALESCED,
+    _NAIVE_COALESCED,
+    _TILED,
+    _COARSENED_1D,
+    _COARSENED_2D,
+    _VECTORIZED,
+    _CONFLICT_FREE,
+    _WARP_TILED,
+    _DOUBLE_BUFFERED,
+    _ASYNC_COPY,
+    _WIDE_THREAD_TILE,
     _BULK_COPY,
     _FENCED,
     _RASTERISED,

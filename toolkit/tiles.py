@@ -41,7 +41,7 @@ def rung_arguments(
         if variant.copies is not None:
             copies = variant.copies(parameters, shape)
         values["tiles of A"] = _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace)
-        values["tiles of B"] = _mapped(b, tiles.b, tiles.swizzle_b, copies.b, workspace)
+        values["tiles of B"] = _mapped(b, tiles.b, 0, copies.b, workspace)
     return [values[role] for role in variant.arguments]
 
 
