@@ -99,20 +99,21 @@ class BulkTiles:
 class Words:
     """`count` words of 32 bits from an offset in bytes on, all of one value."""
 
-    offset: int
     count: int
-    value: int
+    offset: int = 0
+    value: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
     """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
 
-    Rows of a copy are `ROW_FLOATS` times something long.
+    Rows of a copy are `ROW_FLOATS` times something long. Copies go to byte `end`.
     """
 
-    a: int | None
-    b: int | None
+    a: int | None = None
+    b: int | None = None
+    end: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,15 +171,17 @@ class Variant:
     def defaults(self) -> dict[str, int]:
         return {name: parameter.default for name, parameter in self.parameters.items()}
 
+    def combinations(self, fixed: Parameters = MappingProxyType({})) -> list[dict[str, int]]:
+        """All values of all parameters that are not fixed, legal together or not."""
+        values = [
+            (fixed[name],) if name in fixed else parameter.legal
+            for name, parameter in self.parameters.items()
+        ]
+        return [dict(zip(self.parameters, one, strict=True)) for one in product(*values)]
+
     def parameter_sets(self) -> list[dict[str, int]]:
         """Every legal combination of the parameters, defaults among them."""
-        legal = [parameter.legal for parameter in self.parameters.values()]
-        sets = [dict(zip(self.parameters, values, strict=True)) for values in product(*legal)]
-        return [
-            chosen
-            for chosen in sets
-            if all(constraint.holds(chosen) for constraint in self.constraints)
-        ]
+        return [one for one in self.combinations() if all(c.holds(one) for c in self.constraints)]
 
     def macros(self, parameters: Parameters) -> dict[str, int]:
         """The preprocessor definitions that set `parameters`."""
@@ -411,14 +414,13 @@ def _of_workers(
 def _flags_of_workers(
     p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
-    return (Words(offset=0, count=p["workers"], value=1),)
+    return (Words(count=p["workers"]),)
 
 
 def _flags_of_splits(
     p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
-    count = tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])
-    return (Words(offset=0, count=count, value=1),)
+    return (Words(count=tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])),)
 
 
 def _flags_of_a_split(splits: int) -> int:
@@ -432,8 +434,7 @@ def _flags_and_counts_of_copies(
 ) -> tuple[Words, ...]:
     """The last of the blocks that wait for copies knows it, as all others have been there."""
     flags = _flags_of_workers(p, tiles, problem, is_last)
-    copies = _realigned_copies(p, problem)
-    if copies.a is None and copies.b is None:
+    if not _realigned_copies(p, problem).end:
         return flags
     counts = _flags_and_sums_bytes(_TALL(), p["workers"])
     x, y, z = streamed(p["band"], p["workers"]).grid(tiles)
@@ -447,24 +448,18 @@ def _flags_and_counts_of_copies(
 
 def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
     """Of what has rows that are no multiple of `ROW_FLOATS` long: A's first, then B's."""
-    begin = _flags_and_sums_bytes(_TALL(), p["workers"]) + COUNTS_BYTES
     copies_a, copies_b = problem.k % ROW_FLOATS != 0, problem.n % ROW_FLOATS != 0
-    behind_a = begin + (FLOAT_BYTES * problem.m * row_floats(problem.k) if copies_a else 0)
-    return Copies(a=begin if copies_a else None, b=behind_a if copies_b else None)
+    if not copies_a and not copies_b:
+        return Copies()
+    begin = _flags_and_sums_bytes(_TALL(), p["workers"]) + COUNTS_BYTES
+    behind_a = begin + copies_a * FLOAT_BYTES * problem.m * row_floats(problem.k)
+    end = behind_a + copies_b * FLOAT_BYTES * problem.k * row_floats(problem.n)
+    return Copies(a=begin if copies_a else None, b=behind_a if copies_b else None, end=end)
 
 
 def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
     """To the end of the last copy, or what workers leave where nothing is copied."""
-    copies = _realigned_copies(p, problem)
-    ends = [
-        begin + FLOAT_BYTES * rows * row_floats(columns)
-        for begin, rows, columns in (
-            (copies.a, problem.m, problem.k),
-            (copies.b, problem.k, problem.n),
-        )
-        if begin is not None
-    ]
-    return max(ends, default=_of_workers(p, tiles, problem, _TALL))
+    return _realigned_copies(p, problem).end or _of_workers(p, tiles, problem, _TALL)
 
 
 def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:

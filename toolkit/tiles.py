@@ -37,9 +37,8 @@ def rung_arguments(
             workspace = np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)
         values["workspace"] = workspace
     if variant.bulk_tiles is not None:
-        tiles, copies = variant.bulk_tiles(variant.tiling(parameters)), Copies(a=None, b=None)
-        if variant.copies is not None:
-            copies = variant.copies(parameters, shape)
+        tiles = variant.bulk_tiles(variant.tiling(parameters))
+        copies = variant.copies(parameters, shape) if variant.copies else Copies()
         values["tiles of A"] = _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace)
         values["tiles of B"] = _mapped(b, tiles.b, 0, copies.b, workspace)
     return [values[role] for role in variant.arguments]

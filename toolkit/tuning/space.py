@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 from analysis.errors import InputError
 from analysis.tuning import Exclusion
@@ -47,7 +46,7 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
 
     Raises InputError where there are none, with the constraint that removed the last.
     """
-    left = list(_combinations(variant, fixed))
+    left = variant.combinations(fixed)
     combinations, exclusions = len(left), []
     for constraint in variant.constraints:
         kept = [one for one in left if constraint.holds(one)]
@@ -67,14 +66,6 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
         exclusions=tuple(exclusions),
         selections=tuple(Selection(variant=variant, parameters=one) for one in left),
     )
-
-
-def _combinations(variant: Variant, fixed: Mapping[str, int]) -> list[dict[str, int]]:
-    values = [
-        (fixed[name],) if name in fixed else parameter.legal
-        for name, parameter in variant.parameters.items()
-    ]
-    return [dict(zip(variant.parameters, one, strict=True)) for one in product(*values)]
 
 
 def _tunable() -> list[str]:
