@@ -70,8 +70,8 @@ class Order:
     blocks of the first kind. `busy` counts those with something to do, where others than those
     with a tile have. Where blocks share tiles, `kinds` gives each a row of numbers, of which the
     first says how: blocks with the same row do the same, at other places; `pieces` says what of
-    which tiles each of them computes. Where K is longer by `repeats_after` phases, their parts of
-    tiles have as many whole phases more; None where the time at one K says nothing of another.
+    which tiles each of them computes. If K grows by `repeats_after` phases, each part grows by a
+    whole number of phases; None if times at a smaller K say nothing about this one.
     """
 
     grid: Callable[[TileGrid], Grid]

@@ -65,9 +65,9 @@ class Parameter:
 class Preference:
     """Parameters with which a rung may serve a shape for which nothing was tuned.
 
-    `share_of_peak` is the part of the peak rate at which its phases multiply, once they run. Those
-    without come after all others, later rungs first, where each element of A and B is in at least
-    `fewest_products` products on average: M·N / (M + N).
+    `share_of_peak` is the fraction of the peak rate that its main loop reaches. Preferences without
+    it come after all others, those of later rungs first, and only if an element of A and B is in
+    at least `fewest_products` products on average, M·N / (M + N).
     """
 
     parameters: Parameters = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Words:
 class Copies:
     """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
 
-    Rows of a copy are `ROW_FLOATS` times something long. Copies go to byte `end`.
+    The length of a copy's rows is a multiple of `ROW_FLOATS`. `end` is the byte behind the last.
     """
 
     a: int | None = None
@@ -120,7 +120,7 @@ class Copies:
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
-    `tile` makes the tiling of what parameters set. `warp` says where the first warp reads and
+    `tile` makes the tiling from what the parameters set. `warp` says where the first warp reads and
     writes. `arguments` says what each argument of the kernel is. `rows_along_x` says that
     threadIdx.x and blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional
     block. `multiple_of` is what N and K must be multiples of; the launcher pads with zeros.
@@ -132,8 +132,8 @@ class Variant:
     zeros, and whose flags are left so. Its blocks wait for others of lower numbers, or for their
     neighbours; `served` is what the workspace says once all that they wait for is there, to the
     last one of all blocks or to the others. A rung with `copies` copies A and B there. `workers`
-    and `splits` are the parameters that say how many blocks run at a time, which share the tiles
-    that are left over, and how many share each tile.
+    names the parameter that says how many blocks run at a time, which share the tiles of an
+    incomplete last wave; `splits` names the one that says how many blocks share each tile.
     """
 
     name: str

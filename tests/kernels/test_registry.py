@@ -18,7 +18,7 @@ from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNam
 from analysis.grid import MAX_GRID_Y, in_bands
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
-from kernels.registry import CUBLAS, whole_ladder
+from kernels.registry import CUBLAS, EXTENTS, FACTORS, whole_ladder
 from reports import ladder
 from tests.sampling import sampled
 
@@ -57,6 +57,14 @@ def test_rungs_are_numbered_from_one_in_order() -> None:
     numbers = range(1, len(LADDER) + 1)
     assert [variant.rung for variant in LADDER] == list(numbers)
     assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+def test_a_rung_declares_what_its_arguments_need(variant: Variant) -> None:
+    assert {"C", *EXTENTS, *FACTORS} <= set(variant.arguments)
+    assert len(set(variant.arguments)) == len(variant.arguments)
+    assert ("workspace" in variant.arguments) == (variant.workspace_bytes is not None)
+    assert ("tiles of A" in variant.arguments) == (variant.bulk_tiles is not None)
 
 
 def test_parameter_sets_are_all_legal_combinations() -> None:
