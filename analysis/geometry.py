@@ -37,6 +37,13 @@ class Geometry:
     block: tuple[int, int, int]
     dynamic_shared_bytes: int = 0
 
+    @classmethod
+    def of(cls, blocks: int, threads: int, dynamic_shared_bytes: int = 0) -> Geometry:
+        """So many blocks of so many threads in a row."""
+        return cls(
+            grid=(blocks, 1, 1), block=(threads, 1, 1), dynamic_shared_bytes=dynamic_shared_bytes
+        )
+
     @property
     def blocks(self) -> int:
         return prod(self.grid)

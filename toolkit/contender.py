@@ -63,7 +63,7 @@ def launch_of_product(
     matrices = a, b, sparse_zeros((executed.m, executed.n), np.float32)
     if not isinstance(variant, Variant):
         sizes = map(np.int32, (executed.m, executed.n, executed.k))
-        one = Geometry(grid=(1, 1, 1), block=(1, 1, 1))  # cuBLAS chooses its own
+        one = Geometry.of(1, 1)  # cuBLAS chooses its own
         return Launch(
             source="",
             name="",

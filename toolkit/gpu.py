@@ -82,7 +82,7 @@ class Gpu:
             self.device: Device = device_from_driver(_facts(self._handle, cuda))
             self._events = cuda.Event(), cuda.Event()
             self._hold = self.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
-                Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [np.uint32(HOLD_NANOSECONDS)]
+                Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)]
             )
         except CompileError as error:  # what always compiles
             self.__exit__()

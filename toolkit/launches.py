@@ -34,7 +34,7 @@ from toolkit.workload import Workload
 MANIFEST = "launches.json"
 SCRIPT = "count.sh"
 BEGINS, FAILS, ENDS = "begins", "fails", "ends"  # what a line of the process begins with
-_ONCE = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
+_ONCE = Geometry.of(1, 1)
 # sudo clears what finds the compiler, the libraries and the GPU
 _INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
 

@@ -29,7 +29,8 @@ CORE = ROOT / "toolkit/sass/core"
 
 # Sums and products round as written: nothing is contracted, nothing reassociated.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fvisibility=hidden")
-CORE_FLAGS = (*FLAGS, "-fno-math-errno")
+# A loop over lanes that crosses a boundary of 32 bytes took 15% longer.
+CORE_FLAGS = (*FLAGS, "-fno-math-errno", "-falign-loops=32")
 # x86-64-v3, by its features: gcc 10, clang and zig have no name for it in common.
 V3 = ["-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mlzcnt", "-mmovbe", "-mf16c", "-mpopcnt", "-mcx16"]
 # The model writes its fields one by one: as vectors, compilers read several of them back too soon.

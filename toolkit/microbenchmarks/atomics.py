@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
@@ -71,34 +70,46 @@ def _benchmarks() -> Iterator[Benchmark]:
     for probe in (RED, RED_FLOAT, ATOM):
         for pattern in PATTERNS:
             for all_sms, where in ((False, "one_sm"), (True, "all_sms")):
-                yield Benchmark(
-                    name=f"{probe.name}_{pattern}_{where}_cycles",
-                    unit=per_request,
-                    how="32 warps; additions to memory in L2",
-                    measure=partial(
-                        _global, probe=probe, pattern=pattern, warps=32, all_sms=all_sms
-                    ),
+                yield Benchmark.of(
+                    f"{probe.name}_{pattern}_{where}_cycles",
+                    per_request,
+                    "32 warps; additions to memory in L2",
+                    _global,
+                    probe=probe,
+                    pattern=pattern,
+                    warps=32,
+                    all_sms=all_sms,
                 )
-    yield Benchmark(
-        name="atom_add_latency_cycles",
-        unit="cycles",
-        how="one warp, neighbouring words, each adds what the one before returned",
-        measure=partial(_global, probe=ATOM, pattern="distinct", warps=1, all_sms=False),
+    yield Benchmark.of(
+        "atom_add_latency_cycles",
+        "cycles",
+        "one warp, neighbouring words, each adds what the one before returned",
+        _global,
+        probe=ATOM,
+        pattern="distinct",
+        warps=1,
+        all_sms=False,
     )
     for probe in (SHARED, SHARED_RED):
         for ways in (1, 2, 4, 8, 16, 32):
-            yield Benchmark(
-                name=f"{probe.name}_{ways}_ways_cycles",
-                unit="cycles per warp access and SM",
-                how=f"32 warps, {ways} lanes to an address",
-                measure=partial(_shared, probe=probe, ways=ways, warps=32),
+            yield Benchmark.of(
+                f"{probe.name}_{ways}_ways_cycles",
+                "cycles per warp access and SM",
+                f"32 warps, {ways} lanes to an address",
+                _shared,
+                probe=probe,
+                ways=ways,
+                warps=32,
             )
     for ways in (1, 32):
-        yield Benchmark(
-            name=f"atoms_add_{ways}_ways_latency_cycles",
-            unit="cycles",
-            how=f"one warp, {ways} lanes to an address, each adds what the one before returned",
-            measure=partial(_shared, probe=SHARED, ways=ways, warps=1),
+        yield Benchmark.of(
+            f"atoms_add_{ways}_ways_latency_cycles",
+            "cycles",
+            f"one warp, {ways} lanes to an address, each adds what the one before returned",
+            _shared,
+            probe=SHARED,
+            ways=ways,
+            warps=1,
         )
 
 

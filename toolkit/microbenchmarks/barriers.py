@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe
@@ -26,18 +25,22 @@ def _barrier(bench: Bench, warps: int, blocks_per_sm: int) -> Measured:
 
 def _benchmarks() -> Iterator[Benchmark]:
     for warps in (1, 2, 4, 8, 16, 32):
-        yield Benchmark(
-            name=f"barrier_{warps}_warps_cycles",
-            unit="cycles",
-            how="one block, nothing between the barriers",
-            measure=partial(_barrier, warps=warps, blocks_per_sm=1),
+        yield Benchmark.of(
+            f"barrier_{warps}_warps_cycles",
+            "cycles",
+            "one block, nothing between the barriers",
+            _barrier,
+            warps=warps,
+            blocks_per_sm=1,
         )
     for warps, blocks in ((4, 2), (4, 4), (4, 8), (8, 2), (8, 4), (8, 8), (16, 2), (32, 2)):
-        yield Benchmark(
-            name=f"barrier_{warps}_warps_{blocks}_blocks_cycles",
-            unit="cycles",
-            how=f"{blocks} blocks per SM at a time, on all SMs",
-            measure=partial(_barrier, warps=warps, blocks_per_sm=blocks),
+        yield Benchmark.of(
+            f"barrier_{warps}_warps_{blocks}_blocks_cycles",
+            "cycles",
+            f"{blocks} blocks per SM at a time, on all SMs",
+            _barrier,
+            warps=warps,
+            blocks_per_sm=blocks,
         )
 
 

@@ -111,22 +111,24 @@ class Bench:
         if probe.name not in self._kernels:
             image = self._images[probe.name]
             self._kernels[probe.name] = self.gpu.load_image(image, probe.name)
-        geometry = Geometry(
-            grid=(blocks, 1, 1),
-            block=(LANES * warps, 1, 1),
-            dynamic_shared_bytes=dynamic_shared_bytes,
-        )
         launch = self._kernels[probe.name].prepared(
-            geometry,
+            Geometry.of(blocks, LANES * warps, dynamic_shared_bytes),
             [self._clocks, self._sink, self._offsets, memory, np.int32(rounds), np.int32(idle)],
         )
-        noted = np.empty((blocks, warps, 2), np.int64)
-        with self.gpu.launch_errors(probe.name):
-            launch()
-            self.gpu.synchronize()
-        self.gpu.download(self._clocks, into=noted)
+        noted = self.noted(probe.name, launch, self._clocks, (blocks, warps, 2))
         busy = [warp for warp in range(warps) if not warp & idle]
         return Clocks(start=noted[:, busy, 0], stop=noted[:, busy, 1])
+
+    def noted(
+        self, name: str, launch: Callable[[], None], out: Any, shape: tuple[int, ...]
+    ) -> NDArray[np.int64]:
+        """What one launch leaves in the buffer `out`."""
+        found = np.empty(shape, np.int64)
+        with self.gpu.launch_errors(name):
+            launch()
+            self.gpu.synchronize()
+        self.gpu.download(out, into=found)
+        return found
 
     def place(self, offsets: Sequence[int] | NDArray[np.integer[Any]] = ()) -> None:
         """What probes read as `offsets`: those given, then zeros."""
@@ -164,10 +166,6 @@ class Bench:
         """The SM clock that is held while one SM is busy."""
         spin = self.kernel(HOLD_SOURCE, "spin")
         out = self.gpu.allocate(16)
-        once = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
-        with self.gpu.launch_errors("clock"):
-            spin.prepared(once, [out, np.int64(1e6 * milliseconds)])()
-            self.gpu.synchronize()
-        noted = np.empty(2, np.int64)
-        self.gpu.download(out, into=noted)
+        launch = spin.prepared(Geometry.of(1, 1), [out, np.int64(1e6 * milliseconds)])
+        noted = self.noted("clock", launch, out, (2,))
         return float(noted[0] / (noted[1] * 1e-9))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe
@@ -89,20 +88,24 @@ def _region(bench: Bench) -> object:
 
 def _benchmarks() -> Iterator[Benchmark]:
     for warps in (1, 4, 8):
-        yield Benchmark(
-            name=f"mbarrier_{warps}_warps_cycles",
-            unit="cycles",
-            how="one block: every thread arrives, and waits for the phase",
-            measure=partial(_phase, warps=warps),
+        yield Benchmark.of(
+            f"mbarrier_{warps}_warps_cycles",
+            "cycles",
+            "one block: every thread arrives, and waits for the phase",
+            _phase,
+            warps=warps,
         )
     for size, flight in COPIES:
         for everywhere in (False, True):
             where = "all_sms" if everywhere else "one_sm"
-            yield Benchmark(
-                name=f"bulk_{size}_{flight}_{where}_cycles",
-                unit="cycles",
-                how=f"{flight} copies of {size} bytes at a time, from L2, until all are there",
-                measure=partial(_copy, size=size, flight=flight, everywhere=everywhere),
+            yield Benchmark.of(
+                f"bulk_{size}_{flight}_{where}_cycles",
+                "cycles",
+                f"{flight} copies of {size} bytes at a time, from L2, until all are there",
+                _copy,
+                size=size,
+                flight=flight,
+                everywhere=everywhere,
             )
 
 

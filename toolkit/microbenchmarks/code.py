@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 
 KIB = 1024
 INSTRUCTION_BYTES, LINE_BYTES = 16, 128
@@ -61,21 +60,21 @@ def _measure(bench: Bench, kib: int, jumps: int, *, everywhere: bool) -> Measure
         )
         for per in WARPS_PER_SCHEDULER
     }
-    return found[1].with_detail(
-        cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()}
-    )
+    return found[1].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
 def _benchmarks() -> Iterator[Benchmark]:
     for everywhere, where in ((False, "one_sm"), (True, "all_sms")):
         for kib, jumps in LOOPS:
             over = f", {jumps} jumps over {DEAD} more" if jumps else ""
-            yield Benchmark(
-                name=f"{LOOPS[kib, jumps].name}_{where}_cycles",
-                unit="cycles per 128 bytes of code",
-                how=f"FFMAs on {where.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)"
-                + over,
-                measure=partial(_measure, kib=kib, jumps=jumps, everywhere=everywhere),
+            yield Benchmark.of(
+                f"{LOOPS[kib, jumps].name}_{where}_cycles",
+                "cycles per 128 bytes of code",
+                f"FFMAs on {where.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)" + over,
+                _measure,
+                kib=kib,
+                jumps=jumps,
+                everywhere=everywhere,
             )
 
 

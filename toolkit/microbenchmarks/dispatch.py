@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice, product
 
 from analysis.errors import ToolkitError
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 from toolkit.microbenchmarks.registers import PATTERNS, encoded
 from toolkit.microbenchmarks.words import (
     BRA,
@@ -184,18 +183,17 @@ def _measure(bench: Bench, probe: Probe) -> Measured:
         )
         for per in WARPS_PER_SCHEDULER
     }
-    return found[1].with_detail(
-        cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()}
-    )
+    return found[1].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
 def _benchmarks() -> Iterator[Benchmark]:
     for probe in PROBES:
-        yield Benchmark(
-            name=f"ffma_{probe.name}_cycles",
-            unit="cycles per group and scheduler",
-            how=f"{GROUP} rewritten FFMAs and what follows, 1 warp per scheduler (2: detail)",
-            measure=partial(_measure, probe=probe),
+        yield Benchmark.of(
+            f"ffma_{probe.name}_cycles",
+            "cycles per group and scheduler",
+            f"{GROUP} rewritten FFMAs and what follows, 1 warp per scheduler (2: detail)",
+            _measure,
+            probe=probe,
         )
 
 

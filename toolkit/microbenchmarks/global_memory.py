@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 
 KIB, MIB = 1 << 10, 1 << 20
 LINE_BYTES = 128
@@ -173,7 +174,7 @@ class Memory:
         """The buffer, its first lines a ring."""
         bench = self._bench
         kernel = bench.kernel(SOURCE, "link")
-        geometry = Geometry(grid=(256, 1, 1), block=(256, 1, 1))
+        geometry = Geometry.of(256, 256)
         kernel.prepared(geometry, [self.buffer, np.uint32(lines), np.int32(step)])()
         bench.gpu.synchronize()
         return self.buffer
@@ -256,15 +257,10 @@ def _l2_lines(bench: Bench) -> Measured:
     kernel = bench.kernel(SOURCE, "line_latencies")
     out = bench.gpu.allocate(8 * lines * blocks)
     once = kernel.prepared(
-        Geometry(grid=(blocks, 1, 1), block=(1, 1, 1)),
+        Geometry.of(blocks, 1),
         [out, memory, np.int32(lines), np.int32(pitch)],
     )
-    runs = np.empty((6, blocks, lines), np.int64)
-    for run in runs:
-        with bench.gpu.launch_errors("line_latencies"):
-            once()
-            bench.gpu.synchronize()
-        bench.gpu.download(out, into=run)
+    runs = [bench.noted("line_latencies", once, out, (blocks, lines)) for _ in range(6)]
     cycles = np.median(runs[1:], axis=0).astype(int)
     heights, edges = np.histogram(cycles, bins=np.arange(100, 700, 10))
     shares = {
@@ -355,7 +351,7 @@ def _missing(bench: Bench, width: int, all_sms: bool) -> Measured:
         )
         for warps in (1, 2, 4, 8, 16, 32)
     }
-    return found[32].with_detail(cycles_by_warps={str(w): m.value for w, m in found.items()})
+    return found[32].with_detail(cycles_by_warps=values(found))
 
 
 def _in_flight(bench: Bench, width: int) -> Measured:
@@ -441,99 +437,103 @@ def _dram_bandwidth(bench: Bench, kind: str) -> Measured:
         "write": [buffer, np.float32(1), pieces],
         "copy": [other, buffer, pieces],
     }[kind]
-    geometry = Geometry(grid=(blocks, 1, 1), block=(512, 1, 1))
+    geometry = Geometry.of(blocks, 512)
     seconds = bench.seconds(kernel.prepared(geometry, arguments))
     moved = half * (2 if kind == "copy" else 1)
-    return Measured(
-        value=moved / seconds.value,
-        low=moved / seconds.high,
-        high=moved / seconds.low,
-        repeats=seconds.repeats,
-        detail={"bytes": moved, "seconds": seconds.value},
-    )
+    found = _inverse(seconds, moved)
+    return replace(found, detail={"bytes": moved, "seconds": seconds.value})
 
 
 def _benchmarks() -> Iterator[Benchmark]:
     per_request = "cycles per warp request and SM"
-    yield Benchmark(
-        name="l1_hit_latency_cycles",
-        unit="cycles",
-        how="one warp, a pointer to itself, 64 bits",
-        measure=_l1_latency,
+    yield Benchmark.of(
+        "l1_hit_latency_cycles", "cycles", "one warp, a pointer to itself, 64 bits", _l1_latency
     )
-    yield Benchmark(
-        name="l1_size_bytes",
-        unit="bytes",
-        how="rings of ever more lines, by the cycles of the second walk (detail)",
-        measure=_l1_size,
+    yield Benchmark.of(
+        "l1_size_bytes",
+        "bytes",
+        "rings of ever more lines, by the cycles of the second walk (detail)",
+        _l1_size,
     )
     for width, rows in ((4, 1), (4, 2), (4, 4), (4, 8), (4, 32), (8, 1), (16, 1), (16, 4)):
-        yield Benchmark(
-            name=f"l1_{8 * width}_rows_{rows}_cycles",
-            unit=per_request,
-            how=f"32 warps, lanes in {rows} row{'s' if rows > 1 else ''} of neighbours, L1 hits",
-            measure=partial(_l1_rate, width=width, rows=rows),
+        yield Benchmark.of(
+            f"l1_{8 * width}_rows_{rows}_cycles",
+            per_request,
+            f"32 warps, lanes in {rows} row{'s' if rows > 1 else ''} of neighbours, L1 hits",
+            _l1_rate,
+            width=width,
+            rows=rows,
         )
-    yield Benchmark(
-        name="l2_hit_latency_cycles",
-        unit="cycles",
-        how="random ring in 4 MiB, one warp on every SM (each in detail), 64 bits",
-        measure=_l2_latency,
+    yield Benchmark.of(
+        "l2_hit_latency_cycles",
+        "cycles",
+        "random ring in 4 MiB, one warp on every SM (each in detail), 64 bits",
+        _l2_latency,
     )
-    yield Benchmark(
-        name="l2_line_latency_cycles",
-        unit="cycles",
-        how="single lines on every SM, with a store to shared memory; low, high: all of them",
-        measure=_l2_lines,
+    yield Benchmark.of(
+        "l2_line_latency_cycles",
+        "cycles",
+        "single lines on every SM, with a store to shared memory; low, high: all of them",
+        _l2_lines,
     )
     for size in (128 * MIB, 512 * MIB):
-        yield Benchmark(
-            name=f"dram_{size // MIB}_mib_latency_cycles",
-            unit="cycles",
-            how="random ring, one warp, L2 flushed, each line once",
-            measure=partial(_dram_latency, size=size),
+        yield Benchmark.of(
+            f"dram_{size // MIB}_mib_latency_cycles",
+            "cycles",
+            "random ring, one warp, L2 flushed, each line once",
+            _dram_latency,
+            size=size,
         )
     for width in (4, 16):
         bits = 8 * width
         for all_sms, name in ((False, "one_sm"), (True, "all_sms")):
-            yield Benchmark(
-                name=f"l2_read_{bits}_{name}_bytes_per_cycle",
-                unit="bytes per cycle and SM",
-                how="32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
-                measure=partial(_l2_bandwidth, width=width, all_sms=all_sms),
+            yield Benchmark.of(
+                f"l2_read_{bits}_{name}_bytes_per_cycle",
+                "bytes per cycle and SM",
+                "32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
+                _l2_bandwidth,
+                width=width,
+                all_sms=all_sms,
             )
-            yield Benchmark(
-                name=f"l1_miss_{bits}_{name}_cycles",
-                unit=per_request,
-                how="a stream through 8 MiB, 4 loads in flight, 32 warps (others: detail)",
-                measure=partial(_missing, width=width, all_sms=all_sms),
+            yield Benchmark.of(
+                f"l1_miss_{bits}_{name}_cycles",
+                per_request,
+                "a stream through 8 MiB, 4 loads in flight, 32 warps (others: detail)",
+                _missing,
+                width=width,
+                all_sms=all_sms,
             )
-        yield Benchmark(
-            name=f"l2_{bits}_in_flight_bytes",
-            unit="bytes per SM",
-            how="greatest rate of one SM times its latency; rates by loads and warps in detail",
-            measure=partial(_in_flight, width=width),
+        yield Benchmark.of(
+            f"l2_{bits}_in_flight_bytes",
+            "bytes per SM",
+            "greatest rate of one SM times its latency; rates by loads and warps in detail",
+            _in_flight,
+            width=width,
         )
-        yield Benchmark(
-            name=f"dram_{bits}_one_sm_bytes_per_cycle",
-            unit="bytes per cycle",
-            how="greatest rate of one SM from DRAM; by loads in flight and warps in detail",
-            measure=partial(_in_flight_dram, width=width),
+        yield Benchmark.of(
+            f"dram_{bits}_one_sm_bytes_per_cycle",
+            "bytes per cycle",
+            "greatest rate of one SM from DRAM; by loads in flight and warps in detail",
+            _in_flight_dram,
+            width=width,
         )
     for name in STORED:
         for all_sms, where in ((False, "one_sm"), (True, "all_sms")):
-            yield Benchmark(
-                name=f"{name}_{where}_cycles",
-                unit=per_request,
-                how="stores to lines that L2 holds, each warp its own",
-                measure=partial(_store_rate, name=name, all_sms=all_sms),
+            yield Benchmark.of(
+                f"{name}_{where}_cycles",
+                per_request,
+                "stores to lines that L2 holds, each warp its own",
+                _store_rate,
+                name=name,
+                all_sms=all_sms,
             )
     for kind in ("read", "write", "copy"):
-        yield Benchmark(
-            name=f"dram_{kind}_bytes_per_s",
-            unit="bytes per second",
-            how="512 MiB in pieces of 16 bytes, by events",
-            measure=partial(_dram_bandwidth, kind=kind),
+        yield Benchmark.of(
+            f"dram_{kind}_bytes_per_s",
+            "bytes per second",
+            "512 MiB in pieces of 16 bytes, by events",
+            _dram_bandwidth,
+            kind=kind,
         )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 from toolkit.microbenchmarks.words import (
     DESTINATION,
     FFMA,
@@ -209,7 +208,7 @@ def _rate(bench: Bench, probe: Probe) -> Measured:
         per: bench.cycles(probe, warps=per * SCHEDULERS).scaled(1 / (per * probe.count))
         for per in WARPS_PER_SCHEDULER
     }
-    by_warps = {str(per): measured.value for per, measured in found.items()}
+    by_warps = values(found)
     return found[WARPS_PER_SCHEDULER[-1]].with_detail(cycles_by_warps_per_scheduler=by_warps)
 
 
@@ -225,41 +224,45 @@ def _chain(bench: Bench, probe: Probe) -> Measured:
 
 def _benchmarks() -> Iterator[Benchmark]:
     for name, probe in RATES.items():
-        yield Benchmark(
-            name=f"{name}_issue_cycles",
-            unit="cycles per warp instruction and scheduler",
-            how=f"{probe.count} a round in {CHAINS} chains, 8 warps per scheduler (others: detail)",
-            measure=partial(_rate, probe=probe),
+        yield Benchmark.of(
+            f"{name}_issue_cycles",
+            "cycles per warp instruction and scheduler",
+            f"{probe.count} a round in {CHAINS} chains, 8 warps per scheduler (others: detail)",
+            _rate,
+            probe=probe,
         )
     for name, probe in CHAINED.items():
-        yield Benchmark(
-            name=f"{name}_latency_cycles",
-            unit="cycles",
-            how=f"one warp, one chain of {probe.count} a round (more warps: detail)",
-            measure=partial(_chain, probe=probe),
+        yield Benchmark.of(
+            f"{name}_latency_cycles",
+            "cycles",
+            f"one warp, one chain of {probe.count} a round (more warps: detail)",
+            _chain,
+            probe=probe,
         )
     for pair, probe in BESIDE.items():
-        yield Benchmark(
-            name=f"{'_beside_'.join(pair)}_issue_cycles",
-            unit="cycles per warp instruction and scheduler",
-            how="the two in turn, 8 warps per scheduler (others: detail)",
-            measure=partial(_rate, probe=probe),
+        yield Benchmark.of(
+            f"{'_beside_'.join(pair)}_issue_cycles",
+            "cycles per warp instruction and scheduler",
+            "the two in turn, 8 warps per scheduler (others: detail)",
+            _rate,
+            probe=probe,
         )
     for name, probe in (
         ("branch_taken_cycles", JUMP),
         ("branch_divergent_cycles", SPLIT),
         ("loop_round_cycles", EMPTY),
     ):
-        yield Benchmark(
-            name=name,
-            unit="cycles per warp and scheduler",
-            how={
+        yield Benchmark.of(
+            name,
+            "cycles per warp and scheduler",
+            {
                 JUMP.name: f"{JUMPS} uniform forward jumps a round",
                 SPLIT.name: f"{JUMPS} jumps of half a warp over {SKIPPED} FFMAs, those included",
                 EMPTY.name: "a loop around one LOP3",
             }[probe.name]
             + ", 8 warps per scheduler (others: detail)",
-            measure=partial(_rate, probe=probe),
+            _rate,
+            probe=probe,
         )
 
 

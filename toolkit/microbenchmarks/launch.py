@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import HOLD_SOURCE, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 
 SOURCE = text("launch.cu")
 PROBES: tuple[Probe, ...] = ()
@@ -28,9 +27,9 @@ def _empty(bench: Bench, threads: int) -> Measured:
     kernel = bench.kernel(SOURCE, "nothing")
     seconds = {}
     for blocks in GRIDS:
-        geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
+        geometry = Geometry.of(blocks, threads)
         seconds[blocks] = bench.seconds(kernel.prepared(geometry, [np.int32(0)]), repeats=15)
-    return seconds[1].with_detail(seconds_by_blocks={str(b): m.value for b, m in seconds.items()})
+    return seconds[1].with_detail(seconds_by_blocks=values(seconds))
 
 
 def _block_rate(bench: Bench, threads: int) -> Measured:
@@ -39,7 +38,7 @@ def _block_rate(bench: Bench, threads: int) -> Measured:
     few, many = 16384, 131072
     times = [
         bench.seconds(
-            kernel.prepared(Geometry(grid=(n, 1, 1), block=(threads, 1, 1)), [np.int32(0)]),
+            kernel.prepared(Geometry.of(n, threads), [np.int32(0)]),
             repeats=15,
         )
         for n in (few, many)
@@ -56,10 +55,8 @@ def _in_a_row(bench: Bench, blocks: int, threads: int) -> Measured:
     gpu = bench.gpu
     spin = bench.kernel(HOLD_SOURCE, "spin")
     out = gpu.allocate(16)
-    hold = spin.prepared(Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [out, np.int64(HOLD_NS)])
-    once = bench.kernel(SOURCE, "nothing").prepared(
-        Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1)), [np.int32(0)]
-    )
+    hold = spin.prepared(Geometry.of(1, 1), [out, np.int64(HOLD_NS)])
+    once = bench.kernel(SOURCE, "nothing").prepared(Geometry.of(blocks, threads), [np.int32(0)])
 
     def several(count: int) -> float:
         def launch() -> None:
@@ -108,14 +105,10 @@ def _noted(
     """What blocks noted, a row each."""
     out = bench.gpu.allocate(40 * blocks)
     kernel = bench.kernel(SOURCE, "blocks_on_sms")
-    geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1), dynamic_shared_bytes=dynamic)
+    geometry = Geometry.of(blocks, threads, dynamic)
     launch = kernel.prepared(geometry, [out, np.int32(cycles)])
     for _ in range(2):
-        with bench.gpu.launch_errors("blocks_on_sms"):
-            launch()
-            bench.gpu.synchronize()
-    noted = np.empty((blocks, 5), np.int64)
-    bench.gpu.download(out, into=noted)
+        noted = bench.noted("blocks_on_sms", launch, out, (blocks, 5))
     return noted
 
 
@@ -171,56 +164,60 @@ def _turnover(bench: Bench, threads: int) -> Measured:
 
 
 def _benchmarks() -> Iterator[Benchmark]:
-    yield Benchmark(
-        name="event_pair_s",
-        unit="seconds",
-        how="two events with nothing between",
-        measure=_events,
-    )
+    yield Benchmark.of("event_pair_s", "seconds", "two events with nothing between", _events)
     for threads in THREADS:
-        yield Benchmark(
-            name=f"empty_kernel_{threads}_threads_s",
-            unit="seconds",
-            how="one launch of one block between two events (more blocks: detail)",
-            measure=partial(_empty, threads=threads),
+        yield Benchmark.of(
+            f"empty_kernel_{threads}_threads_s",
+            "seconds",
+            "one launch of one block between two events (more blocks: detail)",
+            _empty,
+            threads=threads,
         )
-        yield Benchmark(
-            name=f"empty_block_{threads}_threads_s",
-            unit="seconds per block",
-            how="131,072 empty blocks less 16,384",
-            measure=partial(_block_rate, threads=threads),
+        yield Benchmark.of(
+            f"empty_block_{threads}_threads_s",
+            "seconds per block",
+            "131,072 empty blocks less 16,384",
+            _block_rate,
+            threads=threads,
         )
-        yield Benchmark(
-            name=f"block_gap_{threads}_threads_cycles",
-            unit="cycles",
-            how="from a block's end to the next one's start, one per SM (low, high: all pairs)",
-            measure=partial(_gap, threads=threads),
+        yield Benchmark.of(
+            f"block_gap_{threads}_threads_cycles",
+            "cycles",
+            "from a block's end to the next one's start, one per SM (low, high: all pairs)",
+            _gap,
+            threads=threads,
         )
-        yield Benchmark(
-            name=f"block_starts_{threads}_threads_cycles",
-            unit="cycles",
-            how="between starts on one SM in the first wave (low, high: all pairs)",
-            measure=partial(_starts, threads=threads),
+        yield Benchmark.of(
+            f"block_starts_{threads}_threads_cycles",
+            "cycles",
+            "between starts on one SM in the first wave (low, high: all pairs)",
+            _starts,
+            threads=threads,
         )
-        yield Benchmark(
-            name=f"block_turnover_{threads}_threads_cycles",
-            unit="cycles per block and slot",
-            how="a full SM of blocks of 2,000 cycles, 16 waves, above those (low, high: SMs)",
-            measure=partial(_turnover, threads=threads),
+        yield Benchmark.of(
+            f"block_turnover_{threads}_threads_cycles",
+            "cycles per block and slot",
+            "a full SM of blocks of 2,000 cycles, 16 waves, above those (low, high: SMs)",
+            _turnover,
+            threads=threads,
         )
     for blocks, threads in SIZES:
-        yield Benchmark(
-            name=f"launch_in_a_row_{blocks}_blocks_s",
-            unit="seconds per launch",
-            how=f"{IN_A_ROW} queued launches less 1, {threads} threads",
-            measure=partial(_in_a_row, blocks=blocks, threads=threads),
+        yield Benchmark.of(
+            f"launch_in_a_row_{blocks}_blocks_s",
+            "seconds per launch",
+            f"{IN_A_ROW} queued launches less 1, {threads} threads",
+            _in_a_row,
+            blocks=blocks,
+            threads=threads,
         )
     for blocks, threads in SIZES:  # last: a capture that fails can spoil what follows
-        yield Benchmark(
-            name=f"launch_in_graph_{blocks}_blocks_s",
-            unit="seconds per launch",
-            how=f"{IN_A_ROW} nodes of a graph less 1, {threads} threads",
-            measure=partial(_graph, blocks=blocks, threads=threads),
+        yield Benchmark.of(
+            f"launch_in_graph_{blocks}_blocks_s",
+            "seconds per launch",
+            f"{IN_A_ROW} nodes of a graph less 1, {threads} threads",
+            _graph,
+            blocks=blocks,
+            threads=threads,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -51,17 +50,13 @@ def _clocks(bench: Bench, lines: int, warps: int, stores: int) -> Measured:
     memory = bench.shared(Memory).zero(REGION_BYTES)
     places = bench.gpu.upload(np.array(offsets(lines), np.int32))
     out = bench.gpu.allocate(8 * warps)
-    geometry = Geometry(grid=(1, 1, 1), block=(WARP_SIZE * warps, 1, 1))
+    geometry = Geometry.of(1, WARP_SIZE * warps)
     samples = []
     for _ in range(REPEATS):
         spans = []
         for turns in (FEW, MANY):
-            with bench.gpu.launch_errors(_name(stores)):
-                kernel.prepared(geometry, [memory, places, np.int32(turns), out])()
-                bench.gpu.synchronize()
-            noted = np.empty(warps, np.int64)
-            bench.gpu.download(out, into=noted)
-            spans.append(int(noted.max()))
+            launch = kernel.prepared(geometry, [memory, places, np.int32(turns), out])
+            spans.append(int(bench.noted(_name(stores), launch, out, (warps,)).max()))
         samples.append((spans[1] - spans[0]) / (MANY - FEW))
     return Measured.of(samples)
 
@@ -82,12 +77,13 @@ def _measure(bench: Bench, lines: int) -> Measured:
 
 def _benchmarks() -> Iterator[Benchmark]:
     for lines in LINES:
-        yield Benchmark(
-            name=f"missed_lines_{lines}_cycles",
-            unit="cycles per round",
-            how=f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane "
+        yield Benchmark.of(
+            f"missed_lines_{lines}_cycles",
+            "cycles per round",
+            f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane "
             "to shared memory, and wait for each other",
-            measure=partial(_measure, lines=lines),
+            _measure,
+            lines=lines,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import REPEATS, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 
 PROBES: tuple[Probe, ...] = ()
 FEW, MANY = 16, 24  # requests of a warp: more than wait
@@ -43,13 +42,8 @@ def _noted(bench: Bench, kind: str, count: int, warps: int) -> NDArray[np.int64]
     kernel = bench.kernel(source(kind, count), _name(kind, count))
     data = bench.gpu.upload(np.zeros(32 * WARP_SIZE, np.float32))
     out = bench.gpu.allocate(16 * warps)
-    geometry = Geometry(grid=(1, 1, 1), block=(WARP_SIZE * warps, 1, 1))
-    with bench.gpu.launch_errors(kind):
-        kernel.prepared(geometry, [data, out])()
-        bench.gpu.synchronize()
-    noted = np.empty((warps, 2), np.int64)
-    bench.gpu.download(out, into=noted)
-    return noted
+    geometry = Geometry.of(1, WARP_SIZE * warps)
+    return bench.noted(kind, kernel.prepared(geometry, [data, out]), out, (warps, 2))
 
 
 def _waiting(bench: Bench, kind: str) -> float:
@@ -70,24 +64,23 @@ def _overtaking(bench: Bench) -> Measured:
         )
         for count in BEHIND
     }
-    return clocks[BEHIND[-1]].with_detail(
-        cycles_by_loads_before={str(count): m.value for count, m in clocks.items()}
-    )
+    return clocks[BEHIND[-1]].with_detail(cycles_by_loads_before=values(clocks))
 
 
 def _benchmarks() -> Iterator[Benchmark]:
     for kind, what in KINDS.items():
-        yield Benchmark(
-            name=f"queue_{kind}_requests",
-            unit="requests of an SM",
-            how=f"{what}: made and not served, when the warps of 4 schedulers wait",
-            measure=partial(_depth, kind=kind),
+        yield Benchmark.of(
+            f"queue_{kind}_requests",
+            "requests of an SM",
+            f"{what}: made and not served, when the warps of 4 schedulers wait",
+            _depth,
+            kind=kind,
         )
-    yield Benchmark(
-        name="queue_shared_behind_global_cycles",
-        unit="cycles",
-        how=f"a load of shared memory behind {BEHIND[-1]} of 32 lines of L1 each (fewer: detail)",
-        measure=_overtaking,
+    yield Benchmark.of(
+        "queue_shared_behind_global_cycles",
+        "cycles",
+        f"a load of shared memory behind {BEHIND[-1]} of 32 lines of L1 each (fewer: detail)",
+        _overtaking,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,11 @@ class Measured:
         return replace(self, detail={**self.detail, **detail})
 
 
+def values(found: Mapping[int, Measured]) -> dict[str, float]:
+    """The medians, as a detail."""
+    return {str(key): measured.value for key, measured in found.items()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """One constant: its name with the unit in it, how it is measured, and what measures it."""
@@ -56,6 +62,13 @@ class Benchmark:
     unit: str
     how: str
     measure: Callable[[Bench], Measured]
+
+    @classmethod
+    def of(
+        cls, name: str, unit: str, how: str, measure: Callable[..., Measured], /, **arguments: Any
+    ) -> Benchmark:
+        """What calls `measure` with a bench and `arguments`."""
+        return cls(name=name, unit=unit, how=how, measure=partial(measure, **arguments))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from analysis.errors import ToolkitError
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 from toolkit.microbenchmarks.words import FFMA, RZ, banks, ffma, replaced, written
 
 COUNT = 240  # divisible by the length of every pattern
@@ -154,16 +153,17 @@ def _measure(bench: Bench, name: str) -> Measured:
     }
     return found[1].with_detail(
         operands=list(PATTERNS[name]),
-        cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()},
+        cycles_by_warps_per_scheduler=values(found),
     )
 
 
 BENCHMARKS = tuple(
-    Benchmark(
-        name=f"ffma_banks_{name}_cycles",
-        unit="cycles per FFMA and scheduler",
-        how="rewritten FFMAs, 1 warp per scheduler (others: detail)",
-        measure=partial(_measure, name=name),
+    Benchmark.of(
+        f"ffma_banks_{name}_cycles",
+        "cycles per FFMA and scheduler",
+        "rewritten FFMAs, 1 warp per scheduler (others: detail)",
+        _measure,
+        name=name,
     )
     for name in PATTERNS
 )

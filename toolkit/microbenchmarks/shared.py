@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Benchmark, Measured, values
 from toolkit.microbenchmarks.words import FFMA, LDS, spread
 
 UNROLLED = 32
@@ -153,7 +152,7 @@ def _beside(bench: Bench, width: int, ffmas: int) -> Measured:
     }
     alone = bench.cycles(BESIDE[width, ffmas], warps=32, idle=ONE_SCHEDULER).scaled(1 / 64)
     return found[8].with_detail(
-        extra_cycles_by_warps_per_scheduler={str(per): m.value for per, m in found.items()},
+        extra_cycles_by_warps_per_scheduler=values(found),
         extra_cycles_with_one_scheduler=alone.value - ffmas,
     )
 
@@ -163,86 +162,95 @@ def _trip(bench: Bench) -> Measured:
     found = {
         warps: bench.cycles(ROUND_TRIP, warps=warps).scaled(1 / 8) for warps in (1, 2, 4, 8, 16, 32)
     }
-    return found[8].with_detail(cycles_by_warps={str(w): m.value for w, m in found.items()})
+    return found[8].with_detail(cycles_by_warps=values(found))
 
 
 def _benchmarks() -> Iterator[Benchmark]:
     per_access = "cycles per warp access and SM"
     for width in WIDTHS:
         bits = 8 * width
-        yield Benchmark(
-            name=f"lds_{bits}_latency_cycles",
-            unit="cycles",
-            how="one warp, each load's address is what the one before gave",
-            measure=partial(_latency, width=width),
+        yield Benchmark.of(
+            f"lds_{bits}_latency_cycles",
+            "cycles",
+            "one warp, each load's address is what the one before gave",
+            _latency,
+            width=width,
         )
-        yield Benchmark(
-            name=f"lds_{bits}_cycles",
-            unit=per_access,
-            how="32 warps, neighbouring words",
-            measure=partial(_rate, probe=LOADS[width], width=width, pattern="stride_1"),
+        yield Benchmark.of(
+            f"lds_{bits}_cycles",
+            per_access,
+            "32 warps, neighbouring words",
+            _rate,
+            probe=LOADS[width],
+            width=width,
+            pattern="stride_1",
         )
-        yield Benchmark(
-            name=f"lds_{bits}_one_scheduler_cycles",
-            unit=per_access,
-            how="8 warps of one scheduler, neighbouring words",
-            measure=partial(
+        yield Benchmark.of(
+            f"lds_{bits}_one_scheduler_cycles",
+            per_access,
+            "8 warps of one scheduler, neighbouring words",
+            _rate,
+            probe=LOADS[width],
+            width=width,
+            pattern="stride_1",
+            idle=ONE_SCHEDULER,
+            schedulers=1,
+        )
+        yield Benchmark.of(
+            f"sts_{bits}_cycles",
+            per_access,
+            "32 warps, neighbouring words",
+            _rate,
+            probe=STORES[width],
+            width=width,
+            pattern="stride_1",
+        )
+        yield Benchmark.of(
+            f"sts_{bits}_one_scheduler_cycles",
+            per_access,
+            "8 warps of one scheduler, neighbouring words",
+            _rate,
+            probe=STORES[width],
+            width=width,
+            pattern="stride_1",
+            idle=ONE_SCHEDULER,
+            schedulers=1,
+        )
+        for distinct in (1, 2, 16):
+            yield Benchmark.of(
+                f"lds_{bits}_distinct_{distinct}_cycles",
+                per_access,
+                f"32 warps, {distinct} different addresses, equal among neighbours",
                 _rate,
                 probe=LOADS[width],
                 width=width,
-                pattern="stride_1",
-                idle=ONE_SCHEDULER,
-                schedulers=1,
-            ),
-        )
-        yield Benchmark(
-            name=f"sts_{bits}_cycles",
-            unit=per_access,
-            how="32 warps, neighbouring words",
-            measure=partial(_rate, probe=STORES[width], width=width, pattern="stride_1"),
-        )
-        yield Benchmark(
-            name=f"sts_{bits}_one_scheduler_cycles",
-            unit=per_access,
-            how="8 warps of one scheduler, neighbouring words",
-            measure=partial(
-                _rate,
-                probe=STORES[width],
-                width=width,
-                pattern="stride_1",
-                idle=ONE_SCHEDULER,
-                schedulers=1,
-            ),
-        )
-        for distinct in (1, 2, 16):
-            yield Benchmark(
-                name=f"lds_{bits}_distinct_{distinct}_cycles",
-                unit=per_access,
-                how=f"32 warps, {distinct} different addresses, equal among neighbours",
-                measure=partial(
-                    _rate, probe=LOADS[width], width=width, pattern=f"distinct_{distinct}"
-                ),
+                pattern=f"distinct_{distinct}",
             )
         for ffmas in (8, 16, 32):
-            yield Benchmark(
-                name=f"lds_{bits}_beside_{ffmas}_ffma_cycles",
-                unit="cycles per load and scheduler above one per FFMA",
-                how=f"a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
-                measure=partial(_beside, width=width, ffmas=ffmas),
+            yield Benchmark.of(
+                f"lds_{bits}_beside_{ffmas}_ffma_cycles",
+                "cycles per load and scheduler above one per FFMA",
+                f"a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
+                _beside,
+                width=width,
+                ffmas=ffmas,
             )
     for ways in (2, 4, 8, 16, 32):
         for name, probes in (("lds", LOADS), ("sts", STORES)):
-            yield Benchmark(
-                name=f"{name}_32_conflict_{ways}_cycles",
-                unit=per_access,
-                how=f"32 warps, {ways} lanes to a bank",
-                measure=partial(_rate, probe=probes[4], width=4, pattern=f"conflict_{ways}"),
+            yield Benchmark.of(
+                f"{name}_32_conflict_{ways}_cycles",
+                per_access,
+                f"32 warps, {ways} lanes to a bank",
+                _rate,
+                probe=probes[4],
+                width=4,
+                pattern=f"conflict_{ways}",
             )
-    yield Benchmark(
-        name="shared_round_trip_cycles",
-        unit="cycles",
-        how="store, barrier, load of another warp's word, 8 warps (others: detail)",
-        measure=_trip,
+    yield Benchmark.of(
+        "shared_round_trip_cycles",
+        "cycles",
+        "store, barrier, load of another warp's word, 8 warps (others: detail)",
+        _trip,
     )
 
 
