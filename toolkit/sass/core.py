@@ -36,102 +36,61 @@ PREDICATE_NOT = 0x80
 SOURCES = 6
 BANKS_OF_CONSTANTS = 8
 
+
+def _fields(declared: str) -> list[tuple[str, str, int]]:
+    """(name, type, length) of the fields of a structure: "u4 a b[2]; u8 c"."""
+    found = []
+    for declaration in declared.split(";"):
+        kind, *names = declaration.split()
+        for field in names:
+            name, _, length = field.removesuffix("]").partition("[")
+            found.append((name, kind, int(length or 1)))
+    return found
+
+
+def _dtype(declared: str, *, align: bool = False) -> np.dtype[Any]:
+    return np.dtype(
+        [(name, kind, *([n] if n > 1 else [])) for name, kind, n in _fields(declared)], align=align
+    )
+
+
+def _of_c(declared: str) -> tuple[tuple[str, Any], ...]:
+    """The same for ctypes."""
+    kinds = {"u4": c_uint32, "u8": c_uint64, "i4": c_int32, "p": c_void_p, "bank": Bank}
+    return tuple(
+        (name, kinds[kind] * n if n > 1 else kinds[kind]) for name, kind, n in _fields(declared)
+    )
+
+
 # One instruction, as core.h has it.
-INSTRUCTION = np.dtype(
-    [
-        ("op", "u2"),
-        ("guard", "u1"),
-        ("uniform", "u1"),
-        ("flags", "u4"),
-        ("d", "u4", 2),
-        ("s", "u4", SOURCES),
-        ("mod", "u1", SOURCES),
-        ("pd", "u1", 2),
-        ("ps", "u1", 4),
-        ("width", "u4"),
-        ("aux", "u4"),
-        ("reserved", "u4"),
-        ("imm", "i8"),
-    ],
+INSTRUCTION = _dtype(
+    f"u2 op; u1 guard uniform; u4 flags d[2] s[{SOURCES}]; u1 mod[{SOURCES}] pd[2] ps[4]; "
+    "u4 width aux reserved; i8 imm",
     align=True,
 )
 
 # What one instruction did, over all warps.
-COUNT = np.dtype(
-    [
-        (name, "u8")
-        for name in (
-            "executed",
-            "threads",
-            "predicated",
-            "requests",
-            "sectors",
-            "wavefronts",
-            "conflict_free",
-            "ideal",
-            "taken",
-            "divergent",
-            "reissued",
-            "reissued_threads",
-            "refused",
-        )
-    ]
+COUNT = _dtype(
+    "u8 executed threads predicated requests sectors wavefronts conflict_free ideal taken "
+    "divergent reissued reissued_threads refused"
 )
 
-ALLOCATION = np.dtype(
-    [("base", "u8"), ("bytes", "u8"), ("host", "u8"), ("writable", "u4"), ("unwritten", "u4")]
-)
+ALLOCATION = _dtype("u8 base bytes host; u4 writable unwritten")
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
-TOUCH = np.dtype(
-    [
-        ("line", "u8"),
-        ("block", "u8"),
-        ("step", "u4"),
-        ("warp", "u2"),
-        ("mask", "u1"),
-        ("kind", "u1"),
-    ]
-)
-
+TOUCH = _dtype("u8 line block; u4 step; u2 warp; u1 mask kind")
 
 # One executed instruction of a warp, and where a run of them begins that one warp executed.
-STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
-SEGMENT = np.dtype(
-    [("block", "u8"), ("first", "u8"), ("first_line", "u8"), ("warp", "u4"), ("reserved", "u4")]
-)
+STEP = _dtype("u4 pc; u2 clocks; u1 lines flags")
+SEGMENT = _dtype("u8 block first first_line; u4 warp reserved")
 
 # A memory request of a warp, with the address of each lane of its mask.
-REQUEST = np.dtype(
-    [
-        ("block", "u8"),
-        ("pc", "u4"),
-        ("warp", "u4"),
-        ("mask", "u4"),
-        ("space", "u4"),
-        ("address", "u8", LANES),
-    ]
-)
-
+REQUEST = _dtype(f"u8 block; u4 pc warp mask space; u8 address[{LANES}]")
 
 # Two accesses that nothing orders, or what else the sanitizer found (check.h).
-FINDING = np.dtype(
-    [
-        ("kind", "u4"),
-        ("space", "u4"),
-        ("pc", "u4"),
-        ("pc_before", "u4"),
-        ("block", "u8"),
-        ("block_before", "u8"),
-        ("thread", "u4"),
-        ("thread_before", "u4"),
-        ("address", "u8"),
-        ("width", "u4"),
-        ("is_async", "u4"),
-        ("is_store", "u4"),
-        ("reserved", "u4"),
-        ("times", "u8"),
-    ]
+FINDING = _dtype(
+    "u4 kind space pc pc_before; u8 block block_before; u4 thread thread_before; u8 address; "
+    "u4 width is_async is_store reserved; u8 times"
 )
 
 
@@ -140,58 +99,24 @@ class Bank(Structure):
 
 
 class Launch(Structure):
-    _fields_ = (
-        ("program", c_void_p),
-        ("length", c_uint32),
-        ("slots", c_uint32),
-        ("pool", c_void_p),
-        ("allocations", c_void_p),
-        ("allocation_count", c_uint32),
-        ("architecture", c_uint32),
-        ("banks", Bank * BANKS_OF_CONSTANTS),
-        ("grid", c_uint32 * 3),
-        ("block", c_uint32 * 3),
-        ("shared_base", c_uint32),
-        ("shared_bytes", c_uint32),
-        ("local_bytes", c_uint32),
-        ("first_ur", c_uint32),
-        ("shared_window", c_uint64),
-        ("local_window", c_uint64),
-        ("cancel", c_uint32),
-        ("check", c_uint32),
-        ("most_touches", c_uint64),
-        ("most_steps", c_uint64),
-        ("spread_base", c_uint64),
-        ("spread_bytes", c_uint64),
-        ("spread_from", c_uint64),
-        ("spread_to", c_uint64),
-        ("cluster", c_uint32 * 3),
-        ("most_resident", c_uint32),
-        ("most_requests", c_uint64),
+    _fields_ = _of_c(
+        "p program; u4 length slots; p pool allocations; u4 allocation_count architecture; "
+        f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
+        "local_bytes first_ur; u8 shared_window local_window; u4 cancel check; u8 most_touches "
+        "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
+        "u8 most_requests"
     )
 
 
 class Fault(Structure):
-    _fields_ = (
-        ("kind", c_uint32),
-        ("pc", c_uint32),
-        ("space", c_uint32),
-        ("width", c_uint32),
-        ("address", c_uint64),
-        ("block", c_uint64),
-        ("warp", c_uint32),
-        ("lane", c_uint32),
-        ("is_store", c_uint32),
-        ("waiting", c_uint32),
-        ("resident", c_uint32),
-        ("pending", c_uint32),
-        ("bytes", c_int32),
-        ("phase", c_uint32),
+    _fields_ = _of_c(
+        "u4 kind pc space width; u8 address block; u4 warp lane is_store waiting resident pending; "
+        "i4 bytes; u4 phase"
     )
 
 
 class Kept(Structure):
-    _fields_ = (("block", c_uint64), ("keeper", c_void_p))
+    _fields_ = _of_c("u8 block; p keeper")
 
 
 @cache
