@@ -206,14 +206,6 @@ class AccessCounts:
         """Thread-level instructions per element of C, averaged over C."""
         return Fraction(self.instructions(space, operation), self.problem.c_elements)
 
-    def per_thread(self, space: Space, operation: Operation | None = None) -> Fraction:
-        """Floats moved per launched thread, averaged over the grid."""
-        return Fraction(self.elements(space, operation), self.threads)
-
-    def instructions_per_thread(self, space: Space, operation: Operation | None = None) -> Fraction:
-        """Instructions per launched thread, averaged over the grid."""
-        return Fraction(self.instructions(space, operation), self.threads)
-
 
 def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> AccessCounts:
     """The accesses of one launch of a kernel that is tiled by `tiling`.

@@ -5,7 +5,6 @@ The FLOP of a product are 2·m·n·k everywhere; the bytes differ:
 - loads        global loads as the kernel issues them, as if none hit a cache
 - accesses     the stores of C too
 - compulsory   every matrix once, as if every reuse hit a cache
-- shared       loads from shared memory
 """
 
 from __future__ import annotations
@@ -28,11 +27,6 @@ def intensity_of_accesses(counts: AccessCounts) -> float:
 def intensity_of_compulsory_bytes(counts: AccessCounts) -> float:
     """FLOP per byte when every matrix moves once: the most that caches could make of it."""
     return _per_byte(counts, compulsory_bytes(counts), "compulsory traffic")
-
-
-def intensity_of_shared_loads(counts: AccessCounts) -> float:
-    """FLOP per byte of shared loads; raises InputError where shared memory is not used."""
-    return _per_byte(counts, counts.bytes("shared", "load"), "shared loads")
 
 
 def compulsory_bytes(counts: AccessCounts) -> int:

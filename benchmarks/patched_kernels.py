@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 from gpu_operands import GpuOperands
+from patches import OPERATIONS, all_without_reuse, without
 
 from analysis.cycles import SCHEDULERS
 from analysis.devices import Device, find_device
@@ -49,15 +50,7 @@ from toolkit.cubin import Kernel
 from toolkit.environment import GpuMonitor, environment
 from toolkit.gpu import Gpu, LoadedKernel
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.patching import (
-    OPERATIONS,
-    Patch,
-    all_without_reuse,
-    changed,
-    rewritten,
-    without,
-    words,
-)
+from toolkit.patching import Patch, changed, rewritten, words
 from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import translate

@@ -12,7 +12,7 @@ address, and an address that code computes is only right as long as all of its a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from analysis.errors import InputError, UnsupportedError
 from toolkit.cubin import CubinFile, cubin_file
@@ -22,9 +22,7 @@ Patch = Callable[[list[Word]], list[Word]]
 
 WORD_BYTES = 16
 OPCODE_BITS = 12  # with the form of the operands, without the guard
-OPERATION_BITS = 9  # of them, without the form of the operands
 ALWAYS = 7 << OPCODE_BITS  # the guard @PT
-NOP = 0x918
 
 # The schedule: cycles to the next instruction (4 bits) with the yield bit above them; the
 # scoreboard that is released when the result is written, that of when the sources were read
@@ -35,17 +33,6 @@ BARRIERS, BARRIERS_BITS = 110, 6
 WAIT, WAIT_BITS = 116, 6
 REUSE, REUSE_BITS = 122, 4
 NO_BARRIERS = 0b111_111
-
-# Instructions by what they are for; a number is the opcode without the form of its operands.
-OPERATIONS: Mapping[str, frozenset[int]] = {
-    "barriers": frozenset({0x11D}),  # BAR
-    "global loads": frozenset({0x181}),  # LDG
-    "global stores": frozenset({0x186}),  # STG
-    "shared loads": frozenset({0x184}),  # LDS
-    "shared stores": frozenset({0x188}),  # STS
-    "asynchronous copies": frozenset({0x1AE}),  # LDGSTS
-    "multiply-adds": frozenset({0x023}),  # FFMA
-}
 
 
 def field(word: Word, at: int, bits: int) -> int:
@@ -60,36 +47,6 @@ def with_field(word: Word, at: int, bits: int, value: int) -> Word:
 
 def opcode(word: Word) -> int:
     return field(word, 0, OPCODE_BITS)
-
-
-def operation(word: Word) -> int:
-    """The opcode, whatever the form of the operands: registers, constants, immediates."""
-    return field(word, 0, OPERATION_BITS)
-
-
-def nop(word: Word) -> Word:
-    """A NOP in place of an instruction: it waits, stalls and yields like it, and releases nothing.
-
-    Nobody waits in vain: a scoreboard that nothing holds is open.
-    """
-    kept = ((STALL, STALL_BITS), (WAIT, WAIT_BITS))
-    schedule = sum(field(word, at, bits) << at for at, bits in kept)
-    return NOP | ALWAYS | schedule | NO_BARRIERS << BARRIERS
-
-
-def without_reuse(word: Word) -> Word:
-    """The instruction with every operand read from the register file by the next one too."""
-    return with_field(word, REUSE, REUSE_BITS, 0)
-
-
-def without(operations: Collection[int]) -> Patch:
-    """A patch that makes NOPs of all instructions of some operations."""
-    return lambda code: [nop(word) if operation(word) in operations else word for word in code]
-
-
-def all_without_reuse(code: list[Word]) -> list[Word]:
-    """A patch: no instruction keeps an operand for the next one."""
-    return list(map(without_reuse, code))
 
 
 def words(image: bytes, symbol: str) -> list[Word]:

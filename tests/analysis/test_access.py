@@ -141,7 +141,8 @@ def test_c_is_loaded_once_where_beta_is_not_0() -> None:
 def test_accesses_per_thread_count_idle_threads_too() -> None:
     counts = access_counts(NAIVE, Gemm(m=16, n=32, k=8))  # half of the block's 1,024 are idle
     assert counts.threads == 1024
-    assert counts.per_thread("global", "load") == 8  # 2·8 loads of every second thread
+    # 2·8 loads of every second thread
+    assert counts.elements("global", "load") == 8 * counts.threads
 
 
 def test_bytes_are_four_per_float() -> None:
@@ -194,8 +195,8 @@ def test_a_vector_instruction_per_thread_moves_four_floats() -> None:
     )  # fmt: skip
     counts = access_counts(tiling, Gemm(m=128, n=128, k=64))
     # 256 threads share 2 · 128 · 64 floats
-    assert counts.per_thread("global", "load") == 64
-    assert counts.instructions_per_thread("global", "load") == 16
+    assert counts.elements("global", "load") == 64 * counts.threads
+    assert counts.instructions("global", "load") == 16 * counts.threads
 
 
 # Copies past registers, and rows of any length.

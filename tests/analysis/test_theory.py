@@ -9,13 +9,11 @@ import pytest
 from analysis.access import Space, Tiling, access_counts
 from analysis.coalescing import pattern
 from analysis.devices import DEVICES, Device
-from analysis.errors import InputError
 from analysis.intensity import (
     compulsory_bytes,
     intensity_of_accesses,
     intensity_of_compulsory_bytes,
     intensity_of_loads,
-    intensity_of_shared_loads,
 )
 from analysis.problem import Gemm
 from analysis.result import Pattern
@@ -64,12 +62,9 @@ def test_intensity_and_uncached_ceiling_are_those_of_the_source_texts(
     assert found.uncached not in found.ceilings
 
 
-def test_stores_and_shared_loads_have_intensities_of_their_own() -> None:
+def test_stores_have_an_intensity_of_their_own() -> None:
     counts = access_counts(TILED, Gemm(m=32, n=32, k=32))
     assert intensity_of_accesses(counts) == pytest.approx(5.3333, abs=1e-4)  # 2·32³/(3·1024·4 B)
-    assert intensity_of_shared_loads(counts) == 0.25  # two floats per multiply-add
-    with pytest.raises(InputError, match="no intensity of shared loads"):
-        intensity_of_shared_loads(access_counts(NAIVE, SQUARE))
 
 
 def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read() -> None:

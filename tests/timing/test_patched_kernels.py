@@ -16,7 +16,8 @@ from analysis.devices import find_device
 from analysis.errors import InputError, LaunchError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm
-from toolkit.patching import OPERATIONS, operation, words
+from benchmarks.patches import OPERATIONS, operation
+from toolkit.patching import words
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import patched_kernels as benchmark

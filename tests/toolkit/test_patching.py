@@ -11,22 +11,13 @@ import pytest
 
 from analysis.errors import InputError, UnsupportedError
 from analysis.problem import Gemm
+from benchmarks.patches import OPERATIONS, all_without_reuse, nop, operation, without
 from kernels import LADDER, find
 from kernels.registry import Variant
 from tests.sampling import chosen_of
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
-from toolkit.patching import (
-    OPERATIONS,
-    WORD_BYTES,
-    all_without_reuse,
-    changed,
-    nop,
-    operation,
-    rewritten,
-    without,
-    words,
-)
+from toolkit.patching import WORD_BYTES, changed, rewritten, words
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import bind, translate

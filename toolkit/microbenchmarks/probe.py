@@ -107,17 +107,3 @@ def _declared(k: int, op: Op, chains: int) -> str:
     names = [f"x{k}_{j}" for j in range(chains)] + [f"a{k}", f"b{k}"]
     values = (f"{name} = ({kind})offsets[lane + {i}]" for i, name in enumerate(names))
     return f"{kind} {', '.join(values)};"
-
-
-def loop_of(instructions: Sequence[tuple[int, str]]) -> list[str]:
-    """The SASS of the innermost loop: from the target of the last jump backwards to that jump.
-
-    `instructions` are (address, text) of one function.
-    """
-    for address, sass in reversed(instructions):
-        words = sass.split()
-        target = words[-1] if words and any(w.startswith("BRA") for w in words) else ""
-        if target.startswith("0x") and int(target, 16) < address:
-            start = int(target, 16)
-            return [inside for at, inside in instructions if start <= at <= address]
-    return []

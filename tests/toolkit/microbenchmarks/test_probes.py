@@ -26,7 +26,7 @@ from toolkit.microbenchmarks import (
     shared,
 )
 from toolkit.microbenchmarks.__main__ import MODULES
-from toolkit.microbenchmarks.probe import Probe, loop_of
+from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
 from toolkit.patching import rewritten
 from toolkit.sass.disassemble import disassemble
@@ -44,6 +44,20 @@ WITH_PROBES = (issue, registers, dispatch, code, shared, barriers, global_memory
 ALIKE = (registers, dispatch, code)
 
 Code = dict[str, list[tuple[int, str]]]
+
+
+def loop_of(instructions: Sequence[tuple[int, str]]) -> list[str]:
+    """The SASS of the innermost loop: from the target of the last jump backwards to that jump.
+
+    `instructions` are (address, text) of one function.
+    """
+    for address, sass in reversed(instructions):
+        words = sass.split()
+        target = words[-1] if words and any(w.startswith("BRA") for w in words) else ""
+        if target.startswith("0x") and int(target, 16) < address:
+            start = int(target, 16)
+            return [inside for at, inside in instructions if start <= at <= address]
+    return []
 
 
 def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:

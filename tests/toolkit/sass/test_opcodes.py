@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import UnsupportedError
+from docs.opcodes import ARCHITECTURES, opcode_list
 from tests.probe import instructions
 from toolkit.sass.isa import REGISTRY
 from toolkit.sass.isa.registry import lower
-from toolkit.sass.opcodes import ARCHITECTURES, opcode_list
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_written_list_is_the_registry() -> None:
     written = (ROOT / "docs" / "opcodes.md").read_text(encoding="utf-8")
-    assert written == opcode_list(), "run: python -m toolkit.sass.opcodes > docs/opcodes.md"
+    assert written == opcode_list(), "run: python -m docs.opcodes > docs/opcodes.md"
 
 
 @pytest.mark.parametrize("opcode", ["FFMA", "LDG", "STS", "IMAD", "BRA", "SHFL", "MUFU", "DFMA"])

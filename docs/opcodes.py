@@ -1,6 +1,6 @@
 """The list of supported opcodes, from the registry of semantics.
 
-python -m toolkit.sass.opcodes > docs/opcodes.md
+python -m docs.opcodes > docs/opcodes.md
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 _HEAD = """# Supported opcodes
 
 What the simulator executes, per architecture, generated from the registry of semantics
-(`toolkit/sass/isa`) by `python -m toolkit.sass.opcodes`. An opcode or modifier that is not listed
+(`toolkit/sass/isa`) by `python -m docs.opcodes`. An opcode or modifier that is not listed
 stops a simulation with its name, its SASS text and its source line. A dot means that compiled code
 for the architecture may hold the opcode. Opcodes that begin with U run on the uniform datapath.
 """
