@@ -101,7 +101,7 @@ def _step(name: str, time_s: float) -> _Item:
     return _Item(group=GAP, name=name, time_s=time_s, text=signed_seconds(time_s))
 
 
-def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell]]:
+def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell | str]]:
     """The items of all variants, each group under its name; what a variant lacks is a dash."""
     keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
     for group in (ROOFS, ALONE, BUSIEST, GAP):
@@ -109,17 +109,17 @@ def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell
         if group == ALONE:  # the longest first: it is the limiter
             names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
         if names:
-            yield [Cell(text=group), *(Cell(text="") for _ in of_each)]
+            yield [group, *("" for _ in of_each)]
         for name in names:
             found = [each.get((group, name)) for each in of_each]
             yield [
-                Cell(text=f"  {name}"),
+                f"  {name}",
                 *(_cell(one) for one in found),
             ]
 
 
 def _cell(item: _Item | None) -> Cell:
-    return Cell(text=item.text, details=item.details) if item else Cell(text=text.ABSENT)
+    return Cell(item.text, details=item.details) if item else Cell(text.ABSENT)
 
 
 def _time(each: dict[tuple[str, str], _Item], group: str, name: str) -> float:

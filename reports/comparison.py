@@ -204,17 +204,15 @@ def _changes_table(
 ) -> Table:
     """One row per count that differs; of each record at most so many, then how many more."""
     titles = ("variant", *COUNT_TITLES)
-    rows: Iterable[tuple[Cell, ...]] = (
+    rows: Iterable[tuple[Cell | str, ...]] = (
         row
         for pair in pairs
         for row in _limited(
             pair.label,
-            [tuple(_change(one)) for one in pair.counts if one.verdict == verdict],
+            [tuple(_change(one, is_compact)) for one in pair.counts if one.verdict == verdict],
             most,
         )
     )
-    if is_compact:  # a meaning is shorter than a counter's name
-        rows = ((row[0], Cell(text=row[1].text), *row[2:]) for row in rows)
     return plain_table([(t, "", t in ("before", "after", "change")) for t in titles], rows)
 
 
@@ -239,34 +237,32 @@ def _of_prediction(one: PredictionChange | None) -> Iterator[str]:
 
 def launch_tables(comparison: LaunchComparison, *, most: int | None = None) -> tuple[Table, Table]:
     """The counts that changed from one launch to another, and the source lines behind them."""
-    counts = ((_meaning_cell(one), *list(_change(one))[1:]) for one in comparison.changed)
+    counts = (_change(one, is_compact=True) for one in comparison.changed)
     lines = [_line(one.name, line) for one in comparison.changed for line in one.lines]
     titles = [(t, "", t in ("before", "after", "change")) for t in COUNT_TITLES]
     return plain_table(titles, counts), plain_table(LINE_TITLES, lines[:most])
 
 
-def _meaning_cell(one: CountChange) -> Cell:
-    return Cell(text=_meaning(one.name))
-
-
 def _limited(
-    label: str, rows: Sequence[tuple[Cell, ...]], most: int | None
-) -> Iterator[tuple[Cell, ...]]:
+    label: str, rows: Sequence[tuple[Cell | str, ...]], most: int | None
+) -> Iterator[tuple[Cell | str, ...]]:
     shown = rows if most is None else rows[:most]
     for row in shown:
-        yield Cell(text=label), *row
+        yield label, *row
     if len(rows) > len(shown):
-        rest = Cell(text=f"… and {len(rows) - len(shown)} more")
-        yield Cell(text=label), rest, *(Cell(text="") for _ in rows[0][1:])
+        rest = f"… and {len(rows) - len(shown)} more"
+        yield label, rest, *("" for _ in rows[0][1:])
 
 
-def _change(one: CountChange) -> Iterator[Cell]:
-    yield Cell(text=_meaning(one.name), details=(one.name,) if one.name in ALL_COUNTERS else ())
-    yield Cell(text=f"{one.before:,}")
-    yield Cell(text=f"{one.after:,}")
+def _change(one: CountChange, is_compact: bool) -> Iterator[Cell | str]:
+    # a meaning is shorter than a counter's name
+    name = () if is_compact or one.name not in ALL_COUNTERS else (one.name,)
+    yield Cell(_meaning(one.name), details=name)
+    yield f"{one.before:,}"
+    yield f"{one.after:,}"
     allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
-    yield Cell(text=_by(one), details=allowed, is_bad=one.verdict == "changed")
-    yield Cell(text=one.grade)
+    yield Cell(_by(one), details=allowed, is_bad=one.verdict == "changed")
+    yield one.grade
 
 
 def _meaning(counter: str) -> str:
@@ -300,16 +296,13 @@ def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
     )
 
 
-def _line(counter: str, one: LineChange) -> tuple[Cell, ...]:
+def _line(counter: str, one: LineChange) -> tuple[Cell | str, ...]:
     places = dict.fromkeys(str(at) for at in (one.line_before, one.line_after) if at is not None)
     return (
-        Cell(text=f"{one.file}:{' → '.join(places)}"),
-        Cell(text=one.text.strip() or text.ABSENT),
-        Cell(text=_meaning(counter)),
-        *(
-            Cell(text="no such line" if count is None else f"{count:,}")
-            for count in (one.before, one.after)
-        ),
+        f"{one.file}:{' → '.join(places)}",
+        one.text.strip() or text.ABSENT,
+        _meaning(counter),
+        *("no such line" if count is None else f"{count:,}" for count in (one.before, one.after)),
     )
 
 
@@ -323,7 +316,7 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
             ("change", "", True),
             ("verdict", "", False),
         ),
-        ((Cell(text=pair.label), *_times(pair.time, is_compact)) for pair in pairs if pair.time),
+        ((pair.label, *_times(pair.time, is_compact)) for pair in pairs if pair.time),
     )
 
 
@@ -338,38 +331,38 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
             ("limiter", "", False),
         ),
         (
-            (Cell(text=pair.label), *_foreseen(pair.predicted))
+            (pair.label, *_foreseen(pair.predicted))
             for pair in pairs
             if pair.predicted and pair.predicted.verdict == "changed"
         ),
     )
 
 
-def _foreseen(one: PredictionChange) -> Iterator[Cell]:
-    yield Cell(text=text.predicted_seconds(one.before_s))
-    yield Cell(text=text.predicted_seconds(one.after_s))
+def _foreseen(one: PredictionChange) -> Iterator[Cell | str]:
+    yield text.predicted_seconds(one.before_s)
+    yield text.predicted_seconds(one.after_s)
     change = text.ABSENT if one.change is None else text.change(one.change - 1)
-    yield Cell(text=change, is_bad=one.after_s > one.before_s)
-    yield Cell(text=" → ".join(dict.fromkeys([one.limiter_before, one.limiter_after])))
+    yield Cell(change, is_bad=one.after_s > one.before_s)
+    yield " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
 
 
-def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell]:
+def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell | str]:
     for median_s, bounds, samples in (
         (one.before_s, one.before_interval_s, one.before_samples),
         (one.after_s, one.after_interval_s, one.after_samples),
     ):
         spread = (f"95%: {text.interval(bounds, text.seconds)}",) if bounds else ()
         details = () if is_compact else (*spread, _so_many(samples, "sample"))
-        yield Cell(text=text.seconds(median_s), details=details)
+        yield Cell(text.seconds(median_s), details=details)
     bounds = one.change_interval
     within = f"{text.change(bounds.low - 1)} to {text.change(bounds.high - 1)}" if bounds else ""
     change = text.ABSENT if one.change is None else text.change(one.change - 1)
     if is_compact:
-        yield Cell(text=f"{change} ({within})" if within else change)
+        yield f"{change} ({within})" if within else change
     else:
-        yield Cell(text=change, details=(within,) if within else ())
+        yield Cell(change, details=(within,) if within else ())
     yield Cell(
-        text=SIGNS[one.verdict],
+        SIGNS[one.verdict],
         details=(one.reason,) if one.reason and not is_compact else (),
         is_bad=one.verdict == "slower",
     )
@@ -390,7 +383,7 @@ def runs_table(comparison: ProfileComparison) -> Table:
     ]
     return plain_table(
         (("of the run", "", False), ("first", "", False), ("second", "", False)),
-        ([Cell(text=value) for value in row] for row in rows),
+        rows,
     )
 
 

@@ -82,8 +82,8 @@ def table(found: Sequence[Launch]) -> Table:
     sides = _sides(found)
     rows = [
         [
-            Cell(text=launch.label),
-            Cell(text=level),
+            launch.label,
+            level,
             *(cell for side, _ in sides for cell in _cells(launch, level, side)),
             *_gap(launch, level, sides),
         ]
@@ -106,16 +106,16 @@ def _sides(found: Sequence[Launch]) -> tuple[tuple[int, str], ...]:
     return tuple((side, grade) for side, grade in enumerate(grades) if grade)
 
 
-def _cells(launch: Launch, level: LevelName, side: int) -> Iterator[Cell]:
+def _cells(launch: Launch, level: LevelName, side: int) -> Iterator[Cell | str]:
     bound = launch.pair(level)[side]
     if bound is None:
-        yield from (Cell(text=text.ABSENT) for _ in range(3))
+        yield from [text.ABSENT] * 3
         return
     hierarchy = (launch.predicted, launch.counted)[side]
-    yield Cell(text=text.size(bound.moved_bytes))
-    yield Cell(text=text.flop_per_byte(bound.flop_per_byte))
+    yield text.size(bound.moved_bytes)
+    yield text.flop_per_byte(bound.flop_per_byte)
     yield Cell(
-        text=text.flop_per_s(bound.flop_per_s),
+        text.flop_per_s(bound.flop_per_s),
         details=tuple(_about_roof(bound, hierarchy)),
     )
 
@@ -133,26 +133,28 @@ def _about_roof(bound: LevelBound, hierarchy: Hierarchy | None) -> Iterator[str]
         yield "lowest of the levels"
 
 
-def _gap(launch: Launch, level: LevelName, sides: tuple[object, ...]) -> Iterator[Cell]:
+def _gap(launch: Launch, level: LevelName, sides: tuple[object, ...]) -> Iterator[Cell | str]:
     if len(sides) < 2:
         return
     predicted, counted = launch.pair(level)
     both = predicted and counted and counted.moved_bytes
-    yield Cell(text=text.ratio(predicted.moved_bytes / both if predicted and both else None))
+    yield text.ratio(predicted.moved_bytes / both if predicted and both else None)
 
 
 def summary(found: Sequence[Launch]) -> Table:
     """One row per variant: FLOP per byte at every level by the best grade, and the lowest roof."""
-    rows = [
-        [
-            Cell(text=launch.label),
-            *(_intensity(launch, level) for level in LEVELS),
-            Cell(text=_lowest(launch.counted or launch.predicted)),
-        ]
-        for launch in found
-    ]
     titles = [(level, "", True) for level in LEVELS]
-    return plain_table([("variant", "", False), *titles, ("lowest level", "", False)], rows)
+    return plain_table(
+        [("variant", "", False), *titles, ("lowest level", "", False)],
+        (
+            [
+                launch.label,
+                *(_intensity(launch, level) for level in LEVELS),
+                _lowest(launch.counted or launch.predicted),
+            ]
+            for launch in found
+        ),
+    )
 
 
 def grades(found: Sequence[Launch]) -> str:
@@ -166,10 +168,10 @@ def _grade(launch: Launch) -> str:
     return launch.predicted.grade if launch.predicted else ""
 
 
-def _intensity(launch: Launch, level: LevelName) -> Cell:
+def _intensity(launch: Launch, level: LevelName) -> str:
     predicted, counted = launch.pair(level)
     bound = counted if launch.counted else predicted
-    return Cell(text=text.flop_per_byte(bound.flop_per_byte if bound else None).split()[0])
+    return text.flop_per_byte(bound.flop_per_byte if bound else None).split()[0]
 
 
 def _lowest(by: Hierarchy | None) -> str:

@@ -14,7 +14,7 @@ from analysis.problem import Gemm
 from analysis.result import LineCounters, Profile, Record
 from reports import ladder, text
 from reports.headline import agreement
-from reports.table import Cell, Column, Table
+from reports.table import Cell, Column, Table, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def _overview(records: list[Record], compared: dict[str, tuple[Comparison, ...]]
         return Column(title=subject, grade="simulated", cell=cell, is_number=False)
 
     columns = (
-        Column(title="variant", grade="", cell=lambda r: Cell(text=r.label), is_number=False),
+        Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False),
         *(column(subject) for subject in subjects),
     )
     return Table(
@@ -92,12 +92,12 @@ def _bases(records: list[Record]) -> Iterator[str]:
 
 def _agreement(found: list[Comparison]) -> Cell:
     if not found:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     apart = [one for one in found if not one.is_equal]
     if not apart:
-        return Cell(text="equal")
+        return Cell("equal")
     word = "explained" if all(one.is_explained for one in apart) else "not explained"
-    return Cell(text=word, details=tuple(f"{one.quantity} {_ratio(one)}" for one in apart))
+    return Cell(word, details=tuple(f"{one.quantity} {_ratio(one)}" for one in apart))
 
 
 def _ratio(one: Comparison) -> str:
@@ -116,28 +116,22 @@ def _everything(compared: dict[str, tuple[Comparison, ...]]) -> Table:
         ("ratio", "", True),
         ("why", "", False),
     )
-    columns = tuple(
-        Column(title=title, grade=grade, cell=_no_cell, is_number=is_number)
-        for title, grade, is_number in titles
-    )
-    rows = tuple(
+    return plain_table(
+        titles,
         (
-            Cell(text=label),
-            Cell(text=one.subject),
-            Cell(text=one.quantity),
-            Cell(text=f"{one.closed_form:,}"),
-            Cell(text=f"{one.simulated:,}"),
-            Cell(text="=" if one.is_equal else _ratio(one)),
-            Cell(text=one.reason or text.ABSENT),
-        )
-        for label, found in compared.items()
-        for one in found
+            (
+                label,
+                one.subject,
+                one.quantity,
+                f"{one.closed_form:,}",
+                f"{one.simulated:,}",
+                "=" if one.is_equal else _ratio(one),
+                one.reason or text.ABSENT,
+            )
+            for label, found in compared.items()
+            for one in found
+        ),
     )
-    return Table(columns=columns, rows=rows)
-
-
-def _no_cell(record: Record) -> Cell:
-    return Cell(text=text.ABSENT)
 
 
 # Counters per source line.
@@ -150,21 +144,22 @@ def lines_table(lines: tuple[LineCounters, ...]) -> Table:
     """
     counted = {name for line in lines for name in line.counters} - {THREAD_INSTRUCTIONS}
     names = [name for name in COUNTERS if name in counted]
-    columns = (
-        Column(title="line", grade="", cell=_no_cell),
-        Column(title="code", grade="", cell=_no_cell, is_number=False),
-        *(Column(title=_title(name), grade="simulated", cell=_no_cell) for name in names),
-    )
     files = {line.file for line in lines}
-    rows = tuple(
+    return plain_table(
+        [
+            ("line", "", True),
+            ("code", "", False),
+            *((_title(name), "simulated", True) for name in names),
+        ],
         (
-            Cell(text=str(line.line) if len(files) == 1 else f"{line.file}:{line.line}"),
-            Cell(text=line.text or text.ABSENT),
-            *(_count_of(line, name) for name in names),
-        )
-        for line in lines
+            (
+                str(line.line) if len(files) == 1 else f"{line.file}:{line.line}",
+                line.text or text.ABSENT,
+                *(_count_of(line, name) for name in names),
+            )
+            for line in lines
+        ),
     )
-    return Table(columns=columns, rows=rows)
 
 
 def _title(name: str) -> str:
@@ -172,6 +167,6 @@ def _title(name: str) -> str:
     return re.sub(r"( of threads)? whose predicate is true$", "", COUNTERS[name].meaning)
 
 
-def _count_of(line: LineCounters, name: str) -> Cell:
+def _count_of(line: LineCounters, name: str) -> str:
     count = line.counters.get(name, 0)
-    return Cell(text=text.count(count) if count else "")
+    return text.count(count) if count else ""

@@ -156,12 +156,12 @@ def accuracy_table(device: Device) -> Table:
         [(title, "", title in ("launches", "mean error")) for title in titles],
         (
             (
-                Cell(text=DEVICES[one.device].name),
-                Cell(text=text.count(one.launches)),
-                Cell(text=one.what),
-                Cell(text=text.percent(one.mean_error)),
-                Cell(text=_how(one)),
-                Cell(text=one.command),
+                DEVICES[one.device].name,
+                text.count(one.launches),
+                one.what,
+                text.percent(one.mean_error),
+                _how(one),
+                one.command,
             )
             for one in accuracies(device)
         ),
@@ -171,22 +171,6 @@ def accuracy_table(device: Device) -> Table:
 def bounds_table(found: Sequence[Timing]) -> Table:
     """One row per variant: the time of each simple bound, the limiter, the next one behind it."""
     names = _bound_names(found)
-    rows = (
-        [
-            Cell(text=one.record.label),
-            Cell(text=text.predicted_seconds(one.predicted.time_s)),
-            *(_bound_cell(one.predicted, name) for name in names),
-            Cell(
-                text=one.predicted.limiter,
-                details=(_of_time(one.predicted.limiter, one.predicted.limiter_share),),
-            ),
-            Cell(
-                text=one.predicted.next_limiter,
-                details=(_of_time(one.predicted.next_limiter, one.predicted.next_share),),
-            ),
-        ]
-        for one in found
-    )
     return plain_table(
         [
             ("variant", "", False),
@@ -195,7 +179,22 @@ def bounds_table(found: Sequence[Timing]) -> Table:
             ("limiter", "predicted", False),
             ("next", "predicted", False),
         ],
-        rows,
+        (
+            [
+                one.record.label,
+                text.predicted_seconds(one.predicted.time_s),
+                *(_bound_cell(one.predicted, name) for name in names),
+                Cell(
+                    one.predicted.limiter,
+                    details=(_of_time(one.predicted.limiter, one.predicted.limiter_share),),
+                ),
+                Cell(
+                    one.predicted.next_limiter,
+                    details=(_of_time(one.predicted.next_limiter, one.predicted.next_share),),
+                ),
+            ]
+            for one in found
+        ),
     )
 
 
@@ -210,12 +209,12 @@ def _bound_names(found: Sequence[Timing]) -> list[str]:
 def _bound_cell(predicted: Predicted, name: str) -> Cell:
     bound = next((one for one in predicted.bounds if one.name == name), None)
     if bound is None:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     has_share = predicted.time_s and bound.time_s
     share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if has_share else ""
     is_longest = bound == longest(predicted)
     details = (share, *(("longest bound",) if is_longest else ()))
-    return Cell(text=text.predicted_seconds(bound.time_s), details=tuple(filter(None, details)))
+    return Cell(text.predicted_seconds(bound.time_s), details=tuple(filter(None, details)))
 
 
 def longest(predicted: Predicted) -> Bound | None:
@@ -234,10 +233,10 @@ def _every_bound(found: Sequence[Timing]) -> Table:
         ),
         (
             (
-                Cell(text=one.record.label),
-                Cell(text=bound.name),
-                Cell(text=text.predicted_seconds(bound.time_s)),
-                Cell(text=bound.basis),
+                one.record.label,
+                bound.name,
+                text.predicted_seconds(bound.time_s),
+                bound.basis,
             )
             for one in found
             for bound in sorted(one.predicted.bounds, key=lambda b: -b.time_s)
@@ -266,7 +265,7 @@ def gaps_table(found: Sequence[Timing]) -> Table:
     )
 
 
-def _gap_rows(one: Timing) -> Iterator[tuple[Cell, ...]]:
+def _gap_rows(one: Timing) -> Iterator[tuple[Cell | str, ...]]:
     steps = gap_steps(one)
     end = sum(step.time_s for step in steps)
     reached = 0.0
@@ -274,12 +273,12 @@ def _gap_rows(one: Timing) -> Iterator[tuple[Cell, ...]]:
         reached += step.time_s
         shown = text.seconds if step.name == REMAINDER_STEP else text.predicted_seconds
         yield (
-            Cell(text=one.record.label),
-            Cell(text=step.name),
-            Cell(text=signed_seconds(step.time_s)),
-            Cell(text=shown(reached)),
-            Cell(text=text.change(step.time_s / end if end else None)),
-            Cell(text=step.detail),
+            one.record.label,
+            step.name,
+            signed_seconds(step.time_s),
+            shown(reached),
+            text.change(step.time_s / end if end else None),
+            step.detail,
         )
 
 

@@ -45,14 +45,14 @@ def _table(rows: Sequence[tuple[Record, Published]]) -> Table:
     return plain_table(titles, (_row(record, one) for record, one in rows))
 
 
-def _row(record: Record, one: Published) -> list[Cell]:
+def _row(record: Record, one: Published) -> list[Cell | str]:
     differs = () if one.rung == record.label else (f"as {one.rung}",)
     roof = one.roof
     return [
-        Cell(text=record.label, details=differs),
-        Cell(text=text.seconds(one.time_s)),
-        Cell(text=text.flop_per_s(one.flop_per_s)),
-        Cell(text=text.flop_per_s(roof.flop_per_s if roof else None)),
-        of_roof(one.flop_per_s, roof.flop_per_s, roof.name) if roof else Cell(text=text.ABSENT),
-        Cell(text=one.label),
+        Cell(record.label, details=differs),
+        text.seconds(one.time_s),
+        text.flop_per_s(one.flop_per_s),
+        text.flop_per_s(roof.flop_per_s if roof else None),
+        of_roof(one.flop_per_s, roof.flop_per_s, roof.name) if roof else text.ABSENT,
+        one.label,
     ]

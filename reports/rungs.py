@@ -143,32 +143,34 @@ def _unit(quantity: Quantity) -> Callable[[float], str]:
 def table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
     """One row per step: what every quantity of the rung is to that of the one before."""
     shown = list(dict.fromkeys(change.quantity for one in steps for change in one.changes))
-    rows = (
-        [
-            Cell(text=one.after, details=(f"over {one.before}",)),
-            *(_cell(one.change(quantity), grade) for quantity in shown),
-            Cell(text=reason(one)),
-        ]
-        for one in steps
-    )
     titles = [(_TITLES.get(quantity, quantity), "", True) for quantity in shown]
-    return plain_table([("variant", "", False), *titles, ("largest reason", "", False)], rows)
+    return plain_table(
+        [("variant", "", False), *titles, ("largest reason", "", False)],
+        (
+            [
+                Cell(one.after, details=(f"over {one.before}",)),
+                *(_cell(one.change(quantity), grade) for quantity in shown),
+                reason(one),
+            ]
+            for one in steps
+        ),
+    )
 
 
 def _cell(change: Change | None, grade: str) -> Cell:
     """Predicted first, then measured; a ratio, or both numbers where a ratio says little."""
     if change is None:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     told = [
         (name, ends)
         for name, ends in (("predicted", change.predicted), (grade, change.measured))
         if ends
     ]
     if change.quantity not in _AS_RATIO:
-        return Cell(text=_from_to(change.quantity, told[0][1], told[0][0]))
+        return Cell(_from_to(change.quantity, told[0][1], told[0][0]))
     details = [f"{_from_to(change.quantity, ends, name)} ({name})" for name, ends in told]
     ratios = " / ".join(_ratio(ends) for _, ends in told)
-    return Cell(text=ratios, details=tuple(details))
+    return Cell(ratios, details=tuple(details))
 
 
 def _ratio(ends: Ends) -> str:
@@ -196,21 +198,20 @@ def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
         )
         if is_known
     ]
-    rows = (
-        [
-            Cell(text=one.after, details=_over(one, before)),
-            *(Cell(text=text.ratio(speedup(one))) for _, speedup in kinds),
-            Cell(text=reason(one)),
-        ]
-        for one, before in zip(steps, [None, *steps], strict=False)
-    )
     return plain_table(
         [
             ("variant", "", False),
             *(("as fast", name, True) for name, _ in kinds),
             ("largest reason", "", False),
         ],
-        rows,
+        (
+            [
+                Cell(one.after, details=_over(one, before)),
+                *(text.ratio(speedup(one)) for _, speedup in kinds),
+                reason(one),
+            ]
+            for one, before in zip(steps, [None, *steps], strict=False)
+        ),
     )
 
 

@@ -148,24 +148,24 @@ def overview(found: Scores) -> Table:
     titles += ["worst error"] if "modelled" in classes else []
     return plain_table(
         [("variant", "", False), *((title, "", False) for title in titles)],
-        ([Cell(text=label), *_cells(own, classes)] for label, own in found.items()),
+        ([label, *_cells(own, classes)] for label, own in found.items()),
     )
 
 
-def _cells(found: tuple[Score, ...], classes: Iterable[CounterClass]) -> Iterator[Cell]:
+def _cells(found: tuple[Score, ...], classes: Iterable[CounterClass]) -> Iterator[Cell | str]:
     for name in classes:
         yield _cell(found, name)
         if name == "modelled":
-            yield Cell(text=_error(tally(found, name).worst))
+            yield _error(tally(found, name).worst)
 
 
 def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
     of = tally(found, name)
     if not of.compared:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     sign = BAD if of.apart else EXPLAINED if of.explained else GOOD
     return Cell(
-        text=f"{sign} {of.equal + of.within} of {of.compared}",
+        f"{sign} {of.equal + of.within} of {of.compared}",
         details=tuple(_details(found, name, of)),
         is_bad=of.apart > 0,
     )
@@ -217,14 +217,14 @@ def _everything(found: tuple[Score, ...], grade: str) -> Table:
     )
 
 
-def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell, ...]:
+def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell | str, ...]:
     return (
-        Cell(text=meaning(one), details=(one.counter,)),
-        Cell(text=verdict(one), details=_allowed(one), is_bad=_is_bad(one)),
-        Cell(text=one.grade),
-        *(Cell(text=text.ABSENT if count is None else f"{count:,}") for count in counts),
-        Cell(text=_ratio(one)),
-        Cell(text=one.reason or text.ABSENT),
+        Cell(meaning(one), details=(one.counter,)),
+        Cell(verdict(one), details=_allowed(one), is_bad=_is_bad(one)),
+        one.grade,
+        *(text.ABSENT if count is None else f"{count:,}" for count in counts),
+        _ratio(one),
+        one.reason or text.ABSENT,
     )
 
 

@@ -39,7 +39,7 @@ def side_by_side(runs: Sequence[Named]) -> Table | None:
     return plain_table(titles, list(_rows(runs)))
 
 
-def _rows(runs: Sequence[Named]) -> Iterator[list[Cell]]:
+def _rows(runs: Sequence[Named]) -> Iterator[list[Cell | str]]:
     keys = dict.fromkeys(
         (shape, record.label)
         for _, profile in runs
@@ -49,14 +49,14 @@ def _rows(runs: Sequence[Named]) -> Iterator[list[Cell]]:
     for shape, label in keys:
         cells = [_cell(profile, shape, label) for _, profile in runs]
         if any(cell.text != text.ABSENT for cell in cells):
-            yield [Cell(text=text.shape(shape)), Cell(text=label), *cells]
+            yield [text.shape(shape), label, *cells]
 
 
 def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
     """The best time that a run has of a variant, with its grade, and its limiter."""
     record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
     if record is None:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     measured, foreseen = ladder.measurement(record), ladder.prediction(record)
     if measured:
         return _timed(measured.median_s, measured.flop_per_s, "measured", record)
@@ -64,8 +64,8 @@ def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
         return _timed(foreseen.time_s, foreseen.flop_per_s, "predicted", record)
     if record.theory and record.status == "ok":
         roof = text.flop_per_s(record.theory.attainable_flop_per_s)
-        return Cell(text=f"≤ {roof}", details=("theory", f"limited by {record.theory.limiter}"))
-    return Cell(text=text.ABSENT)
+        return Cell(f"≤ {roof}", details=("theory", f"limited by {record.theory.limiter}"))
+    return Cell(text.ABSENT)
 
 
 def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell:
@@ -73,4 +73,4 @@ def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell
     limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
     rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
     shown = text.seconds if grade == "measured" else text.predicted_seconds
-    return Cell(text=shown(time_s), details=(rate, *limiter), value=time_s)
+    return Cell(shown(time_s), details=(rate, *limiter), value=time_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from reports import ladder, text
 Number = TypeVar("Number", int, float)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cell:
     """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
 
@@ -31,9 +31,13 @@ class Cell:
     """
 
     text: str
+    _: KW_ONLY
     details: tuple[str, ...] = ()
     is_bad: bool = False
     value: float | None = field(default=None, compare=False)
+
+
+NO_CELL = Cell(text.ABSENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +133,7 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
         *_names(),
         *(column for group in groups for column in group),
         Column(title="outcome", grade="", cell=_outcome, is_number=False),
-        Column(title="idea", grade="", cell=lambda r: Cell(text=r.idea), is_number=False),
+        Column(title="idea", grade="", cell=lambda r: Cell(r.idea), is_number=False),
     ]
     return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
 
@@ -165,13 +169,16 @@ def ladder_tables(
 _FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
 
 
-def plain_table(titles: Sequence[tuple[str, str, bool]], rows: Iterable[Sequence[Cell]]) -> Table:
+def plain_table(
+    titles: Iterable[tuple[str, str, bool]], rows: Iterable[Iterable[Cell | str]]
+) -> Table:
     """Rows that are no records, under (title, grade, whether they are numbers)."""
     columns = (
-        Column(title=title, grade=grade, cell=_no_cell, is_number=is_number)
+        Column(title=title, grade=grade, cell=lambda _: NO_CELL, is_number=is_number)
         for title, grade, is_number in titles
     )
-    return Table(columns=tuple(columns), rows=tuple(map(tuple, rows)))
+    cells = ([Cell(one) if isinstance(one, str) else one for one in row] for row in rows)
+    return Table(columns=tuple(columns), rows=tuple(map(tuple, cells)))
 
 
 def _says(cell: Cell) -> bool:
@@ -187,21 +194,19 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
         for ceiling in (*record.theory.ceilings, record.theory.uncached)
     ]
     titles = ("rung", "bound", "rate", "time", "basis")
-    columns = tuple(
-        Column(title=title, grade="theory", cell=_no_cell, is_number=title in ("rate", "time"))
-        for title in titles
-    )
-    rows = tuple(
+    return plain_table(
+        ((title, "theory", title in ("rate", "time")) for title in titles),
         (
-            Cell(text=record.label),
-            Cell(text=roof.name),
-            Cell(text=text.flop_per_s(roof.flop_per_s)),
-            Cell(text=text.seconds(roof.time_s)),
-            Cell(text=roof.basis),
-        )
-        for record, roof in roofs
+            (
+                record.label,
+                roof.name,
+                text.flop_per_s(roof.flop_per_s),
+                text.seconds(roof.time_s),
+                roof.basis,
+            )
+            for record, roof in roofs
+        ),
     )
-    return Table(columns=columns, rows=rows)
 
 
 def sampling_table(profile: Profile, shape: Gemm, *, grade: str = "measured") -> Table:
@@ -216,12 +221,8 @@ def _table(columns: list[Column], records: tuple[Record, ...]) -> Table:
     return Table(columns=tuple(columns), rows=rows)
 
 
-def _no_cell(record: Record) -> Cell:
-    return Cell(text=text.ABSENT)
-
-
 def _label_column() -> Column:
-    return Column(title="variant", grade="", cell=lambda r: Cell(text=r.label), is_number=False)
+    return Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)
 
 
 def _names() -> Iterator[Column]:
@@ -270,13 +271,13 @@ def _time(record: Record, measured: Measured) -> Cell:
 
 def _of_peak(measured: Measured, run: Profile) -> Cell:
     if measured.clock == "host clock":  # a CPU's rate is no share of a GPU's peak
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     return _number(share_of_peak(measured.flop_per_s, run.device), text.percent)
 
 
 def _of_attainable(record: Record, measured: Measured) -> Cell:
     if record.theory is None:
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     theory = record.theory
     return of_roof(measured.flop_per_s, theory.attainable_flop_per_s, theory.limiter)
 
@@ -298,7 +299,7 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     previous = ladder.previous_rung(record, records)
     before = ladder.measurement(previous)
     if previous is None or before is None:
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     gain = measured.flop_per_s / before.flop_per_s
     return _number(gain, text.ratio, f"over {previous.label}")
 
@@ -309,7 +310,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
     def column(title: str, one: Callable[[Predicted], Cell], *, is_number: bool = True) -> Column:
         def cell(record: Record) -> Cell:
             predicted = ladder.prediction(record)
-            return one(predicted) if predicted else Cell(text=text.ABSENT)
+            return one(predicted) if predicted else NO_CELL
 
         return Column(title=title, grade="predicted", cell=cell, is_number=is_number)
 
@@ -338,7 +339,7 @@ def _theory() -> Iterator[Column]:
         return _number(theory.attainable_flop_per_s if theory else None, text.flop_per_s)
 
     def limiter(record: Record) -> Cell:
-        return Cell(text=record.theory.limiter if record.theory else text.ABSENT)
+        return Cell(record.theory.limiter if record.theory else text.ABSENT)
 
     yield Column(title="intensity of loads", grade="theory", cell=intensity)
     yield Column(title="attainable", grade="theory", cell=attainable)
@@ -349,7 +350,7 @@ def _simulated() -> Iterator[Column]:
     def column(title: str, cell: Callable[[Mapping[str, int]], Cell]) -> Column:
         def of_record(record: Record) -> Cell:
             simulated = record.simulated
-            return cell(simulated.counters) if simulated else Cell(text=text.ABSENT)
+            return cell(simulated.counters) if simulated else NO_CELL
 
         return Column(title=title, grade="simulated", cell=of_record)
 
@@ -359,7 +360,7 @@ def _simulated() -> Iterator[Column]:
     def wavefronts(counters: Mapping[str, int]) -> Cell:
         conflicts = conflict_share(counters)
         if conflicts is None:
-            return Cell(text=text.ABSENT)
+            return NO_CELL
         share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
         return _number(total(counters, *SHARED_WAVEFRONTS), text.count, share)
 
@@ -378,14 +379,14 @@ def _compiled() -> Iterator[Column]:
 def _registers(record: Record) -> Cell:
     resources = record.resources
     if resources is None:
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     spilled = f"{text.size(resources.local_bytes)} local memory" if resources.local_bytes else ""
     return _number(resources.registers_per_thread, text.count, spilled)
 
 
 def _shared(record: Record) -> Cell:
     if record.resources is None:
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     dynamic = record.geometry.dynamic_shared_bytes if record.geometry else 0
     total = record.resources.static_shared_bytes + dynamic
     return _number(total, text.size, f"{text.size(dynamic)} dynamic" if dynamic else "")
@@ -394,7 +395,7 @@ def _shared(record: Record) -> Cell:
 def _occupancy(record: Record) -> Cell:
     occupancy = record.occupancy
     if occupancy is None:
-        return Cell(text=text.ABSENT)
+        return NO_CELL
     waves = f"{text.count(round(record.waves, 2))} waves" if record.waves is not None else ""
     limits = f"limited by {text.listing(occupancy.limiters)}"
     return _number(occupancy.fraction, text.percent, limits, waves)
@@ -429,7 +430,7 @@ def _number(value: Number | None, one: Callable[[Number | None], str], *details:
 
 
 def _cell(value: str, *details: str) -> Cell:
-    return Cell(text=value, details=tuple(detail for detail in details if detail))
+    return Cell(value, details=tuple(detail for detail in details if detail))
 
 
 def _around(measured: Measured, field: str, one: Callable[[float | None], str] = text.hertz) -> str:
@@ -467,7 +468,7 @@ _SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
 def _sampling_column(title: str, one: Callable[[Measured], str], grade: str) -> Column:
     def cell(record: Record) -> Cell:
         measured = ladder.measurement(record)
-        return Cell(text=one(measured) if measured else text.ABSENT)
+        return Cell(one(measured) if measured else text.ABSENT)
 
     return Column(title=title, grade=grade, cell=cell, is_number=title not in _WORDS)
 

@@ -169,24 +169,24 @@ def _table(
 def _row(candidate: Candidate) -> tuple[Cell, ...]:
     predicted, swept = candidate.predicted, candidate.swept
     return (
-        *(Cell(text=str(value)) for value in candidate.parameters.values()),
-        Cell(text=text.predicted_seconds(predicted.time_s if predicted else None)),
-        Cell(text=predicted.limiter if predicted else text.ABSENT),
-        Cell(text=text.seconds(swept.median_s if swept else None)),
+        *(Cell(str(value)) for value in candidate.parameters.values()),
+        Cell(text.predicted_seconds(predicted.time_s if predicted else None)),
+        Cell(predicted.limiter if predicted else text.ABSENT),
+        Cell(text.seconds(swept.median_s if swept else None)),
         _measured(candidate),
-        Cell(text=_outcome(candidate), is_bad=candidate.status == "failed"),
+        Cell(_outcome(candidate), is_bad=candidate.status == "failed"),
     )
 
 
 def _measured(candidate: Candidate) -> Cell:
     measured = candidate.measured
     if measured is None:
-        return Cell(text=text.ABSENT)
+        return Cell(text.ABSENT)
     ratio = measured.relative_to_cublas
     if ratio is None:
-        return Cell(text=text.seconds(measured.median_s))
+        return Cell(text.seconds(measured.median_s))
     return Cell(
-        text=f"{text.seconds(measured.median_s)}, {text.ratio(ratio.median)} of cuBLAS",
+        f"{text.seconds(measured.median_s)}, {text.ratio(ratio.median)} of cuBLAS",
         details=(text.interval(ratio.interval, text.ratio),) if ratio.interval else (),
     )
 

@@ -186,4 +186,4 @@ def table(phases: TilePhases) -> Table:
 def _elements(accesses: Sequence[TileLoad | TileRead]) -> Cell:
     """What a thread accesses, A before B; the order of the instructions is the compiler's."""
     ordered = sorted(accesses, key=lambda o: (o.matrix, o.row, o.column))
-    return Cell(text=text.listing([f"{o.matrix}[{o.row}][{o.column}]" for o in ordered]))
+    return Cell(text.listing([f"{o.matrix}[{o.row}][{o.column}]" for o in ordered]))

@@ -95,14 +95,14 @@ def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
 ) -> None:
     (section,) = shape_sections(compared)
     verdicts = {row[0].text: row[-1] for row in section.times.rows}
-    assert verdicts["tiled"] == Cell(text="▲ slower", is_bad=True)
-    assert verdicts["vectorized"] == Cell(text="▼ faster")
-    assert verdicts["cublas"] == Cell(text="= same")
+    assert verdicts["tiled"] == Cell("▲ slower", is_bad=True)
+    assert verdicts["vectorized"] == Cell("▼ faster")
+    assert verdicts["cublas"] == Cell("= same")
     assert verdicts["coarsened-1d"].text == "? ambiguous"
     assert verdicts["coarsened-1d"].details[0].startswith("too few samples")
     change = next(row[3] for row in section.times.rows if row[0].text == "tiled")
     # medians to ± 0.2 %: 1.08 · 0.998 / 1.002 = 1.0757
-    assert change == Cell(text="+8.0 %", details=("+7.6 % to +8.4 %",))
+    assert change == Cell("+8.0 %", details=("+7.6 % to +8.4 %",))
     (compact,) = shape_sections(compared, is_compact=True)
     assert "+8.0 % (+7.6 % to +8.4 %)" in [row[3].text for row in compact.times.rows]
     assert doubts(compared)[0].startswith("coarsened-1d: ambiguous: too few samples")

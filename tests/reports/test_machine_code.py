@@ -25,8 +25,8 @@ def test_the_overview_says_what_is_equal_and_what_is_not(
 ) -> None:
     section = machine_code(in_simulation, build.SHAPE)
     assert section is not None
-    assert cell(section.overview, "tiled", "shared loads") == Cell(text="equal")
-    assert cell(section.overview, "naive-coalesced", "shared loads") == Cell(text="–")
+    assert cell(section.overview, "tiled", "shared loads") == Cell("equal")
+    assert cell(section.overview, "naive-coalesced", "shared loads") == Cell("–")
     # alpha: 4096² multiplications beside 2 · 4096³ operations, too few for a ratio
     assert cell(section.overview, "tiled", "arithmetic") == Cell(
         text="explained", details=("FLOP +16,777,216",)
@@ -89,7 +89,7 @@ def test_accesses_of_which_theory_knows_nothing_have_a_column(
     assert cell(section.overview, "vectorized", "local stores") == Cell(
         text="explained", details=("requests 9",)
     )
-    assert cell(section.overview, "tiled", "local stores") == Cell(text="–")
+    assert cell(section.overview, "tiled", "local stores") == Cell("–")
 
 
 def test_lines_have_their_source_and_only_columns_that_count(

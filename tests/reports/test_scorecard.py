@@ -40,8 +40,8 @@ def test_without_hardware_simulation_stands_against_theory(
         "exact equal",
         "noisy within",
     ]
-    assert cell(found.overview, "tiled", "exact equal") == Cell(text="✓ 8 of 8")
-    assert cell(found.overview, "naive-coalesced", "noisy within") == Cell(text="–")
+    assert cell(found.overview, "tiled", "exact equal") == Cell("✓ 8 of 8")
+    assert cell(found.overview, "naive-coalesced", "noisy within") == Cell("–")
     titles = [column.title for column in dict(found.everything)["tiled"].columns]
     assert "machine code" in titles
     assert "hardware" not in titles  # nothing was counted
@@ -64,9 +64,9 @@ def test_hardware_is_what_the_simulation_is_held_against(
     )
     assert cell(found.overview, "tiled", "noisy within").text == "✓ 3 of 3"
     # errors of 0.97, 1, 1.05, 1.08, 0.9 and 1.2: the last is beyond DRAM's 15 %
-    assert cell(found.overview, "tiled", "modelled within") == Cell(text="✗ 5 of 6", is_bad=True)
+    assert cell(found.overview, "tiled", "modelled within") == Cell("✗ 5 of 6", is_bad=True)
     worst = "+20.0 %, bytes written to DRAM"
-    assert cell(found.overview, "tiled", "worst error") == Cell(text=worst)
+    assert cell(found.overview, "tiled", "worst error") == Cell(worst)
     assert [r[0].text for r in found.overview.rows] == [
         "naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d",
         "vectorized",

@@ -107,7 +107,7 @@ def test_the_outcome_tells_reason_padding_and_notes(
 def test_a_wrong_result_has_no_time(build: SimpleNamespace, on_gpu: Profile) -> None:
     wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
     table = ladder_table(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
-    assert cell(table, "tiled", "time") == Cell(text="–", details=("failed the check",))
+    assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
     assert cell(table, "tiled", "rate").text == "–"
     assert cell(table, "tiled", "check").text == "failed"
     # the gain of the next rung is over the last right one
@@ -205,7 +205,7 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(
         "variant", "of FP32 peak", "of attainable", "over previous rung", "check",
         "intensity of loads", "attainable", "limiter", "outcome", "idea",
     ]  # fmt: skip
-    assert cell(first, "vectorized", "check") == Cell(text="passed")
+    assert cell(first, "vectorized", "check") == Cell("passed")
     assert cell(more, "vectorized", "check").details == ("worst error 0.0312× the bound",)
     assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
     # without a time, theory is what there is
