@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from analysis.comparison import (
     CountChange,
     Key,
@@ -23,6 +21,7 @@ from analysis.lines import LineChange
 from analysis.statistics import NEGLIGIBLE_CHANGE
 from reports import text
 from reports.table import Cell, Table, plain_table
+from reports.templating import template
 
 SIGNS = {
     "slower": "▲ slower",
@@ -43,14 +42,7 @@ SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' th
 
 def page(comparison: ProfileComparison) -> str:
     """The comparison as one HTML page that needs no network."""
-    environment = Environment(
-        loader=PackageLoader("reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("comparison.html.j2").render(
+    return template("comparison.html.j2").render(
         title=title(comparison),
         sentences=sentences(comparison),
         sections=shape_sections(comparison),

@@ -11,7 +11,6 @@ from types import ModuleType
 from zlib import compress
 
 import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
@@ -56,6 +55,7 @@ from reports.source import (
     summary,
 )
 from reports.table import Table, ceilings_table, ladder_tables, sampling_table
+from reports.templating import template
 
 GRADES = {
     "theory": "Closed forms of the tiling and the device's nominal rates, without execution.",
@@ -207,7 +207,7 @@ class Part:
 def page(*runs: Run) -> str:
     """The report of one run, or of several side by side, as HTML."""
     parts = list(_parts(runs))
-    return _template().render(
+    return template("report.html.j2").render(
         title=_title(runs),
         parts=parts,
         first_shape=_first_shape(parts),
@@ -274,18 +274,6 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
         environment=tuple(_environment_rows(profile)),
         recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("reports"),
-        autoescape=True,  # for every name; jinja2's select_autoescape would skip ".j2"
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")
 
 
 def _chapter(

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from analysis.tuning import Candidate, TunedShape, Tuning, cost
 from reports import style, text
 from reports.figures import foresight, space
 from reports.page import Drawing, plotly
 from reports.table import Cell, Table, plain_table
+from reports.templating import template
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +27,7 @@ class Chapter:
 
 def page(tuning: Tuning) -> str:
     """The run as one HTML page that needs no network."""
-    environment = Environment(
-        loader=PackageLoader("reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("tuning.html.j2").render(
+    return template("tuning.html.j2").render(
         title=f"{tuning.variant} tuned on {tuning.device.name}",
         tuning=tuning,
         created=text.moment(tuning.created),

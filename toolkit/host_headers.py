@@ -11,61 +11,67 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_TYPES = {
-    "int8_t": "signed char",
-    "int16_t": "signed short",
-    "int32_t": "signed int",
-    "int64_t": "signed long long",
-    "uint8_t": "unsigned char",
-    "uint16_t": "unsigned short",
-    "uint32_t": "unsigned int",
-    "uint64_t": "unsigned long long",
-    "intptr_t": "signed long long",
-    "uintptr_t": "unsigned long long",
-}
+
+def _table(lines: str) -> dict[str, str]:
+    """A name and what it stands for on each line."""
+    return dict(line.split(maxsplit=1) for line in lines.strip().splitlines())
+
+
+_TYPES = _table("""
+int8_t signed char
+int16_t signed short
+int32_t signed int
+int64_t signed long long
+uint8_t unsigned char
+uint16_t unsigned short
+uint32_t unsigned int
+uint64_t unsigned long long
+intptr_t signed long long
+uintptr_t unsigned long long
+""")
 
 _MACROS = {
-    "math.h": {
-        "INFINITY": "__int_as_float(0x7f800000)",
-        "NAN": "__int_as_float(0x7fffffff)",
-        "HUGE_VALF": "__int_as_float(0x7f800000)",
-        "HUGE_VAL": "__longlong_as_double(0x7ff0000000000000ll)",
-        "M_E": "2.7182818284590452354",
-        "M_LOG2E": "1.4426950408889634074",
-        "M_LN2": "0.69314718055994530942",
-        "M_PI": "3.14159265358979323846",
-        "M_PI_2": "1.57079632679489661923",
-        "M_1_PI": "0.31830988618379067154",
-        "M_2_SQRTPI": "1.12837916709551257390",
-        "M_SQRT2": "1.41421356237309504880",
-        "M_SQRT1_2": "0.70710678118654752440",
-    },
-    "float.h": {
-        "FLT_MAX": "3.402823466e+38f",
-        "FLT_MIN": "1.175494351e-38f",
-        "FLT_EPSILON": "1.192092896e-07f",
-        "DBL_MAX": "1.7976931348623158e+308",
-        "DBL_MIN": "2.2250738585072014e-308",
-        "DBL_EPSILON": "2.2204460492503131e-16",
-    },
-    "limits.h": {
-        "CHAR_BIT": "8",
-        "SCHAR_MIN": "(-128)",
-        "SCHAR_MAX": "127",
-        "UCHAR_MAX": "255",
-        "SHRT_MIN": "(-32768)",
-        "SHRT_MAX": "32767",
-        "USHRT_MAX": "65535",
-        "INT_MIN": "(-2147483647 - 1)",
-        "INT_MAX": "2147483647",
-        "UINT_MAX": "4294967295u",
-        "LONG_MIN": "(-9223372036854775807l - 1)",
-        "LONG_MAX": "9223372036854775807l",
-        "ULONG_MAX": "18446744073709551615ul",
-        "LLONG_MIN": "(-9223372036854775807ll - 1)",
-        "LLONG_MAX": "9223372036854775807ll",
-        "ULLONG_MAX": "18446744073709551615ull",
-    },
+    "math.h": _table("""
+INFINITY __int_as_float(0x7f800000)
+NAN __int_as_float(0x7fffffff)
+HUGE_VALF __int_as_float(0x7f800000)
+HUGE_VAL __longlong_as_double(0x7ff0000000000000ll)
+M_E 2.7182818284590452354
+M_LOG2E 1.4426950408889634074
+M_LN2 0.69314718055994530942
+M_PI 3.14159265358979323846
+M_PI_2 1.57079632679489661923
+M_1_PI 0.31830988618379067154
+M_2_SQRTPI 1.12837916709551257390
+M_SQRT2 1.41421356237309504880
+M_SQRT1_2 0.70710678118654752440
+"""),
+    "float.h": _table("""
+FLT_MAX 3.402823466e+38f
+FLT_MIN 1.175494351e-38f
+FLT_EPSILON 1.192092896e-07f
+DBL_MAX 1.7976931348623158e+308
+DBL_MIN 2.2250738585072014e-308
+DBL_EPSILON 2.2204460492503131e-16
+"""),
+    "limits.h": _table("""
+CHAR_BIT 8
+SCHAR_MIN (-128)
+SCHAR_MAX 127
+UCHAR_MAX 255
+SHRT_MIN (-32768)
+SHRT_MAX 32767
+USHRT_MAX 65535
+INT_MIN (-2147483647 - 1)
+INT_MAX 2147483647
+UINT_MAX 4294967295u
+LONG_MIN (-9223372036854775807l - 1)
+LONG_MAX 9223372036854775807l
+ULONG_MAX 18446744073709551615ul
+LLONG_MIN (-9223372036854775807ll - 1)
+LLONG_MAX 9223372036854775807ll
+ULLONG_MAX 18446744073709551615ull
+"""),
     "stdint.h": {
         **{f"INT{n}_MIN": f"(-{2 ** (n - 1) - 1} - 1)" for n in (8, 16, 32)},
         **{f"INT{n}_MAX": str(2 ** (n - 1) - 1) for n in (8, 16, 32)},

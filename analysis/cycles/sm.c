@@ -34,6 +34,11 @@ enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, K
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
 enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 };
 
+/* x is at least, or at most, a value; the greater of two. */
+#define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
+#define LOWER(x, most) do { if ((x) > (most)) (x) = (most); } while (0)
+#define GREATER(a, b) ((a) > (b) ? (a) : (b))
+
 #define WHOLE 0xffffffffu /* bytes of a store whose sectors are taken for written as a whole */
 #define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
 #define IN_L2 (1ull << 62)  /* a line that another block has written: nobody waits for DRAM */
@@ -313,18 +318,21 @@ static Line *line_of(Sm *s, u64 key) {
     return &s->cache[k];
 }
 
+/* DRAM is asked now for what takes so many clocks. */
+static void ask_dram(Sm *s, double now, double clocks) {
+    RAISE(s->dram_free, now);
+    s->dram_free += clocks;
+    s->dram_work += clocks;
+}
+
 /* A sector asked of L2 now; when it is here. */
 static double fetch(Sm *s, double now) {
     const Machine *m = s->m;
-    if (s->l2_free < now) s->l2_free = now;
+    RAISE(s->l2_free, now);
     s->l2_free += SECTOR / m->l2_bytes_per_clock;
     s->r->l2_read_bytes += SECTOR;
     double at = s->l2_free + m->l2_latency;
-    if (m->dram_share > 0) {
-        if (s->dram_free < now) s->dram_free = now;
-        s->dram_free += SECTOR * m->dram_share / m->dram_bytes_per_clock;
-        s->dram_work += SECTOR * m->dram_share / m->dram_bytes_per_clock;
-    }
+    if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
     return at;
 }
 
@@ -357,7 +365,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
-    const double least = (s->l2_free > now ? s->l2_free : now) + m->miss_clocks;
+    const double least = GREATER(s->l2_free, now) + m->miss_clocks;
     const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
@@ -366,8 +374,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         if (line & FLAG) {
             const double at = fetch(s, now) - m->l2_latency + m->atomic_latency;
             if (!b->flags_at) b->flags_at = now + m->flag_clocks;
-            if (at > here) here = at;
-            if (b->flags_at > here) here = b->flags_at;
+            RAISE(here, at);
+            RAISE(here, b->flags_at);
             continue;
         }
         const u64 number = (line & ~(COMMON | IN_L2)) >> 4;
@@ -387,8 +395,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
                 s->dram_due -= b->waits;
             }
             if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
-                const double later = s->dram_free > now ? s->dram_free : now;
-                at = (at > later + m->l2_latency ? at : later + m->l2_latency) + dram_wait(m, b, number);
+                const double later = GREATER(s->dram_free, now);
+                at = GREATER(at, later + m->l2_latency) + dram_wait(m, b, number);
                 /* the busier DRAM is, the more a request's wait is a matter of chance: a warp waits
                  * for the last of its lines, and a block's successor for the last of its warps */
                 const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
@@ -402,7 +410,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         for (u32 n = 0; n < 4; n++) {
             if (!(wanted >> n & 1)) continue;
             const double at = entry->ready[n] + (missing >> n & 1 ? 0 : m->l1_latency);
-            if (at > here) here = at;
+            RAISE(here, at);
         }
     }
     *has_missed = s->r->l1_misses > missed;
@@ -424,18 +432,14 @@ static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double no
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
         const double of_line = SECTOR * __builtin_popcount(line[k] & 15) + in_part;
-        bytes += of_line > s->m->store_line_bytes ? of_line : s->m->store_line_bytes;
+        bytes += GREATER(of_line, s->m->store_line_bytes);
     }
     s->r->l2_write_bytes += SECTOR * sectors;
-    if (s->write_free < now) s->write_free = now;
+    RAISE(s->write_free, now);
     s->write_free += bytes / s->m->write_bytes_per_clock;
     s->write_work += bytes / s->m->write_bytes_per_clock;
-    if (s->m->dram_write_share > 0) { /* as much leaves L2 as comes in; loads wait behind it */
-        if (s->dram_free < now) s->dram_free = now;
-        const double of_dram = SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock;
-        s->dram_free += of_dram;
-        s->dram_work += of_dram;
-    }
+    if (s->m->dram_write_share > 0) /* as much leaves L2 as comes in; loads wait behind it */
+        ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);
 }
 
 /* Barriers in shared memory. A block is replayed without the others of its cluster, which are taken to
@@ -456,7 +460,7 @@ static Mbarrier *mbarrier_of(Block *b, u64 address) {
 static void wake(Sm *s, const Block *b) {
     for (u32 k = 0; k < b->warps; k++) {
         Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        if (x->sleep > s->now) x->sleep = s->now;
+        LOWER(x->sleep, s->now);
     }
 }
 
@@ -501,7 +505,7 @@ static void let_arrive(Sm *s) {
 static double next_arrival(const Sm *s) {
     double next = 1e300;
     for (u32 k = 0; k < s->arrival_count; k++)
-        if (s->arrivals[k].at < next) next = s->arrivals[k].at;
+        LOWER(next, s->arrivals[k].at);
     return next;
 }
 
@@ -566,13 +570,13 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
         s->dram_due += m->waiting_share;
         if (s->dram_due >= 1) {
             s->dram_due -= 1;
-            const double later = s->dram_free > now ? s->dram_free : now;
+            const double later = GREATER(s->dram_free, now);
             double wait = 0;
             for (u32 k = 2; k < words; k++) {
                 const double of_line = dram_wait(m, b, word(line, k) >> 4);
-                if (of_line > wait) wait = of_line;
+                RAISE(wait, of_line);
             }
-            at = (at > later + m->l2_latency ? at : later + m->l2_latency) + wait;
+            at = GREATER(at, later + m->l2_latency) + wait;
             b->phases++;
         }
     }
@@ -665,7 +669,7 @@ static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? 2 : 1
 /* A place has become free that any scheduler may take. */
 static void wake_all(Sm *s) {
     for (u32 k = 0; k < SCHEDULERS; k++)
-        if (s->scheduler[k].sleep > s->now + 1) s->scheduler[k].sleep = s->now + 1;
+        LOWER(s->scheduler[k].sleep, s->now + 1);
 }
 
 /* Whether a request finds a place in its queue. */
@@ -729,9 +733,9 @@ static int serve(Sm *s) {
         best->global_places -= places;
         wake_all(s);
     }
-    if (best->sleep > s->now + 1) best->sleep = s->now + 1;
+    LOWER(best->sleep, s->now + 1);
     if (needs_data(s, &q) && s->lsu_free < s->data_free) s->lsu_free = s->data_free;
-    s->lsu_free = (s->lsu_free > now ? s->lsu_free : now) + q.left;
+    s->lsu_free = GREATER(s->lsu_free, now) + q.left;
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
     served(s, &q, s->lsu_free);
@@ -759,7 +763,7 @@ static void go_on(Warp *w) {
 static void start_block(Sm *s, u32 slot, u64 at) {
     if (s->next_job == s->job_count) return;
     const u32 job = s->next_job++;
-    if (at < s->block_free) at = s->block_free;
+    RAISE(at, s->block_free);
     s->block_free = at + s->m->block_interval;
     const Job *j = &s->jobs[job];
     Block *b = &s->blocks[slot];
@@ -775,14 +779,14 @@ static void start_block(Sm *s, u32 slot, u64 at) {
         w->end = w->step + stream->steps;
         take_step(w);
         Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        if (x->sleep > at) x->sleep = at;
+        LOWER(x->sleep, at);
     }
 }
 
 static void open_barrier(Sm *s, Block *b) {
     if (!b->waiting || b->waiting < b->alive) return;
     u64 at = s->now + s->m->barrier_latency;
-    if (b->opens_after + s->m->barrier_latency > at) at = b->opens_after + s->m->barrier_latency;
+    RAISE(at, b->opens_after + s->m->barrier_latency);
     b->waiting = 0;
     b->has_barriers = 1;
     b->decided = 0;
@@ -793,7 +797,7 @@ static void open_barrier(Sm *s, Block *b) {
         w->ready = at;
         w->blocked_on = LOST_BARRIER;
         Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        if (x->sleep > at) x->sleep = at;
+        LOWER(x->sleep, at);
     }
 }
 
@@ -892,7 +896,7 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
 /* A request's registers are read one per clock: those of stores after their own slot, the last one of
  * others in it. They keep its scheduler's port to the load/store unit busy. */
 static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
-    const u64 begin = x->port > s->now ? x->port : s->now;
+    const u64 begin = GREATER(x->port, s->now);
     const int is_store = i->kind == KIND_SHARED_STORE || i->kind == KIND_STORE;
     x->port = begin + i->operands * s->m->operand_clocks;
     for (u32 k = 0; k < i->operands && s->m->bank_count; k++) {
@@ -935,7 +939,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         return 0;
     }
     if (w->ready > s->now) {
-        if (w->ready < *again) *again = w->ready;
+        LOWER(*again, w->ready);
         *why = w->blocked_on;
         return 0;
     }
@@ -948,13 +952,13 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) { *why = LOST_BARRIER; return 0; }
     if (is_request(i) && !has_room(s, x, i, w->step)) { *why = LOST_QUEUE; return 0; }
     if (x->reads_free > s->now && reads_registers(i)) {
-        if (x->reads_free < *again) *again = x->reads_free;
+        LOWER(*again, x->reads_free);
         *why = LOST_BANK;
         return 0;
     }
     const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
     if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last]) {
-        if (x->slip_free < *again) *again = x->slip_free;
+        LOWER(*again, x->slip_free);
         *why = LOST_BANK;
         return 0;
     }
@@ -964,7 +968,7 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
         if (s->m->fma_halves == 2 && x->lite_free < free) free = x->lite_free;
     }
     if (free > s->now) {
-        if (free < *again) *again = free;
+        LOWER(*again, free);
         *why = LOST_PIPE;
         return 0;
     }
@@ -982,7 +986,7 @@ static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
 
 /* Clocks in which nothing was issued have written what waited for them. */
 static void write_back(Scheduler *x, u64 now) {
-    const u64 from = x->free > x->write_since ? x->free : x->write_since;
+    const u64 from = GREATER(x->free, x->write_since);
     if (now <= from) return;
     const double unused = (double)(now - from);
     x->write_due -= x->write_due < unused ? x->write_due : unused;
@@ -1018,7 +1022,7 @@ static u64 code_is_here(Sm *s, u32 pc) {
         *at = fetch_code(s, line ? at[-1] : 0);
     } else if (!s->used[line]) {
         const u64 again = s->refetched + s->m->fetch_clocks;
-        *at = s->refetched = again > s->now ? again : s->now;
+        *at = s->refetched = GREATER(again, s->now);
     }
     s->used[line] = ++s->uses;
     return *at;
@@ -1083,7 +1087,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         if (i->kind == KIND_LOAD && step->lines && clocks) { /* the more, the more of a line a load asks for */
             const u32 sectors = sectors_of(line, step->lines);
             const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
-            if (clocks < m->sector_clocks + more) clocks = m->sector_clocks + more;
+            RAISE(clocks, m->sector_clocks + more);
         }
         if (m->free_conflicts && least && clocks > least) clocks = least;
         if (m->free_memory) clocks = 0;
@@ -1091,7 +1095,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
                                 .space = w->space, .left = clocks, .warp = warp, .block = w->block});
     } else if (i->kind == KIND_BULK_GROUP) {
-        const double made = w->bulk_done > (double)s->now ? w->bulk_done : (double)s->now;
+        const double made = GREATER(w->bulk_done, (double)s->now);
         release(s, warp, w->age, i, made, 0);
         release_read(s, warp, w->age, i, made);
     } else {
@@ -1100,7 +1104,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
-        if (w->ready < s->now + m->branch_clocks) w->ready = s->now + m->branch_clocks;
+        RAISE(w->ready, s->now + m->branch_clocks);
     }
     if (w->step == w->end) {
         leave(s, w);
@@ -1108,9 +1112,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         Block *b = &s->blocks[w->block];
         w->at_barrier = 1;
         b->waiting++;
-        s->barrier_free = (s->barrier_free > (double)s->now ? s->barrier_free : (double)s->now) +
+        s->barrier_free = GREATER(s->barrier_free, (double)s->now) +
                           m->barrier_unit_clocks;
-        b->opens_after = (b->opens_after > s->now ? b->opens_after : s->now) + m->barrier_per_warp;
+        b->opens_after = GREATER(b->opens_after, s->now) + m->barrier_per_warp;
         if ((double)b->opens_after < s->barrier_free) b->opens_after = (u64)s->barrier_free;
         open_barrier(s, b);
     }
@@ -1149,7 +1153,7 @@ static void schedule(Sm *s, Scheduler *x) {
 
 static void happen(Sm *s, Event e) {
     if (e.clocks > 0) {
-        s->data_free = (s->data_free > e.at ? s->data_free : e.at) + e.clocks;
+        s->data_free = GREATER(s->data_free, e.at) + e.clocks;
         e.at = s->data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
         e.clocks = 0;
         push(s, e);
@@ -1164,38 +1168,35 @@ static void happen(Sm *s, Event e) {
     if (x->write_due >= s->m->write_buffer + 1) {
         const u32 lost = (u32)(x->write_due - s->m->write_buffer);
         x->write_due -= lost;
-        x->free = (x->free > s->now ? x->free : s->now) + lost;
+        x->free = GREATER(x->free, s->now) + lost;
         s->r->lost[LOST_WRITE] += lost;
         x->why = LOST_WRITE;
     }
-    if (x->sleep > s->now) x->sleep = s->now;
+    LOWER(x->sleep, s->now);
 }
+
+static u64 rounded_up(double clocks) { return (u64)clocks + (clocks > (double)(u64)clocks); }
 
 static u64 next_time(const Sm *s) {
     u64 next = ~0ull;
     for (u32 k = 0; k < SCHEDULERS; k++) {
         const Scheduler *x = &s->scheduler[k];
-        const u64 at = x->sleep > x->free ? x->sleep : x->free;
+        const u64 at = GREATER(x->sleep, x->free);
         if (at <= s->now + 1) return s->now + 1;
-        if (at < next) next = at;
+        LOWER(next, at);
         for (u32 n = 0; n < QUEUES; n++) {
             const Queue *queue = &x->queue[n];
             if (!queue->count) continue;
             u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
-            if (queue->at[queue->head].from > from) from = queue->at[queue->head].from;
-            if (from < next) next = from;
+            RAISE(from, queue->at[queue->head].from);
+            LOWER(next, from);
         }
     }
     if (s->arrival_count) {
-        const double at = next_arrival(s);
-        const u64 whole = (u64)at + (at > (double)(u64)at);
-        if (whole < next) next = whole;
+        const u64 at = rounded_up(next_arrival(s));
+        LOWER(next, at);
     }
-    if (s->events) {
-        const double at = s->heap[0].at;
-        const u64 whole = (u64)at + (at > (double)(u64)at);
-        if (whole < next) next = whole;
-    }
+    if (s->events) LOWER(next, rounded_up(s->heap[0].at));
     return next > s->now ? next : s->now + 1;
 }
 
@@ -1207,17 +1208,15 @@ static int all_done(const Sm *s) {
     return 1;
 }
 
-static u64 rounded_up(double clocks) { return (u64)clocks + (clocks > (double)(u64)clocks); }
-
 /* The clocks of all: until the last block has ended and what it stored has left. */
 static void finish(Sm *s) {
     u64 end = 0;
-    for (u32 k = 0; k < s->next_job; k++) if (s->ends[k] > end) end = s->ends[k];
-    if (rounded_up(s->lsu_free) > end) end = rounded_up(s->lsu_free);
-    if (rounded_up(s->write_free) > end) end = rounded_up(s->write_free);
+    for (u32 k = 0; k < s->next_job; k++) RAISE(end, s->ends[k]);
+    RAISE(end, rounded_up(s->lsu_free));
+    RAISE(end, rounded_up(s->write_free));
     for (u32 k = 0; k < SCHEDULERS; k++) { /* which have accounted for what was before `done` */
         const Scheduler *x = &s->scheduler[k];
-        const u64 done = x->free > s->now ? x->free : s->now;
+        const u64 done = GREATER(x->free, s->now);
         s->r->lost[done > end ? x->why : LOST_EMPTY] += end - done;
     }
     s->r->clocks = end;
@@ -1333,7 +1332,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
                   const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
                   Result *result, u64 *starts, u64 *ends) {
     u32 most = 1;
-    for (u32 k = 0; k < job_count; k++) if (jobs[k].warps > most) most = jobs[k].warps;
+    for (u32 k = 0; k < job_count; k++) RAISE(most, jobs[k].warps);
     const u32 all = machine->slots * most;
     Sm s = {.m = machine, .code = code, .steps = steps, .lines = lines, .streams = streams,
             .jobs = jobs, .job_count = job_count, .fewer = fewer, .warps_per_block = most, .r = result,
