@@ -52,11 +52,11 @@ from toolkit.gpu import Gpu, LoadedKernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.patching import Patch, changed, rewritten, words
 from toolkit.prediction import blocks_of_an_sm, streams_of
+from toolkit.rung_launch import compile_for
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import translate
 from toolkit.simulated_ladder import RungLaunch, bind_in_place, period, timed_k
 from toolkit.store import write_atomically
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 UNPATCHED = "none"

@@ -54,9 +54,9 @@ from toolkit.cubin import Kernel
 from toolkit.launch_traffic import Residence
 from toolkit.published import publications
 from toolkit.recorded import recorded_run
+from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.simulator import simulate
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 ROOT = Path(__file__).parents[1]

@@ -22,9 +22,9 @@ from analysis.problem import parse_shape
 from kernels import LADDER, find
 from kernels.registry import Selection
 from toolkit.records import planned, with_resources
+from toolkit.rung_launch import compile_for
 from toolkit.sass.machine import available_cores
 from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 SEED = 1

@@ -16,14 +16,11 @@ from typing import Any
 from analysis.devices import find_device
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
-from kernels.registry import Selection, Variant, parse_selection
+from kernels.registry import Selection, parse_selection
 from toolkit import profile, simulate
 from toolkit.executor import Execution
 from toolkit.progress import Progress
-from toolkit.theory_bench import compile_for
-from toolkit.tiles import rung_arguments
 from toolkit.tuning.ranking import ranked
-from toolkit.workload import Workload
 
 sys.path.append(str(Path(__file__).parent / "timing"))
 from timed_launches import OPTIONS, SMALL, Case, rng
@@ -55,7 +52,12 @@ class RungLaunch:
         return parse_shape(self.shape)
 
     def answers(self) -> dict[str, Callable[[], Answer]]:
-        return {"profile": self._profile, "simulate": self._simulate, "tune": self._tune}
+        return {
+            "profile": self._profile,
+            "simulate": self._simulate,
+            "tune": self._tune,
+            "ordinary": self._ordinary,
+        }
 
     def _profile(self) -> Answer:
         (record,) = profile(
@@ -65,22 +67,11 @@ class RungLaunch:
         return answer(record.predicted, record.simulated.counters)
 
     def _simulate(self) -> Answer:
+        return of_execution(simulate(self.rung, shape=self.shape, seed=SEED, device=DEVICE))
+
+    def _ordinary(self) -> Answer:
         """The rung's source as any other kernel, with all of its blocks executed."""
-        selection, device = self.selection, find_device(DEVICE)
-        variant = selection.variant
-        assert isinstance(variant, Variant)
-        executed = variant.executed(self.problem)
-        geometry = variant.geometry(selection.parameters, executed)
-        a, b = Workload(self.problem, SEED).padded(executed)
-        c = 0 * a[:, :1] @ b[:1]
-        found = simulate(
-            compile_for(device, selection),
-            grid=geometry.grid,
-            block=geometry.block,
-            dynamic_shared_bytes=geometry.dynamic_shared_bytes,
-            arguments=rung_arguments(variant, selection.parameters, executed, (a, b, c)),
-            device=device,
-        )
+        found = simulate(self.rung, shape=self.shape, seed=SEED, device=DEVICE, blocks="all")
         return of_execution(found)
 
     def _tune(self) -> Answer:

@@ -19,9 +19,10 @@ from toolkit.executor import Execution, read_source
 from toolkit.files import same_file
 from toolkit.launch_checks import architecture_of, device_of
 from toolkit.plan import chosen_seed
+from toolkit.rung_launch import RungLaunch, is_name, rung_launch
 from toolkit.sanitizer import Checked, check
 from toolkit.signature import Declared, kernel_names, signature
-from toolkit.simulator import MAX_INSTRUCTIONS, simulate
+from toolkit.simulator import MAX_INSTRUCTIONS, Blocks, simulate
 from toolkit.store import check_writable
 
 Extent = tuple[int, int, int]
@@ -34,7 +35,8 @@ class Call:
     `text` is the source's, None of machine code. `written` are the arguments as they were given,
     `arguments` what they mean. `device` is the one that was named, else one of the architecture;
     where it was named, `models_traffic` below L1 for it.
-    `saves` maps positions of buffers among the arguments to files.
+    `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
+    arguments here: those follow from its shape and the seed.
     """
 
     source: Path
@@ -50,15 +52,16 @@ class Call:
     models_traffic: bool
     defines: Mapping[str, str]
     options: Sequence[str]
-    blocks: Literal["all", "representative"] | int
+    blocks: Blocks | None
     max_instructions: int
     seed: int
     saves: Mapping[int, Path]
+    rung: RungLaunch | None = None
 
     def run(self, advance: Callable[[int, int], None]) -> Simulated:
         """Execute it. Raises as `simulate` does."""
         device = self.device if self.models_traffic else None
-        execution = simulate(**self._launch(), advance=advance, device=device)
+        execution = simulate(**self._launch(), blocks=self.blocks, advance=advance, device=device)
         return Simulated(call=self, execution=execution)
 
     def check(self, advance: Callable[[int, int], None]) -> Checked:
@@ -68,22 +71,27 @@ class Call:
             for position, item in enumerate(self.arguments)
             if isinstance(item, Buffer) and item.fill == UNWRITTEN
         ]
-        return check(**self._launch(), unwritten=unwritten, advance=advance)
+        blocks = self.blocks or "all"
+        return check(**self._launch(), blocks=blocks, unwritten=unwritten, advance=advance)
 
     def _launch(self) -> dict[str, Any]:
         """What `simulate` and `check` take alike."""
-        return {
+        common: dict[str, Any] = {
+            "arch": self.arch,
+            "options": self.options,
+            "max_instructions": self.max_instructions,
+        }
+        if self.rung is not None:
+            named = {"source": self.rung.label, "shape": self.rung.problem, "seed": self.seed}
+            return named | common
+        return common | {
             "source": self.source,
             "kernel": self.kernel,
             "grid": self.grid,
             "block": self.block,
             "arguments": make_arguments(self.arguments, seed=self.seed),
             "dynamic_shared_bytes": self.dynamic_shared_bytes,
-            "arch": self.arch,
             "defines": self.defines,
-            "options": self.options,
-            "blocks": self.blocks,
-            "max_instructions": self.max_instructions,
         }
 
 
@@ -108,8 +116,11 @@ class Simulated:
     @property
     def outputs(self) -> dict[int, NDArray[np.generic]]:
         """The buffers after the launch, by their position among the arguments."""
-        buffers = [k for k, item in enumerate(self.call.arguments) if isinstance(item, Buffer)]
-        return dict(zip(buffers, self.execution.outputs, strict=True))
+        call, outputs = self.call, self.execution.outputs
+        buffers = [k for k, item in enumerate(call.arguments) if isinstance(item, Buffer)]
+        if call.rung is not None and outputs:
+            buffers = call.rung.buffers
+        return dict(zip(buffers, outputs, strict=True))
 
     def files(self) -> dict[Path, bytes]:
         """What was asked to be kept."""
@@ -118,25 +129,51 @@ class Simulated:
 
 def parse_call(
     *,
-    source: Path,
+    source: str | Path,
     kernel: str | None,
-    grid: str,
-    block: str,
+    grid: str | None,
+    block: str | None,
     shared: int,
     arguments: Sequence[str],
     arch: str | None,
     device: str | None,
     defines: Sequence[str],
     options: Sequence[str],
-    blocks: str,
+    blocks: str | None,
     max_instructions: int | None,
     seed: int | None,
     saves: Sequence[str] = (),
+    shape: str | None = None,
 ) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
+    chosen_arch, chosen_device = _target(arch, device)
+    common: dict[str, Any] = {
+        "arch": chosen_arch,
+        "device": chosen_device,
+        "models_traffic": device is not None,
+        "options": ("-lineinfo", *options),
+        "blocks": None if blocks is None else _blocks(blocks),
+        "max_instructions": max_instructions or MAX_INSTRUCTIONS,
+        "seed": chosen_seed(seed),
+    }
+    if isinstance(source, str) and is_name(source):
+        brought: dict[str, object] = {
+            "--kernel": kernel,
+            "--grid": grid,
+            "--block": block,
+            "--arg": arguments,
+        }
+        brought |= {"--shared": shared, "--define": defines}
+        named = chosen_device if device else None  # what is the best depends on it
+        return _of_rung(rung_launch(source, shape, named, brought), saves, common)
+    if shape is not None:
+        raise InputError(f"--shape is for a rung by its name: {shortened(str(source))!r} is none")
+    assert grid is not None, "only a rung brings it"
+    assert block is not None, "only a rung brings it"
+    source = Path(source)
     text = None if source.suffix == ".cubin" else read_source(source)[0]
     parsed = parse_arguments(arguments, _declared(text, kernel) if text else None)
-    chosen_arch, chosen_device = _target(arch, device)
+    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, Buffer)}
     return Call(
         source=source,
         text=text,
@@ -146,15 +183,34 @@ def parse_call(
         dynamic_shared_bytes=shared,
         written=tuple(arguments),
         arguments=parsed,
-        arch=chosen_arch,
-        device=chosen_device,
-        models_traffic=device is not None,
         defines=dict(map(parse_define, defines)),
-        options=("-lineinfo", *options),
-        blocks=_blocks(blocks),
-        max_instructions=max_instructions or MAX_INSTRUCTIONS,
-        seed=chosen_seed(seed),
-        saves=_saves(saves, parsed, source),
+        saves=_saves(saves, buffers, source),
+        **common,
+    )
+
+
+def _of_rung(rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
+    """The call of a rung, with files for buffers only where all of its blocks are executed."""
+    if saves and common["blocks"] != "all":
+        raise InputError(
+            f"--save: only some blocks of {rung.label} are executed, which leave no whole product: "
+            "add --blocks all"
+        )
+    geometry, variant = rung.geometry, rung.variant
+    source = Path(variant.file)
+    return Call(
+        source=source,
+        text=variant.source,
+        kernel=variant.entry,
+        grid=geometry.grid,
+        block=geometry.block,
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        written=(str(rung.problem),),
+        arguments=(),
+        defines={name: str(value) for name, value in variant.macros(rung.parameters).items()},
+        saves=_saves(saves, dict.fromkeys(rung.buffers), source),
+        rung=rung,
+        **common,
     )
 
 
@@ -203,9 +259,8 @@ def _blocks(text: str) -> Literal["all", "representative"] | int:
     return int(text)
 
 
-def _saves(
-    texts: Sequence[str], parsed: Sequence[Buffer | np.generic], source: Path
-) -> dict[int, Path]:
+def _saves(texts: Sequence[str], buffers: Mapping[int, object], source: Path) -> dict[int, Path]:
+    """The files of `buffers`, which map positions among the arguments to what fills them."""
     saves: dict[int, Path] = {}
     for text in texts:
         position, _, name = text.partition("=")
@@ -214,17 +269,15 @@ def _saves(
                 f"--save {shortened(text)!r} is not understood: give the position of a buffer, "
                 "from 0 on, and a file: --save 1=out.npy"
             )
-        if int(position) >= len(parsed) or not isinstance(parsed[int(position)], Buffer):
-            buffers = [str(k) for k, item in enumerate(parsed) if isinstance(item, Buffer)]
+        if int(position) not in buffers:
             raise InputError(
                 f"--save {shortened(text)!r}: argument {position} is no buffer: give one of "
-                f"{', '.join(buffers) or 'them; there is none'}"
+                f"{', '.join(map(str, buffers)) or 'them; there is none'}"
             )
         path = Path(name)
         check_writable(path)
-        read = [item.fill for item in parsed if isinstance(item, Buffer)]
-        used = [source, *saves.values(), *(fill for fill in read if isinstance(fill, Path))]
-        if any(same_file(path, other) for other in used):
+        read = [fill for fill in buffers.values() if isinstance(fill, Path)]
+        if any(same_file(path, other) for other in [source, *saves.values(), *read]):
             raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
         saves[int(position)] = path
     return saves

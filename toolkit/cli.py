@@ -73,14 +73,25 @@ Json = Annotated[bool, typer.Option("--json", help="Print the stored record inst
 Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 
 # What simulate, check and reorder ask of a kernel and its launch.
+KernelSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL.cu",
+        help="CUDA C++, a .cubin of nvcc, or a rung such as stream-k, which takes --shape.",
+    ),
+]
 KernelFile = Annotated[
     Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
 ]
 GridSize = Annotated[
-    str, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
+    str | None, typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'.")
 ]
 BlockSize = Annotated[
-    str, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+    str | None, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+]
+RungShape = Annotated[
+    str | None,
+    typer.Option("--shape", "-s", help="Of a rung by its name: '4096' or 'MxNxK'."),
 ]
 KernelName = Annotated[
     str | None,
@@ -123,10 +134,11 @@ CompilerOptions = Annotated[
     typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
 ]
 WhichBlocks = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="WHICH",
         help="Blocks to execute: all; representative, some of each place in the grid; or how many.",
+        show_default="all; of a rung by its name, a few that stand for all",
     ),
 ]
 MostInstructions = Annotated[
@@ -141,6 +153,16 @@ Seed = Annotated[
         show_default="random",
     ),
 ]
+
+
+def _check_extents(source: str, grid: str | None, block: str | None) -> None:
+    """Wrong usage where a source lacks what only a rung brings."""
+    from toolkit.rung_launch import is_name
+
+    missing = {"'--grid' / '-g'": grid, "'--block' / '-b'": block}
+    for option, value in missing.items():
+        if value is None and not is_name(source):
+            raise typer.BadParameter("missing; only a rung brings its own", param_hint=option)
 
 
 def _print_version(asked: bool) -> None:
@@ -295,9 +317,10 @@ def profile(
 
 @app.command(epilog="Example: python -m toolkit simulate my.cu -g 64 -b 256 -a 'f32[16384]'")
 def simulate(
-    source: KernelFile,
-    grid: GridSize,
-    block: BlockSize,
+    source: KernelSource,
+    grid: GridSize = None,
+    block: BlockSize = None,
+    shape: RungShape = None,
     kernel: KernelName = None,
     arg: KernelArguments = None,
     shared: SharedBytes = 0,
@@ -305,7 +328,7 @@ def simulate(
     device: CompiledForDevice = None,
     define: Macros = None,
     option: CompilerOptions = None,
-    blocks: WhichBlocks = "all",
+    blocks: WhichBlocks = None,
     max_instructions: MostInstructions = None,
     save: Annotated[
         list[str] | None,
@@ -320,6 +343,8 @@ def simulate(
 ) -> None:
     """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
 
+    A rung by its name brings grid, block and arguments: 'simulate stream-k --shape 1024'.
+
     Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
 
     Arguments, in the kernel's order:
@@ -332,6 +357,7 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
+    _check_extents(source, grid, block)
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
         from toolkit.call import parse_call
 
@@ -340,6 +366,7 @@ def simulate(
             kernel=kernel,
             grid=grid,
             block=block,
+            shape=shape,
             shared=shared,
             arguments=arg or [],
             arch=arch,
@@ -353,7 +380,7 @@ def simulate(
         )
         from toolkit import console_simulate as view
 
-        with view.SimulationProgress(source.name) as progress:
+        with view.SimulationProgress(call.source.name) as progress:
             simulated = call.run(progress.advance)
         _write(simulated.files())
         if as_json:
@@ -364,9 +391,10 @@ def simulate(
 
 @app.command(epilog="Example: python -m toolkit check my.cu -g 64 -b 256 -a 'f32[16384]'")
 def check(
-    source: KernelFile,
-    grid: GridSize,
-    block: BlockSize,
+    source: KernelSource,
+    grid: GridSize = None,
+    block: BlockSize = None,
+    shape: RungShape = None,
     kernel: KernelName = None,
     arg: KernelArguments = None,
     shared: SharedBytes = 0,
@@ -374,7 +402,7 @@ def check(
     device: CompiledForDevice = None,
     define: Macros = None,
     option: CompilerOptions = None,
-    blocks: WhichBlocks = "all",
+    blocks: WhichBlocks = None,
     max_instructions: MostInstructions = None,
     seed: Seed = None,
     as_json: Annotated[
@@ -393,6 +421,7 @@ def check(
 
     Exit code 1 says that there are errors.
     """
+    _check_extents(source, grid, block)
     with _one_line_errors(), _interrupt_says("interrupted: the check is not complete"):
         from toolkit.call import parse_call
 
@@ -401,6 +430,7 @@ def check(
             kernel=kernel,
             grid=grid,
             block=block,
+            shape=shape,
             shared=shared,
             arguments=arg or [],
             arch=arch,
@@ -414,7 +444,7 @@ def check(
         from toolkit import console_check as view
         from toolkit.console_simulate import SimulationProgress
 
-        with SimulationProgress(source.name) as progress:
+        with SimulationProgress(call.source.name) as progress:
             checked = call.check(progress.advance)
         if as_json:
             _print_json(view.document(call, checked))

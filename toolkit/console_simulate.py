@@ -204,6 +204,11 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     )
     if call.arguments:
         yield f"  {'; '.join(_arguments(simulated))}"
+    if call.rung is not None:
+        yield (
+            f"  {call.rung.label} at {call.rung.problem}: random A and B, --seed {call.seed} "
+            "repeats them"
+        )
     if any(isinstance(item, Buffer) and item.fill == "random" for item in call.arguments):
         yield f"  random content: --seed {call.seed} repeats it"
     yield f"  {execution.basis}{_speed(call, execution)}"
@@ -601,6 +606,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "toolkit_version": toolkit.__version__,
         "source": call.source.name,
         "kernel": simulated.kernel,
+        "rung": call.rung and call.rung.label,
         "grid": call.grid,
         "block": call.block,
         "dynamic_shared_bytes": call.dynamic_shared_bytes,

@@ -24,7 +24,7 @@ from analysis.result import (
 )
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
-from kernels.registry import CUBLAS, LADDER, Reference, Selection
+from kernels.registry import CUBLAS, LADDER, Reference, Selection, Variant
 from toolkit.cublas import sentence_on
 from toolkit.sampling import Series
 
@@ -64,26 +64,31 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
         variant.check_device(selection.parameters, device)
     except (ShapeError, UnavailableError) as error:
         return skipped(record, str(error))
+    label = variant.label(selection.parameters)
+    named = f"{stands_for.name} is {label} at this shape" if stands_for else None
     geometry = variant.geometry(selection.parameters, executed)
-    notes: tuple[str, ...] = ()
-    if stands_for is not None:
-        notes = (f"{stands_for.name} is {variant.label(selection.parameters)} at this shape",)
-    if executed != problem:
-        notes += (
-            f"padded with zeros to {executed}, because N and K must be multiples of "
-            f"{variant.multiple_of}; counts and times are those of the padded product, "
-            "without the padding itself",
-        )
     return replace(
         record,
         geometry=geometry,
-        notes=notes,
+        notes=tuple(filter(None, [named, padding(variant, problem)])),
         theory=theory(
             variant.access_counts(selection.parameters, executed),
             variant.patterns(selection.parameters, executed),
             device,
             blocks=geometry.blocks,
         ),
+    )
+
+
+def padding(variant: Variant, problem: Gemm) -> str | None:
+    """A note on the zeros that a product is padded with, None where it needs none."""
+    executed = variant.executed(problem)
+    if executed == problem:
+        return None
+    return (
+        f"padded with zeros to {executed}, because N and K must be multiples of "
+        f"{variant.multiple_of}; counts and times are those of the padded product, without the "
+        "padding itself"
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from analysis.errors import ShapeError
 from analysis.problem import Gemm
 from kernels.registry import Parameters, Variant
 from toolkit.cubin import Kernel
+from toolkit.rung_launch import RungLaunch
 from toolkit.sanitizer import Checked, check
-from toolkit.tiles import position_of_c, rung_arguments
-from toolkit.workload import Workload
+from toolkit.tiles import position_of_c
 
 # Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
 # blocks have neighbours. The second is for a rung of one block.
@@ -24,18 +22,14 @@ def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: i
     Raises UnsupportedError for machine code that the simulator does not know, ShapeError where the
     rung takes neither shape.
     """
-    problem = _shape_of(variant)
-    executed = variant.executed(problem)
-    geometry = variant.geometry(parameters, executed)
-    a, b = Workload(problem, seed).padded(executed)
-    c = np.full((executed.m, executed.n), np.nan, dtype=np.float32)
+    launch = RungLaunch(variant=variant, parameters=parameters, problem=_shape_of(variant))
     return check(
         kernel,
-        grid=geometry.grid,
-        block=geometry.block,
-        arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
+        grid=launch.geometry.grid,
+        block=launch.geometry.block,
+        arguments=launch.arguments(seed),
         unwritten=[position_of_c(variant)],
-        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        dynamic_shared_bytes=launch.geometry.dynamic_shared_bytes,
         blocks=BLOCKS,
     )
 

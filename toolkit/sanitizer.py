@@ -23,10 +23,13 @@ from typing import Any, Literal
 import numpy as np
 
 from analysis.errors import InputError, LaunchError
+from analysis.problem import Gemm
 from toolkit.executor import Argument, buffers_of, launch_geometry
 from toolkit.host import available_bytes
 from toolkit.kernel_source import Source, compile_kernel, naming
-from toolkit.launch_checks import DEFAULT_ARCHITECTURE
+from toolkit.launch_checks import DEFAULT_ARCHITECTURE, device_of
+from toolkit.plan import chosen_seed
+from toolkit.rung_launch import compile_for, is_name, rung_launch
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
@@ -39,11 +42,13 @@ from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 from toolkit.simulator import (
     MAX_INSTRUCTIONS,
+    NO_RUNG,
     PERIOD,
     Blocks,
     limited,
     prepared,
 )
+from toolkit.tiles import position_of_c
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
@@ -182,10 +187,12 @@ def check(
     source: Source,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    arguments: Sequence[Argument],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    arguments: Sequence[Argument] | None = None,
     unwritten: Sequence[int] = (),
+    shape: str | int | Gemm | None = None,
+    seed: int | None = None,
     dynamic_shared_bytes: int = 0,
     arch: str = DEFAULT_ARCHITECTURE,
     defines: Mapping[str, object] | None = None,
@@ -197,11 +204,28 @@ def check(
     """Execute a launch as `simulate` does, and watch its memory and its synchronisation.
 
     `unwritten` are positions of array arguments that hold nothing, such as outputs: initcheck
-    reports who reads them first. `blocks` as in `simulate`; accesses of different blocks are
+    reports who reads them first. A rung by its name takes `shape` and `seed` instead, as in
+    `simulate`. `blocks` as in `simulate`; accesses of different blocks are
     compared among those that are executed. A kernel that would stop is a finding. Raises as
     `simulate` does for everything else.
     """
-    geometry = launch_geometry(grid, block, dynamic_shared_bytes)
+    if isinstance(source, str) and is_name(source):
+        brought = {
+            "kernel": kernel,
+            "grid": grid,
+            "block": block,
+            "arguments": arguments,
+            "dynamic_shared_bytes": dynamic_shared_bytes,
+            "defines": defines,
+        }
+        launch = rung_launch(source, shape, device_of(arch), brought)
+        source, kernel = compile_for(arch, launch.selection, options), None
+        geometry, arguments = launch.geometry, launch.arguments(chosen_seed(seed))
+        unwritten = [position_of_c(launch.variant)]
+    elif grid is None or block is None or arguments is None or (shape, seed) != (None, None):
+        raise InputError(NO_RUNG)
+    else:
+        geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
         translated, bound, _ = prepared(cubin, geometry, arguments)

@@ -50,7 +50,7 @@ from toolkit.host import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.launch_traffic import Asked, Residence, traffic_of
 from toolkit.prediction import blocks_of_an_sm, predicted, streams_of, work_of
 from toolkit.residents import most_resident
-from toolkit.sass.faults import describe
+from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import Bound, FaultError, Run, Spread, run_blocks
 from toolkit.sass.representatives import Place, agree, places
 from toolkit.sass.requests import Noted, line_accesses, noted
@@ -83,6 +83,7 @@ INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its 
 # What stops an endless loop in a rung that somebody works on: so many times its closed forms, which
 # no rung comes near with what it does besides, and warps enough for the smallest shapes.
 EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
+ENDLESS = f"{EXCESS} times what its closed forms count: an endless loop?"
 
 # A row of A begins in a sector by K modulo 8. The naive rungs are unrolled by 8, and compilers
 # make up to four such steps, or short phases, one iteration.
@@ -135,15 +136,17 @@ class Simulation:
     listing: Listing
     check: Check
     predicted: Predicted | str  # a reason where there is none
+    instructions: tuple[InstructionCounts, ...]
 
 
 class LadderSimulator:
     """Executes rungs at one shape; inputs and references are shared between them."""
 
     advance: Callable[[int, int], None]  # hears how many blocks of a rung are done, of how many
+    workers: int | None = None  # all cores
 
-    def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+    def __init__(self, workload: Workload, max_instructions: int | None = None) -> None:
+        self.workload, self.max_instructions = workload, max_instructions
         self.advance = lambda done, of: None
         self._workloads = {workload.problem.k: workload}
         self._matrices: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
@@ -542,11 +545,19 @@ class _Rung:
             if stop is None:
                 self.ladder.advance(done, blocks)
 
+        most, limit = self._most_instructions(blocks), ENDLESS
+        if (asked := self.ladder.max_instructions) is not None and asked < most:
+            most, limit = asked, MOST_INSTRUCTIONS
         try:
-            most = self._most_instructions(blocks)
-            return run_blocks(bound, chosen, max_instructions=most, advance=advance, stop=stop)
+            return run_blocks(
+                bound,
+                chosen,
+                max_instructions=most,
+                workers=self.ladder.workers,
+                advance=advance,
+                stop=stop,
+            )
         except FaultError as error:
-            limit = f"{EXCESS} times what its closed forms count: an endless loop?"
             raise LaunchError(describe(error.fault, self.translated, bound, limit)) from None
 
     def _most_instructions(self, blocks: int) -> int:
@@ -660,6 +671,7 @@ class _Rung:
             ),
             check=check,
             predicted=time,
+            instructions=instructions,
         )
 
     def _moves_apart(self, time: Predicted | str) -> float:

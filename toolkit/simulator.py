@@ -26,6 +26,7 @@ from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
+from analysis.problem import Gemm
 from analysis.result import Predicted
 from analysis.traffic import Traffic
 from toolkit.compile import supported_architectures
@@ -49,7 +50,10 @@ from toolkit.launch_checks import (
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.launch_traffic import Asked, Residence, traffic_of
+from toolkit.plan import chosen_seed
+from toolkit.records import padding, wrong_result
 from toolkit.residents import blocks_per_sm, most_resident
+from toolkit.rung_launch import RungLaunch, compile_for, is_name, rung_launch
 from toolkit.sass import core
 from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
@@ -58,10 +62,14 @@ from toolkit.sass.representatives import Place, agree, extrapolated, places
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, below, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
+from toolkit.simulated_ladder import LadderSimulator
+from toolkit.workload import Workload
 
 PERIOD = 8  # of the places in a sector at which a row of floats may begin
 
 Blocks = Literal["all", "representative"] | int
+
+NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
 
 # An hour of two cores: what runs longer hangs, as far as anyone will wait.
 MAX_INSTRUCTIONS = 10**12
@@ -80,14 +88,16 @@ def simulate(
     source: Source,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    arguments: Sequence[Argument],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    arguments: Sequence[Argument] | None = None,
+    shape: str | int | Gemm | None = None,
+    seed: int | None = None,
     dynamic_shared_bytes: int = 0,
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
-    blocks: Blocks = "all",
+    blocks: Blocks | None = None,
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
     advance: Advance | None = None,
@@ -102,10 +112,15 @@ def simulate(
     and stay as they are: `outputs` are copies; NumPy scalars are passed by value, structs as
     `numpy.void`, and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
 
-    `blocks` says what is executed: "all"; "representative": some of each place in the grid (a
-    corner, an edge, the interior), and all where those differ; or how many blocks, at least one
-    of each place. `basis` of the result says what that means for the counters; with fewer than
-    all blocks, `outputs` hold what the executed ones wrote.
+    `source` may also be the name of a rung, such as "stream-k" or "stream-k:band=4", with the
+    `shape` of its product and a `seed` of its random matrices; it brings grid, block and
+    arguments. The answer is that of `profile`: a few blocks are executed, which stand for all as
+    `basis` says, and `outputs` are empty. With `blocks` it is executed as any other kernel.
+
+    `blocks` says what is executed: "all", which is the default of other kernels; "representative":
+    some of each place in the grid (a corner, an edge, the interior), and all where those differ;
+    or how many blocks, at least one of each place. `basis` of the result says what that means for
+    the counters; with fewer than all blocks, `outputs` hold what the executed ones wrote.
 
     `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
     counters of `analysis.counters.MODELLED`, and `traffic_basis` says how they were obtained, or
@@ -119,18 +134,68 @@ def simulate(
     """
     simulator = Simulator(
         arch=arch,
-        blocks=blocks,
+        blocks="all" if blocks is None else blocks,
         max_instructions=max_instructions,
         workers=workers,
         advance=advance,
         device=find_device(device) if isinstance(device, str) else device,
     )
+    if isinstance(source, str) and is_name(source):
+        brought = {
+            "kernel": kernel,
+            "grid": grid,
+            "block": block,
+            "arguments": arguments,
+            "dynamic_shared_bytes": dynamic_shared_bytes,
+            "defines": defines,
+        }
+        launch = rung_launch(source, shape, simulator.device, brought)
+        return _of_rung(launch, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+    if grid is None or block is None or arguments is None or (shape, seed) != (None, None):
+        raise InputError(NO_RUNG)
     geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(
             source, kernel, target=simulator.target, defines=defines, options=options
         )
         return simulator.run(cubin, geometry, arguments)
+
+
+def _of_rung(
+    launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
+) -> Execution:
+    """A rung on the blocks of its plan, or on those that the simulator is asked for."""
+    device = simulator.device
+    cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
+    if not by_plan:
+        return simulator.run(cubin, launch.geometry, launch.arguments(seed))
+    check_runs_on(cubin.limits_of, device)
+    residence = None
+    if device is not None:
+        per_sm = blocks_per_sm(device, cubin, launch.geometry)
+        residence = Residence(device=device, blocks_per_sm=per_sm)
+    ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
+    ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
+    started = time.perf_counter()
+    found = ladder.simulate(cubin, launch.selection, residence)
+    predicted = found.predicted if isinstance(found.predicted, Predicted) else None
+    basis = predicted.basis if predicted else f"not predicted: {found.predicted}"
+    return Execution(
+        outputs=(),
+        resources=cubin.resources,
+        counters=found.simulated.counters,
+        instructions=found.instructions,
+        basis=found.simulated.basis,
+        traffic_basis=found.simulated.traffic_basis,
+        predicted=predicted,
+        prediction_basis=basis if device else None,
+        notes=tuple(
+            filter(None, [padding(launch.variant, launch.problem), wrong_result(found.check)])
+        ),
+        cubin=cubin,
+        executed_blocks=found.simulated.blocks_executed,
+        simulation_s=time.perf_counter() - started,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
 from toolkit.cubin import Kernel
 from toolkit.host import measure_cpu
-from toolkit.kernel_source import compile_kernel
 from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.records import Records, failed, planned, skipped, with_resources
+from toolkit.rung_launch import compile_for
 from toolkit.workload import Workload
 
 
@@ -84,19 +84,3 @@ class TheoryBench:
     ) -> Record:
         """The record with what executing the machine code adds: in theory, nothing."""
         return record
-
-
-def compile_for(device: Device, selection: Selection) -> Kernel:
-    """The selected rung's machine code for `device`, or for the nearest that NVRTC knows.
-
-    Its resources say when it is not the device's own.
-    """
-    variant = selection.variant
-    assert isinstance(variant, Variant)
-    return compile_kernel(
-        variant.source,
-        variant.entry,
-        target=device,
-        name=variant.file,
-        defines=variant.macros(selection.parameters),
-    )

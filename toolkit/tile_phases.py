@@ -18,12 +18,12 @@ from analysis.errors import ToolkitError
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import TileLoad, TilePhases, TileRead
 from kernels.registry import LADDER, Parameters, Selection, Variant
+from toolkit.rung_launch import compile_for
 from toolkit.sass.core import COUNT
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.requests import SHARED_MEMORY, Noted, noted
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
-from toolkit.theory_bench import compile_for
 from toolkit.tiles import rung_arguments
 
 EXTENT, TILE = 4, 2  # those of the source texts

@@ -101,3 +101,16 @@ def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was
     assert not check_kernel(source, "f", dynamic_shared_bytes=80 * 1024, **launch).findings
     with pytest.raises(InputError, match="sm_70 has 98,304"):
         check_kernel(source, "f", dynamic_shared_bytes=100 * 1024, **launch)
+
+
+def test_a_rung_is_checked_by_its_name() -> None:
+    result = CliRunner().invoke(
+        app, ["check", "tiled", "-s", "40x36x33", "--blocks", "2", "-d", "t4"]
+    )
+    assert result.exit_code == 0
+    assert result.output == (
+        "sgemm_tiled: no errors: memcheck, racecheck, synccheck, initcheck on 4 of 4 blocks\n"
+    )
+    missing = CliRunner().invoke(app, ["check", "tiled"])
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("error: tiled is a rung: give the shape")

@@ -19,9 +19,9 @@ from toolkit.contender import LAUNCHES
 from toolkit.experiment import profile
 from toolkit.gpu_launch import GUARD_WORD, GUARD_WORDS, OnGpu
 from toolkit.progress import Progress
+from toolkit.rung_launch import compile_for
 from toolkit.sampling import FEWEST_SAMPLES, Sampling
 from toolkit.simulated_ladder import LadderSimulator
-from toolkit.theory_bench import compile_for
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 FLUSH = "fill 0x0"

@@ -21,13 +21,15 @@ from typer.testing import CliRunner
 
 from analysis.counters import COUNTERS
 from analysis.devices import DEVICES
+from analysis.problem import parse_shape
 from analysis.sm_constants import constants_for
 from tests.sampling import sampled
-from toolkit import console
+from toolkit import console, profile
 from toolkit.arguments import make_arguments, parse_arguments
 from toolkit.cli import app
 from toolkit.compile import compile_cubin
 from toolkit.simulator import simulate
+from toolkit.workload import Workload
 
 ROOT = Path(__file__).parents[2]
 
@@ -497,6 +499,68 @@ def test_the_basis_of_some_blocks_is_told() -> None:
     assert "  all 1,000 blocks executed in" in shown(*launch)
 
 
+# --- rungs by name ------------------------------------------------------------------------------
+
+RUNG = "tiled --shape 512x512x64 --seed 5 --device h200".split()  # noqa: SIM905
+
+
+def test_a_rung_by_its_name_says_what_profile_says() -> None:
+    profiled = profile(["512x512x64"], ["tiled"], device="h200", executor="simulate", seed=5)
+    (record,) = profiled.records
+    found = document(*RUNG)
+    assert record.simulated is not None
+    assert record.predicted is not None
+    assert found["counters"] == record.simulated.counters
+    assert found["predicted"]["time_s"] == record.predicted.time_s
+    assert found["predicted"]["limiter"] == record.predicted.limiter
+    assert found["basis"] == record.simulated.basis
+    assert found["executed_blocks"] == record.simulated.blocks_executed
+    assert (found["rung"], found["arguments"]) == ("tiled", ["512x512x64"])
+    assert (found["grid"], found["block"]) == ([16, 16, 1], [32, 32, 1])
+    assert found["outputs"] == []
+
+
+def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all() -> None:
+    said = shown(*RUNG).splitlines()
+    assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 .*FLOP/s\.", said[0])
+    assert said[1].startswith("Limited by ")
+    assert said[2].startswith("Most expensive: line ")
+    assert said[4].startswith("sgemm_tiled of 04_tiled.cu for sm_90 ")
+    assert said[6] == "  tiled at 512x512x64: random A and B, --seed 5 repeats them"
+    assert re.match(r"  \d+ of 256 blocks executed; the other blocks count like those of", said[7])
+
+
+def test_all_blocks_of_a_rung_leave_its_product() -> None:
+    shown("stream-k", "-s", "40x36x33", "--seed", "5", "--blocks", "all", "--save", "2=c.npy")
+    work = Workload(parse_shape("40x36x33"), 5)
+    assert np.allclose(np.load("c.npy")[:, :36], work.a @ work.b, atol=1e-4)
+
+
+def test_a_rung_by_its_name_takes_an_architecture() -> None:
+    found = document("tiled:tile=16", "-s", "64", "--arch", "sm_80")
+    assert found["resources"]["architecture"] == "sm_80"
+    assert (found["rung"], found["defines"]) == ("tiled:tile=16", {"TILE": "16"})
+    assert found["predicted"] is None
+
+
+def test_the_best_rung_is_named() -> None:
+    assert document("best", "-s", "64", "-d", "t4")["rung"] != "best"
+
+
+def test_a_note_says_that_a_product_is_padded() -> None:
+    (note,) = document("vectorized", "-s", "33", "-d", "h200")["notes"]
+    assert note.startswith("padded with zeros to 33x36x36, because")
+
+
+def test_a_file_is_told_from_a_rung() -> None:
+    for name in ("tiled", "mine"):
+        Path(name).write_text(ADD, encoding="utf-8")
+    launch = ("-g", "1", "-b", "32", "-a", "f32[32]")
+    assert document("./tiled", *launch)["rung"] is None
+    assert document("mine", *launch)["kernel"] == "add"
+    assert document("tiled", "-s", "32")["rung"] == "tiled"
+
+
 # --- mistakes -----------------------------------------------------------------------------------
 
 
@@ -548,6 +612,22 @@ def test_the_basis_of_some_blocks_is_told() -> None:
             "template.cu -g 1 -b 1",
             "template.cu holds no kernel, only t<...> (a template needs its arguments: ",
         ),
+        ("tield -s 64", "unknown variant 'tield': did you mean 'tiled'? (known: "),
+        ("tiled:tile=5 -s 64", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
+        ("tiled", "tiled is a rung: give the shape of its product, such as 1024"),
+        ("tiled -s 64 -g 4 -a i32=1", "tiled is a rung, which brings its own arguments, grid and"),
+        ("tiled -s 4x", "shape '4x'"),
+        ("add.cu -s 64 -g 1 -b 1", "--shape is for a rung by its name: 'add.cu' is none"),
+        ("tiled -s 64 --save 2=c.npy", "--save: only some blocks of tiled are executed, which"),
+        (
+            "tiled -s 64 --blocks all --save 3=c.npy",
+            "--save '3=c.npy': argument 3 is no buffer: give one of 0, 1, 2",
+        ),
+        ("best -s 64", "which rung is the best depends on the device: name one"),
+        ("cublas -s 64 -d t4", "cublas is no kernel of the ladder: `profile` measures it"),
+        ("stream-k -s 64 -d t4", "stream-k needs sm_90 or later, and NVIDIA T4 is sm_75"),
+        ("one-block -s 64", "one-block cannot take 64x64x64: C has at most 32x32 elements"),
+        ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within the limit"),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
 )

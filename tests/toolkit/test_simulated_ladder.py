@@ -28,6 +28,7 @@ from toolkit import simulated_ladder
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.executor import Execution
+from toolkit.rung_launch import compile_for
 from toolkit.sass.core import COUNT
 from toolkit.simulated_ladder import (
     LadderSimulator,
@@ -41,7 +42,6 @@ from toolkit.simulated_ladder import (
     timed_k,
 )
 from toolkit.simulator import Simulator
-from toolkit.theory_bench import compile_for
 from toolkit.tiles import rung_arguments
 from toolkit.workload import Workload
 

@@ -23,8 +23,8 @@ from analysis.devices import find_device
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from kernels import LADDER, Variant, parse_selection
 from tests.sampling import chosen_of
+from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 sys.path.append(str(Path(__file__).parents[1] / "corpus"))

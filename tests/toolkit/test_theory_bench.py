@@ -11,11 +11,12 @@ from analysis.errors import CompileError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Record
 from kernels import LADDER, parse_selection
-from toolkit import host, theory_bench
+from toolkit import host, rung_launch
 from toolkit.plan import Plan, make_plan
 from toolkit.progress import Progress
+from toolkit.rung_launch import compile_for
 from toolkit.sampling import Sampling
-from toolkit.theory_bench import TheoryBench, compile_for
+from toolkit.theory_bench import TheoryBench
 
 
 def bench(
@@ -83,7 +84,7 @@ def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> N
     def missing(*arguments: object, **settings: object) -> None:
         raise UnavailableError("NVRTC is missing: install it")
 
-    monkeypatch.setattr(theory_bench, "compile_kernel", missing)
+    monkeypatch.setattr(rung_launch, "compile_kernel", missing)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
     assert record.theory is not None
@@ -92,14 +93,14 @@ def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = theory_bench.compile_kernel
+    real = rung_launch.compile_kernel
 
     def broken(source: str, kernel: str, **settings: Any) -> Any:
         if kernel == "sgemm_tiled":
             raise CompileError("04_tiled.cu, line 1: does not compile: no")
         return real(source, kernel, **settings)
 
-    monkeypatch.setattr(theory_bench, "compile_kernel", broken)
+    monkeypatch.setattr(rung_launch, "compile_kernel", broken)
     records = bench("32", ["tiled", "naive-coalesced"])
     assert records["tiled"].status == "failed"
     assert records["tiled"].reason == "04_tiled.cu, line 1: does not compile: no"

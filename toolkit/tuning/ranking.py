@@ -18,8 +18,8 @@ from analysis.tuning import Candidate
 from kernels.registry import Selection
 from toolkit.progress import Progress
 from toolkit.records import planned, with_resources, wrong_result
+from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator, Simulation, residence
-from toolkit.theory_bench import compile_for
 from toolkit.workload import Workload
 
 

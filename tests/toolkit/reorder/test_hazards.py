@@ -10,7 +10,7 @@ from toolkit.reorder.blocks import blocks
 from toolkit.reorder.flow import Code
 from toolkit.reorder.hazards import kept_wrongly, soonest, too_soon, unready
 from toolkit.reorder.kernel import code_of
-from toolkit.theory_bench import compile_for
+from toolkit.rung_launch import compile_for
 
 
 def _unready(text: str) -> list[str]:

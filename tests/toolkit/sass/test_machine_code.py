@@ -17,9 +17,9 @@ from analysis.devices import DEVICES
 from kernels import LADDER, Variant, parse_selection
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
+from toolkit.rung_launch import compile_for
 from toolkit.sass.instruction import Instruction, Register
 from toolkit.sass.machine_code import machine_code
-from toolkit.theory_bench import compile_for
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[2] / "corpus"))

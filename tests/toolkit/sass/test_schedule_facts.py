@@ -10,7 +10,7 @@ from kernels import LADDER
 from kernels.registry import Selection, Variant
 from tests.sampling import chosen_of
 from toolkit.compile import compile_cubin
-from toolkit.theory_bench import compile_for
+from toolkit.rung_launch import compile_for
 
 DEVICES = {"sm_75": "t4", "sm_86": "rtx-3090", "sm_90": "h200", "sm_120": "rtx-5090"}
 CASES = [

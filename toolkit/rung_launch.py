@@ -1,0 +1,132 @@
+"""A rung by its name: what it is launched with at a shape, as any other kernel.
+
+A name is "stream-k" or "stream-k:band=4". A text with a folder or a suffix is a path, and so is the
+name of a file that no rung has: "./tiled" is a file, "tiled" is the rung.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.geometry import Geometry
+from analysis.problem import Gemm, parse_shape
+from kernels.registry import BEST, BY_NAME, Parameters, Selection, Variant, parse_selection
+from reports import text
+from toolkit.best import best_for
+from toolkit.cubin import Kernel
+from toolkit.executor import Argument, buffers_of
+from toolkit.host import sparse_zeros
+from toolkit.kernel_source import compile_kernel
+from toolkit.tiles import rung_arguments
+from toolkit.workload import Matrix, Workload
+
+_NAME = re.compile(r"[\w-]+(:.*)?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungLaunch:
+    """One launch of a rung: `problem` was asked for, `executed` may be padded."""
+
+    variant: Variant
+    parameters: Parameters
+    problem: Gemm
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(variant=self.variant, parameters=self.parameters)
+
+    @property
+    def label(self) -> str:
+        return self.selection.label
+
+    @cached_property
+    def executed(self) -> Gemm:
+        return self.variant.executed(self.problem)
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        return self.variant.geometry(self.parameters, self.executed)
+
+    def arguments(self, seed: int) -> list[Argument]:
+        """Those of C = A·B with random A and B; C holds NaN, for nothing reads it."""
+        c = np.full((self.executed.m, self.executed.n), np.nan, np.float32)
+        return self._with(*Workload(self.problem, seed).padded(self.executed), c)
+
+    @property
+    def buffers(self) -> list[int]:
+        """Where arrays stand among the arguments."""
+        m, n, k = self.executed.m, self.executed.n, self.executed.k
+        matrices = (sparse_zeros(extents, np.float32) for extents in ((m, k), (k, n), (m, n)))
+        return list(buffers_of(self._with(*matrices)))
+
+    def _with(self, a: Matrix, b: Matrix, c: Matrix) -> list[Argument]:
+        return rung_arguments(self.variant, self.parameters, self.executed, (a, b, c))
+
+
+def compile_for(
+    target: str | Device, selection: Selection, options: Sequence[str] = ("-lineinfo",)
+) -> Kernel:
+    """The selected rung's machine code for a target, or for the nearest that NVRTC knows.
+
+    Its resources say when it is not the target's own.
+    """
+    variant = selection.variant
+    assert isinstance(variant, Variant)
+    return compile_kernel(
+        variant.source,
+        variant.entry,
+        target=target,
+        name=variant.file,
+        defines=variant.macros(selection.parameters),
+        options=options,
+    )
+
+
+def is_name(source: object) -> bool:
+    """Whether a source is the name of a rung: one that is known, or one that is no file either."""
+    if not isinstance(source, str) or _NAME.fullmatch(source) is None:
+        return False
+    name, _, _ = source.lower().replace("_", "-").partition(":")
+    return name in BY_NAME or not Path(source).exists()
+
+
+def rung_launch(
+    name: str,
+    shape: str | int | Gemm | None,
+    device: Device | None,
+    brought: Mapping[str, object],
+) -> RungLaunch:
+    """The launch of the rung of that name at a shape.
+
+    `brought` are options that a rung brings itself, by their names: none may have a value. Raises
+    InputError for one that has, for an unknown name, and for a rung that takes no such shape or
+    device.
+    """
+    selection = parse_selection(name)
+    if given := [option for option, value in brought.items() if value]:
+        raise InputError(
+            f"{name} is a rung, which brings its own arguments, grid and block: leave out "
+            f"{text.listing(given)}"
+        )
+    if shape is None:
+        raise InputError(f"{name} is a rung: give the shape of its product, such as 1024")
+    problem = shape if isinstance(shape, Gemm) else parse_shape(str(shape))
+    if selection.variant is BEST:
+        if device is None:
+            raise InputError("which rung is the best depends on the device: name one")
+        selection = best_for(device, problem)
+    variant = selection.variant
+    if not isinstance(variant, Variant):
+        raise InputError(f"{name} is no kernel of the ladder: `profile` measures it")
+    variant.check_shape(problem)
+    if device is not None:
+        variant.check_device(selection.parameters, device)
+    return RungLaunch(variant=variant, parameters=selection.parameters, problem=problem)
