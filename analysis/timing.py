@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
 from typing import Any
@@ -52,6 +52,8 @@ DRAM = "DRAM"  # the name of its bound
 OF_SM = "of the SM with the most blocks"
 
 # The steps of the gap that are runs of the model, each of which knows more than the one before.
+# The constants of an architecture that a machine takes as they are, unless they are replaced.
+_OF_THE_SM = {f.name for f in fields(Machine)} & {f.name for f in fields(SmConstants)}
 GAP = (
     (
         "other instructions",
@@ -277,45 +279,15 @@ class _Prediction:
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms * work.share_of_l2
-        return Machine(
-            slots=self.resident,
-            bank_count=c.bank_count,
-            queue=c.queue,
-            global_queue=c.global_queue,
-            operand_clocks=c.operand_clocks,
+        return replace(
+            Machine(slots=self.resident, **{name: getattr(c, name) for name in _OF_THE_SM}),
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
-            request_clocks=c.request_clocks,
-            load_clocks=c.load_clocks,
-            sector_clocks=c.sector_clocks,
-            store_line_bytes=c.store_line_bytes,
-            write_slots=c.write_slots,
-            write_buffer=c.write_buffer,
-            barrier_unit_clocks=c.barrier_unit_clocks,
-            register_latency=c.register_latency,
-            block_interval=c.block_interval,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
-            shared_latency=c.shared_latency,
-            l1_latency=c.l1_latency,
-            l2_latency=c.l2_latency,
-            dram_latency=c.dram_latency,
-            dram_scatter=c.dram_scatter,
             dram_spread=float(c.dram_spread),
-            atomic_latency=c.atomic_latency,
-            shared_atomic_latency=c.shared_atomic_latency,
-            barrier_latency=c.barrier_latency,
-            barrier_per_warp=c.barrier_per_warp,
-            branch_clocks=c.branch_clocks,
-            fetch_latency=c.fetch_latency,
             fetch_clocks=c.fetch_clocks if self._warps <= SCHEDULERS else c.fetch_clocks_of_several,
             # how more warps of a scheduler share what does not stay is not known
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
-            bulk_latency=c.bulk_latency,
-            block_start=c.block_start,
             flag_clocks=self._flag_clocks,
-            backlog=c.backlog,
-            fma_halves=c.fma_halves,
-            integers_share=c.integers_share,
-            miss_clocks=c.miss_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # merged stores take the time of what is sent
             write_bytes_per_clock=min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)

@@ -39,8 +39,9 @@ def breakdown(profile: Profile, shape: Gemm, *, recorded: Profile | None = None)
     if not records:
         return None
     of_each = [{(i.group, i.name): i for i in _items(record, recorded)} for record in records]
-    titles = [("time of", "", False), *((record.label, "", True) for record in records)]
-    return plain_table(titles, _rows(of_each))
+    return plain_table(
+        ["time of", *((record.label, "", True) for record in records)], _rows(of_each)
+    )
 
 
 def _items(record: Record, recorded: Profile | None) -> Iterator[_Item]:

@@ -31,9 +31,9 @@ SIGNS = {
 }
 COUNT_TITLES = ("count", "before", "after", "change", "grade")
 LINE_TITLES = (
-    ("line", "", False),
-    ("code", "", False),
-    ("count", "", False),
+    "line",
+    "code",
+    "count",
     ("before", "", True),
     ("after", "", True),
 )
@@ -275,7 +275,7 @@ def _by(one: CountChange) -> str:
 def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
     """One row per source line and counter of it that changed."""
     return plain_table(
-        (("variant", "", False), *LINE_TITLES),
+        ("variant", *LINE_TITLES),
         (
             row
             for pair in pairs
@@ -302,11 +302,11 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
     """One row per record of which both times may be compared."""
     return plain_table(
         (
-            ("variant", "", False),
+            "variant",
             ("before", "measured", True),
             ("after", "measured", True),
             ("change", "", True),
-            ("verdict", "", False),
+            "verdict",
         ),
         ((pair.label, *_times(pair.time, is_compact)) for pair in pairs if pair.time),
     )
@@ -316,11 +316,11 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
     """One row per record whose predicted time or limiter changed."""
     return plain_table(
         (
-            ("variant", "", False),
+            "variant",
             ("before", "predicted", True),
             ("after", "predicted", True),
             ("change", "", True),
-            ("limiter", "", False),
+            "limiter",
         ),
         (
             (pair.label, *_foreseen(pair.predicted))
@@ -374,7 +374,7 @@ def runs_table(comparison: ProfileComparison) -> Table:
         ),
     ]
     return plain_table(
-        (("of the run", "", False), ("first", "", False), ("second", "", False)),
+        ("of the run", "first", "second"),
         rows,
     )
 

@@ -95,7 +95,7 @@ def table(found: Sequence[Launch]) -> Table:
     titles = [(title, grade, number) for _, grade in sides for title, number in columns]
     if len(sides) > 1:
         titles.append(("predicted over counted", "", True))
-    return plain_table([("variant", "", False), ("level", "", False), *titles], rows)
+    return plain_table(["variant", "level", *titles], rows)
 
 
 def _sides(found: Sequence[Launch]) -> tuple[tuple[int, str], ...]:
@@ -145,7 +145,7 @@ def summary(found: Sequence[Launch]) -> Table:
     """One row per variant: FLOP per byte at every level by the best grade, and the lowest roof."""
     titles = [(level, "", True) for level in LEVELS]
     return plain_table(
-        [("variant", "", False), *titles, ("lowest level", "", False)],
+        ["variant", *titles, "lowest level"],
         (
             [
                 launch.label,

@@ -108,13 +108,13 @@ def _ratio(one: Comparison) -> str:
 def _everything(compared: dict[str, tuple[Comparison, ...]]) -> Table:
     """Every quantity of every rung by both grades, with the reason where they differ."""
     titles = (
-        ("variant", "", False),
-        ("of", "", False),
-        ("quantity", "", False),
+        "variant",
+        "of",
+        "quantity",
         ("closed form", "theory", True),
         ("machine code", "simulated", True),
         ("ratio", "", True),
-        ("why", "", False),
+        "why",
     )
     return plain_table(
         titles,
@@ -148,7 +148,7 @@ def lines_table(lines: tuple[LineCounters, ...]) -> Table:
     return plain_table(
         [
             ("line", "", True),
-            ("code", "", False),
+            "code",
             *((_title(name), "simulated", True) for name in names),
         ],
         (

@@ -173,7 +173,7 @@ def bounds_table(found: Sequence[Timing]) -> Table:
     names = _bound_names(found)
     return plain_table(
         [
-            ("variant", "", False),
+            "variant",
             ("time", "predicted", True),
             *((name, "predicted", True) for name in names),
             ("limiter", "predicted", False),
@@ -226,10 +226,10 @@ def _every_bound(found: Sequence[Timing]) -> Table:
     """One row per variant and bound: how much of what at which rate."""
     return plain_table(
         (
-            ("variant", "", False),
+            "variant",
             ("bound", "predicted", False),
             ("time", "predicted", True),
-            ("basis", "", False),
+            "basis",
         ),
         (
             (
@@ -254,12 +254,12 @@ def gaps_table(found: Sequence[Timing]) -> Table:
     """One row per variant and step, with the time reached after it."""
     return plain_table(
         (
-            ("variant", "", False),
-            ("step", "", False),
+            "variant",
+            "step",
             ("adds", "", True),
             ("reaches", "", True),
             ("share of the end", "", True),
-            ("why", "", False),
+            "why",
         ),
         (row for one in found for row in _gap_rows(one)),
     )

@@ -35,12 +35,12 @@ def publications(profile: Profile, shape: Gemm) -> tuple[Publication, ...]:
 
 def _table(rows: Sequence[tuple[Record, Published]]) -> Table:
     titles = (
-        ("variant", "", False),
+        "variant",
         ("time", "published", True),
         ("rate", "published", True),
         ("roof", "theory", True),
         ("of the roof", "", True),
-        ("called there", "", False),
+        "called there",
     )
     return plain_table(titles, (_row(record, one) for record, one in rows))
 

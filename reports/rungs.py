@@ -145,7 +145,7 @@ def table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
     shown = list(dict.fromkeys(change.quantity for one in steps for change in one.changes))
     titles = [(_TITLES.get(quantity, quantity), "", True) for quantity in shown]
     return plain_table(
-        [("variant", "", False), *titles, ("largest reason", "", False)],
+        ["variant", *titles, "largest reason"],
         (
             [
                 Cell(one.after, details=(f"over {one.before}",)),
@@ -200,9 +200,9 @@ def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
     ]
     return plain_table(
         [
-            ("variant", "", False),
+            "variant",
             *(("as fast", name, True) for name, _ in kinds),
-            ("largest reason", "", False),
+            "largest reason",
         ],
         (
             [

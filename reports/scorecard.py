@@ -147,7 +147,7 @@ def overview(found: Scores) -> Table:
     titles = [f"{name} {WANTED[name]}" for name in classes]
     titles += ["worst error"] if "modelled" in classes else []
     return plain_table(
-        [("variant", "", False), *((title, "", False) for title in titles)],
+        ["variant", *titles],
         ([label, *_cells(own, classes)] for label, own in found.items()),
     )
 
@@ -202,12 +202,12 @@ def _everything(found: tuple[Score, ...], grade: str) -> Table:
     ]
     return plain_table(
         (
-            ("counter", "", False),
-            ("verdict", "", False),
-            ("class", "", False),
+            "counter",
+            "verdict",
+            "class",
             *((title, badge, True) for title, badge, _ in grades),
             ("ratio", "", True),
-            ("why", "", False),
+            "why",
         ),
         (
             _row(one, [count(one) for _, _, count in grades])

@@ -34,9 +34,8 @@ def side_by_side(runs: Sequence[Named]) -> Table | None:
     """A row per shape and variant that some run has, a column per run; None for a single run."""
     if len(runs) < 2:
         return None
-    titles = [("shape", "", False), ("variant", "", False)]
-    titles += [(name, "", True) for name, _ in runs]
-    return plain_table(titles, list(_rows(runs)))
+    names = [(name, "", True) for name, _ in runs]
+    return plain_table(["shape", "variant", *names], _rows(runs))
 
 
 def _rows(runs: Sequence[Named]) -> Iterator[list[Cell | str]]:

@@ -169,13 +169,18 @@ def ladder_tables(
 _FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
 
 
-def plain_table(
-    titles: Iterable[tuple[str, str, bool]], rows: Iterable[Iterable[Cell | str]]
-) -> Table:
-    """Rows that are no records, under (title, grade, whether they are numbers)."""
+Title = str | tuple[str, str, bool]
+
+
+def plain_table(titles: Iterable[Title], rows: Iterable[Iterable[Cell | str]]) -> Table:
+    """Rows that are no records, under (title, grade, whether they are numbers).
+
+    A title alone is one of words without a grade.
+    """
+    told = ((one, "", False) if isinstance(one, str) else one for one in titles)
     columns = (
         Column(title=title, grade=grade, cell=lambda _: NO_CELL, is_number=is_number)
-        for title, grade, is_number in titles
+        for title, grade, is_number in told
     )
     cells = ([Cell(one) if isinstance(one, str) else one for one in row] for row in rows)
     return Table(columns=tuple(columns), rows=tuple(map(tuple, cells)))

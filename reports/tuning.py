@@ -10,7 +10,7 @@ from analysis.tuning import Candidate, TunedShape, Tuning, cost
 from reports import style, text
 from reports.figures import foresight, space
 from reports.page import Drawing, plotly
-from reports.table import Cell, Table, plain_table
+from reports.table import Cell, Table, Title, plain_table
 from reports.templating import template
 
 
@@ -122,12 +122,12 @@ def settings(candidate: Candidate) -> str:
 
 # As a table.
 
-_TITLES = (
+_TITLES: tuple[Title, ...] = (
     ("time", "predicted", True),
     ("limiter", "predicted", False),
     ("sweep", "measured", True),
     ("final", "measured", True),
-    ("outcome", "", False),
+    "outcome",
 )
 
 
@@ -152,7 +152,7 @@ def _table(
     order = {one.label: place for place, one in enumerate(winners)}
     rows = sorted(candidates, key=lambda one: order.get(one.label, len(order)))
     names = rows[0].parameters if rows else {}
-    titles = (*((name, "", True) for name in names), *_TITLES)
+    titles: list[Title] = [*((name, "", True) for name in names), *_TITLES]
     cells = [_row(one) for one in rows]
     kept = [n for n in range(len(titles)) if any(row[n].text != text.ABSENT for row in cells)]
     return plain_table([titles[n] for n in kept], [[row[n] for n in kept] for row in cells[:most]])

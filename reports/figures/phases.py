@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from analysis.result import TileLoad, TilePhases, TileRead
 from reports import style, text
-from reports.table import Cell, Table, plain_table
+from reports.table import Table, plain_table
 
 TITLE = "A tiled product, phase by phase"
 READING = (
@@ -163,15 +163,11 @@ def table(phases: TilePhases) -> Table:
     """A row per thread, as the source texts tabulate it: what it loads and reads in each phase."""
     threads = sorted({one.thread for one in phases.loads})
     count = 1 + max(one.phase for one in phases.loads)
-    titles = [("thread", "", False)]
-    for phase in range(count):
-        titles += [(f"phase {phase}: loads", "", False), (f"phase {phase}: reads", "", False)]
+    titles = [f"phase {phase}: {what}" for phase in range(count) for what in ("loads", "reads")]
     rows = [
         [
-            Cell(
-                text=f"{thread}, C[{phases.row + thread // phases.tile}]"
-                f"[{phases.column + thread % phases.tile}]"
-            ),
+            f"{thread}, C[{phases.row + thread // phases.tile}]"
+            f"[{phases.column + thread % phases.tile}]",
             *(
                 _elements([o for o in accesses if (o.thread, o.phase) == (thread, phase)])
                 for phase in range(count)
@@ -180,10 +176,10 @@ def table(phases: TilePhases) -> Table:
         ]
         for thread in threads
     ]
-    return plain_table(titles, rows)
+    return plain_table(["thread", *titles], rows)
 
 
-def _elements(accesses: Sequence[TileLoad | TileRead]) -> Cell:
+def _elements(accesses: Sequence[TileLoad | TileRead]) -> str:
     """What a thread accesses, A before B; the order of the instructions is the compiler's."""
     ordered = sorted(accesses, key=lambda o: (o.matrix, o.row, o.column))
-    return Cell(text.listing([f"{o.matrix}[{o.row}][{o.column}]" for o in ordered]))
+    return text.listing([f"{o.matrix}[{o.row}][{o.column}]" for o in ordered])

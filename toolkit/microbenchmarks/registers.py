@@ -33,22 +33,27 @@ def _columns(reuse: str) -> list[str]:
     ]
 
 
+def _four(instruction: str) -> list[str]:
+    """The instruction with the numbers 0 to 3 for `#`."""
+    return [instruction.replace("#", str(number)) for number in range(4)]
+
+
 # (name, instructions): destination, then the three sources
 PATTERNS: dict[str, Sequence[str]] = {
     "one_register": ["e0 e1 e1 e1", "e2 e1 e1 e1", "e4 e1 e1 e1"],
     "zero_operands": ["e0 z z z", "e2 z z z", "e4 z z z"],
-    "even_even_even": [f"e{d} e6 e8 e10" for d in (0, 1, 2, 3)],
-    "odd_odd_odd": [f"o{d} o6 o8 o10" for d in (0, 1, 2, 3)],
-    "even_even_odd": [f"e{d} e6 e8 o10" for d in (0, 1, 2, 3)],
-    "even_odd_even": [f"e{d} e6 o8 e10" for d in (0, 1, 2, 3)],
-    "odd_even_even": [f"e{d} o6 e8 e10" for d in (0, 1, 2, 3)],
-    "odd_odd_even": [f"e{d} o6 o8 e10" for d in (0, 1, 2, 3)],
-    "even_odd_odd": [f"e{d} e6 o8 o10" for d in (0, 1, 2, 3)],
-    "even_odd_zero": [f"e{d} e6 o8 z" for d in (0, 1, 2, 3)],
-    "even_even_zero": [f"e{d} e6 e8 z" for d in (0, 1, 2, 3)],
-    "even_even_twice": [f"e{d} e6 e6 e8" for d in (0, 1, 2, 3)],
-    "even_zero_zero": [f"e{d} e6 z z" for d in (0, 1, 2, 3)],
-    "odd_destination_even_sources": [f"o{d} e6 e8 e10" for d in (0, 1, 2, 3)],
+    "even_even_even": _four("e# e6 e8 e10"),
+    "odd_odd_odd": _four("o# o6 o8 o10"),
+    "even_even_odd": _four("e# e6 e8 o10"),
+    "even_odd_even": _four("e# e6 o8 e10"),
+    "odd_even_even": _four("e# o6 e8 e10"),
+    "odd_odd_even": _four("e# o6 o8 e10"),
+    "even_odd_odd": _four("e# e6 o8 o10"),
+    "even_odd_zero": _four("e# e6 o8 z"),
+    "even_even_zero": _four("e# e6 e8 z"),
+    "even_even_twice": _four("e# e6 e6 e8"),
+    "even_zero_zero": _four("e# e6 z z"),
+    "odd_destination_even_sources": _four("o# e6 e8 e10"),
     # banks in turn: what a port averages over neighbours
     "turns_eee_ooo": ["e0 e6 e8 e10", "o0 o6 o8 o10"],
     "turns_eeo_ooe": ["e0 e6 e8 o10", "o0 o6 o8 e10"],
@@ -61,11 +66,11 @@ PATTERNS: dict[str, Sequence[str]] = {
     "turns_eez_eez_ooz_ooz": ["e0 e6 e8 z", "e1 e6 e9 z", "e2 o6 o8 z", "e3 o6 o9 z"],
     "turns_3eee_3ooo": [f"{b}{d} {b}6 {b}8 {b}10" for b in "eo" for d in (0, 1, 2)],
     # the reuse bit: the operand of that slot is kept for the next instruction
-    "reuse_a_eee": [f"e{d} e6! e8 e10" for d in (0, 1, 2, 3)],
-    "reuse_ab_eee": [f"e{d} e6! e8! e10" for d in (0, 1, 2, 3)],
-    "reuse_abc_eee": [f"e{d} e6! e8! e10!" for d in (0, 1, 2, 3)],
-    "reuse_b_eeo": [f"e{d} e6 e8! o10" for d in (0, 1, 2, 3)],
-    "reuse_a_eoo": [f"e{d} e6! o8 o10" for d in (0, 1, 2, 3)],
+    "reuse_a_eee": _four("e# e6! e8 e10"),
+    "reuse_ab_eee": _four("e# e6! e8! e10"),
+    "reuse_abc_eee": _four("e# e6! e8! e10!"),
+    "reuse_b_eeo": _four("e# e6 e8! o10"),
+    "reuse_a_eoo": _four("e# e6! o8 o10"),
     "reuse_other_slot_eee": ["e0 e6! e8 e10", "e1 e8 e6 e10"],
     "reuse_half_eee": ["e0 e6! e8! e10", "e1 e6 e8 e11"],
     # for how long it is kept, and what is read instead of it

@@ -123,9 +123,7 @@ OPERATION(I2F) {
     u64 magnitude[LANES];
     u32 negative[LANES], r[LANES];
     source_integer(w, i, magnitude, negative);
-    if (mode) set_rounding(mode);
-    convert_f32(magnitude, negative, r);
-    if (mode) set_rounding(ROUND_NEAREST);
+    ROUNDED(mode, convert_f32(magnitude, negative, r));
     merge(d, r, m);
 }
 
@@ -134,10 +132,8 @@ OPERATION(I2D) {
     u64 magnitude[LANES], r[LANES];
     u32 negative[LANES];
     source_integer(w, i, magnitude, negative);
-    if (mode) set_rounding(mode);
-    convert_f64(magnitude, negative, r);
-    if (mode) set_rounding(ROUND_NEAREST);
-    merge64(vector(w, i->d[0]), r, m);
+    ROUNDED(mode, convert_f64(magnitude, negative, r));
+    merge_result64(w, i, r, m);
 }
 
 /* To a half, in the low half of the result. */
@@ -151,7 +147,7 @@ OPERATION(I2H) {
         if (x >> 53) x = (x & ~0x7ffull) | (x & 0x7ff ? 0x800 : 0);
         r[l] = rounded_half(negative[l] ? -(double)x : (double)x, i->flags);
     }
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 static NOINLINE void narrow_to_f32(const double *x, u32 *r) {
@@ -163,9 +159,7 @@ OPERATION(F64_TO_F32) {
     double x[LANES];
     u32 r[LANES];
     source_double(w, i, x);
-    if (mode) set_rounding(mode);
-    narrow_to_f32(x, r);
-    if (mode) set_rounding(ROUND_NEAREST);
+    ROUNDED(mode, narrow_to_f32(x, r));
     DESTINATION(d);
     COMPUTE(m, d, r[l]); /* a NaN keeps its sign and the upper bits of its fraction */
 }
@@ -175,7 +169,7 @@ OPERATION(TO_F64) {
     u64 r[LANES];
     source_double(w, i, x);
     IVDEP FOR_LANES r[l] = as_bits64(x[l]);
-    merge64(vector(w, i->d[0]), r, m);
+    merge_result64(w, i, r, m);
 }
 
 /* To a half, in the low half of the result. */
@@ -184,7 +178,7 @@ OPERATION(TO_HALF) {
     u32 r[LANES];
     source_double(w, i, x);
     FOR_LANES r[l] = rounded_half(x[l], i->flags);
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 /* Ins.flags of op_PACK_HALVES beside RELU: what is beyond the format becomes its greatest. */

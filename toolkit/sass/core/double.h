@@ -22,6 +22,10 @@ static inline void merge64(u32 *d, const u64 *r, u32 m) {
         d[l + LANES] = m >> l & 1 ? (u32)(r[l] >> 32) : d[l + LANES];
 }
 
+static inline void merge_result64(Warp *w, const Ins *i, const u64 *r, u32 m) {
+    merge64(vector(w, i->d[0]), r, m);
+}
+
 static inline u64 nan_of(u64 a, u64 b, u64 c) {
     const u64 first = is_nan64(a) ? a : is_nan64(b) ? b : is_nan64(c) ? c : NAN64;
     return first | QUIET64;
@@ -49,14 +53,12 @@ static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
     READ_ABC(REAL64);
     u64 r[LANES], nans = 0;
     const u32 mode = rounding(i->flags);
-    if (mode) set_rounding(mode);
-    f(a, b, c, r);
-    if (mode) set_rounding(ROUND_NEAREST);
+    ROUNDED(mode, f(a, b, c, r));
     IVDEP FOR_LANES nans |= as_double(r[l]) != as_double(r[l]) ? 1u : 0u;
     if (nans)
         FOR_LANES
             if (is_nan64(r[l])) r[l] = nan_of(a[l], b[l], c[l]);
-    merge64(vector(w, i->d[0]), r, m);
+    merge_result64(w, i, r, m);
 }
 
 OPERATION(DADD) {

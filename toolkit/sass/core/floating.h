@@ -28,6 +28,14 @@ static inline void set_rounding(u32 mode) {
 
 #define NOINLINE __attribute__((noinline))
 
+/* A call of such a function in a rounding mode. */
+#define ROUNDED(mode, call)                          \
+    do {                                             \
+        if (mode) set_rounding(mode);                \
+        call;                                        \
+        if (mode) set_rounding(ROUND_NEAREST);       \
+    } while (0)
+
 static inline u32 canonical(float x) { return x == x ? as_bits(x) : NAN32; }
 /* A subnormal number becomes a zero of its sign. */
 static inline u32 flushed32(u32 x) { return x & (x & INF32 ? ~0u : SIGN32); }
@@ -39,6 +47,10 @@ static inline u32 clamped_to_unit(u32 x) {
 /* d = r where m is set. */
 static inline void merge(u32 *d, const u32 *r, u32 m) {
     IVDEP FOR_LANES d[l] = m >> l & 1 ? r[l] : d[l];
+}
+
+static inline void merge_result(Warp *w, const Ins *i, const u32 *r, u32 m) {
+    merge(vector(w, i->d[0]), r, m);
 }
 
 /* d = expression for the lanes of m; computed for all, as it has no effect beside its value. */
@@ -84,9 +96,7 @@ static void modified_lanes(Lanes *f, u32 flags, u32 *a, u32 *b, u32 *c, u32 *r) 
         flush_lanes(c);
     }
     const u32 mode = rounding(flags);
-    if (mode) set_rounding(mode);
-    f(a, b, c, r);
-    if (mode) set_rounding(ROUND_NEAREST);
+    ROUNDED(mode, f(a, b, c, r));
     if (flags & FTZ) flush_lanes(r);
     if (flags & SATURATE)
         IVDEP FOR_LANES r[l] = clamped_to_unit(r[l]);
@@ -104,7 +114,7 @@ static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     copy_lanes(b, y);
     copy_lanes(c, z);
     modified_lanes(f, i->flags, a, b, c, r);
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 /* How a packed operation reads a pair of registers: Ins.aux, four bits for each source. */
@@ -265,7 +275,7 @@ OPERATION(FMNMX) {
     u32 r[LANES];
     if (!i->flags) {
         extreme_lanes(a, b, predicate(w, i->ps[0]), 0, r);
-        merge(vector(w, i->d[0]), r, m);
+        merge_result(w, i, r, m);
         return;
     }
     u32 x[LANES], y[LANES], sign[LANES];

@@ -202,7 +202,7 @@ OPERATION(FHFMA) {
     REAL(addend, 2);
     copy_lanes(c, addend);
     modified_lanes(FFMA_lanes, i->flags & ~(u32)FTZ, a, b, c, r);
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 static u32 compare_halves(const Warp *w, const Ins *i, int high) {

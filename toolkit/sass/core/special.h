@@ -121,7 +121,7 @@ static void source_special(const Warp *w, const Ins *i, u32 *x) {
 static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
     FOR_LANES r[l] = canonical(as_float(r[l]));
     if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 #define SPECIAL(NAME)                                           \
@@ -183,7 +183,7 @@ static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
         r[l] = x[l] != x[l] ? NAN32 : (u32)((bits + 0x80000000u) >> 32);
         if (!(r[l] & 0x7ff00000u)) r[l] &= SIGN32;
     }
-    merge(vector(w, i->d[0]), r, m);
+    merge_result(w, i, r, m);
 }
 
 static void source_upper_word(const Warp *w, const Ins *i, double *x) {
