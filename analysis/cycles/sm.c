@@ -25,7 +25,8 @@ typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, NO_BANK = BANKS, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
        MOST_QUEUED = 32, ON_THEIR_WAY = 3, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4,
-       CODE_AHEAD = 5, WARM_UP = 1000, PAGE_LINES = 32, PHASES = 1 << 16 };
+       CODE_AHEAD = 5, WARM_UP = 1000, PAGE_LINES = 32, PHASES = 1 << 16, COPY_PLACES = 2,
+       READ_AFTER = 2, READ_WITHIN = 8, YIELD_CLOCKS = 2 };
 #define LN2 0.6931471805599453
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
@@ -643,7 +644,7 @@ static void served(Sm *s, const Request *q, double now) {
     if (has_missed && i->kind == KIND_LOAD && q->left > 0) release_missed(s, q, i, at, registers);
     else release(s, q->warp, q->age, i, at, registers);
     if (!has_missed && q->left > 0 && s->data_free < now) s->data_free = now;
-    release_read(s, q->warp, q->age, i, now + 2);
+    release_read(s, q->warp, q->age, i, now + READ_AFTER);
 }
 
 /* Whether a request need not wait for L2. */
@@ -664,7 +665,7 @@ static u32 queue_of(const Instruction *i, const Step *step) {
     }
 }
 
-static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? 2 : 1; }
+static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? COPY_PLACES : 1; }
 
 /* A place has become free that any scheduler may take. */
 static void wake_all(Sm *s) {
@@ -1054,7 +1055,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
     occupy(s, x, i);
-    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : i->yield ? 2 : 1);
+    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : i->yield ? YIELD_CLOCKS : 1);
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, pc);
     if (w->ready < fetched) {
@@ -1100,7 +1101,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         release_read(s, warp, w->age, i, made);
     } else {
         release(s, warp, w->age, i, (double)(s->now + i->latency), 0);
-        release_read(s, warp, w->age, i, (double)(s->now + (i->latency < 8 ? i->latency : 8)));
+        release_read(s, warp, w->age, i, (double)(s->now + (i->latency < READ_WITHIN ? i->latency : READ_WITHIN)));
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
