@@ -1,13 +1,15 @@
 """The rules of the model of time and traffic on trial: errors with each rule and without it.
 
-    python benchmarks/rules_on_trial.py --part select --json select.json
+    python benchmarks/rules_on_trial.py --part select --executions FOLDER --errors
     python benchmarks/rules_on_trial.py --part ladder --device h100-sxm
+    python benchmarks/rules_on_trial.py --part choice
 
-Every launch is executed once; the model then runs with all rules, and without each of them. The
-parts are those of tests/timing/trial_launches.py, and the ladder's launches in the runs that ship.
-Prints, of each rule, the times and the counters of L2 and DRAM that it changes by more than 1%:
-how many launches and kernels, their mean error with the rule and without, and the bootstrap
-interval (95%) of the difference. Exits with 1 if a rule's error is not known.
+Every launch is executed once, and kept in a folder if one is named; the model then runs with all
+rules, and without each of them (RULES of benchmarks/constants.py). The parts are those of
+tests/timing/trial_launches.py, the ladder's launches in the runs that ship, and the rungs that
+`toolkit.best` takes. Prints, of each rule, the times and the counters of L2 and DRAM that it
+changes by more than 1%: how many launches and kernels, their mean error with the rule and without,
+and the bootstrap interval (95%) of the difference. Exits with 1 if a rule's error is not known.
 """
 
 from __future__ import annotations
@@ -15,41 +17,50 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
-from types import ModuleType
+from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
+from constants import BEST as CHOICE
+from constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from resimulate import as_it_was, compiled, plan_of
 from timed_launches import OPTIONS, rng
 from trial_launches import DEVICES, PARTS, TRIALS
 from trial_launches import recorded as recorded_trial
 
-import analysis.schedule
 import analysis.timing
-import analysis.traffic
+import toolkit.best
 import toolkit.launch_prediction
 import toolkit.launch_traffic
 import toolkit.prediction
 import toolkit.simulated_ladder
 import toolkit.simulator
+from analysis import cycles
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
-from analysis.schedule import LOADS, Courses
+from analysis.problem import Gemm
 from analysis.traffic import Traffic
-from kernels.registry import BEST
+from kernels.registry import BEST, Selection
+from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.recorded import recorded_run
 from toolkit.simulated_ladder import LadderSimulator, residence
+from toolkit.tuned import FOLDER, Tuned, selection_of
+from toolkit.tuned import read as read_tuned
 from toolkit.workload import Workload
 
 COUNTERS = (
@@ -64,47 +75,11 @@ RESAMPLED = 2000
 LIMIT_INSTRUCTIONS = 2 * 10**9
 LADDERS = ("h100-sxm", "h200")
 
-Change = tuple[ModuleType, str, Any]
 Cell = dict[str, Any]
 
-SCHEDULE, TRAFFIC, TIMING = analysis.schedule, analysis.traffic, analysis.timing
-
-
-def _even(lives: Any, *args: Any, **options: Any) -> Courses:
-    return Courses.even(np.ones(len(lives)))
-
-
-def _as_before(begins: Any, courses: Courses, *args: Any) -> tuple[Any, Courses]:
-    return begins, courses
-
-
-# What takes the place of each rule. Those of `analysis.sm_constants` begin with "sm:".
-RULES: Mapping[str, Sequence[Change]] = {
-    "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
-    "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],
-    "AHEAD": [(SCHEDULE, "AHEAD", {}), (SCHEDULE, "AHEAD_WITHOUT_NEIGHBOUR", LOADS)],
-    "STEPS_WITHOUT_BARRIERS": [(SCHEDULE, "STEPS_WITHOUT_BARRIERS", 1e-9)],
-    "STEPS_IN_STEP": [(SCHEDULE, "STEPS_IN_STEP", 1e9)],
-    "PACES_OF_COPIES": [(SCHEDULE, "PACES_OF_COPIES", 0.0)],
-    "FAST_BY": [(SCHEDULE, "FAST_BY", 0.0)],
-    "LIFE_ALONE": [(toolkit.launch_traffic, "courses", _even)],
-    "DRIFT": [(toolkit.launch_traffic, "drifted", _as_before)],
-    "BUSY_ALONE_THREADS": [(SCHEDULE, "BUSY_ALONE_THREADS", 1 << 20)],
-    "BUSY_AHEAD_THREADS": [(SCHEDULE, "BUSY_AHEAD_THREADS", 512)],
-    "SHARED_BY_COPIES": [(TRAFFIC, "SHARED_BY_COPIES", 0.0)],
-    "MOST_LINES": [(toolkit.launch_traffic, "MOST_LINES", 0)],
-    "MERGED_STORES": [(TRAFFIC, "MERGED_STORES", 0.0)],
-    "BOTH_SIDES": [(TRAFFIC, "_BOTH_SIDES", 1.0)],
-    "DIRTY_PART": [(TRAFFIC, "_DIRTY_PART", 1.0)],
-    "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
-    "MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
-    "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
-    "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
-    "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
-    "dram_spread": [(TIMING, "sm:dram_spread", 0)],
-    "dram_scatter": [(TIMING, "sm:dram_scatter", 0.0)],
-    "flag_latency": [(TIMING, "sm:flag_latency", 0)],
-}
+TIMING = analysis.timing
+# What changes the time of a launch, but none of its counters.
+TIME_ALONE = (TIMING.__name__, SM, SM_CODE)
 FIRST = (
     "HELD_BY_CONFLICTS",
     "FAST_BY",
@@ -118,25 +93,58 @@ GROUPS = {"first candidates": FIRST, "with MERGED_STORES": (*FIRST, "MERGED_STOR
 def without(names: Sequence[str]) -> Iterator[None]:
     """The model as it is without some rules."""
     changes = [change for name in names for change in RULES[name]]
-    kept = []
-    for module, name, value in changes:
-        if name.startswith("sm:"):
-            attribute, given = "constants_for", module.constants_for
-            changed = partial(_constants, given, changes)
-        else:
-            attribute, given, changed = name, getattr(module, name), value
-        kept.append((module, attribute, given))
-        setattr(module, attribute, changed)
-    try:
+    in_code = {name: value for module, name, value in changes if module == SM_CODE}
+    of_sm = {name: value for module, name, value in changes if module == SM}
+    with ExitStack() as stack:
+        for module, name, value in changes:
+            if module not in (SM, SM_CODE):
+                stack.enter_context(patch(f"{module}.{name}", value))
+        if of_sm:
+            given = TIMING.constants_for
+            changed = partial(_constants, given, of_sm)
+            stack.enter_context(patch.object(TIMING, "constants_for", changed))
+        if in_code:
+            library = _other_library(tuple(in_code.items()))
+            stack.enter_context(patch.object(cycles, "_library", lambda: library))
         yield
-    finally:
-        for module, name, given in reversed(kept):
-            setattr(module, name, given)
 
 
-def _constants(given: Any, changes: Sequence[Change], architecture: str) -> Any:
-    found = {name[3:]: value for _, name, value in changes if name.startswith("sm:")}
-    return replace(given(architecture), **found)
+def _constants(given: Any, values: Mapping[str, Any], architecture: str) -> Any:
+    return replace(given(architecture), **values)
+
+
+@cache
+def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
+    """The native model of the SM, compiled with other numbers."""
+    source, flags = libraries()["analysis._cycles"]
+    text = (ROOT / source).read_text(encoding="utf-8")
+    for name, value in values:
+        text, times = re.subn(rf"\b{name} = [^,}}]+", f"{name} = {value}", text)
+        assert times == 1, f"{source} has no single {name}"
+    folder = Path(mkdtemp(prefix="rules_on_trial-"))
+    changed = folder / Path(source).name
+    changed.write_text(text, encoding="utf-8")
+    command = compiler()
+    assert command is not None, "no C compiler works here"
+    compile_library(command, changed, folder / file_of("analysis._cycles"), flags)
+    with patch.object(cycles, "__file__", str(folder / "analysis" / "cycles" / "__init__.py")):
+        return cycles._library.__wrapped__()
+
+
+class _Time(TIMING._Prediction):
+    """A prediction without the runs that explain the time, but do not decide it."""
+
+    def _variations(self) -> dict[str, Any]:
+        return {"wavefronts": self.machine}
+
+    def _varied(self, name: str, machine: Any, k: int) -> tuple[Any, ...]:
+        return (None,)
+
+
+def seconds(work: Any, device: Device) -> float:
+    """The time of a launch: that of `analysis.timing.predict`."""
+    made = _Time(work, device, TIMING.constants_for(device.sm_arch))
+    return float(made.total.clocks / made.clock_hz + made.constants.launch_s)
 
 
 @dataclass
@@ -161,7 +169,7 @@ class Executed:
         assert self.work is not None
         (kernel, geometry, counts, instructions, _), known = self.work
         work = WORK_OF(kernel, geometry, counts, instructions, traffic, **known)
-        return analysis.timing.predict(work, device).time_s
+        return seconds(work, device)
 
 
 TRAFFIC_OF, WORK_OF = toolkit.launch_traffic.traffic_of, toolkit.prediction.work_of
@@ -188,24 +196,39 @@ def executing() -> Iterator[Executed]:
     yield found
 
 
-def tried(executed: Executed, device: Device) -> Cell:
-    """The launch by the model, with all rules and without each, and without the groups."""
-    usual = executed.model(device)
-    off = {}
-    for name, names in ({name: (name,) for name in RULES} | GROUPS).items():
-        with without(names):
-            if any(module is TIMING for one in names for module, *_ in RULES[one]):
-                off[name] = usual | {"time_s": executed.time(usual["traffic"], device)}
-            else:
-                off[name] = executed.model(device, usual)
-    kept = ("modelled", "time_s")
-    return {
-        "usual": {key: usual[key] for key in kept},
-        "without": {name: {key: found[key] for key in kept} for name, found in off.items()},
-    }
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One launch: what was measured of it, and what the model takes; `left_out` says why not."""
+
+    cell: Cell
+    device: Device
+    executed: Executed
+
+    @property
+    def is_complete(self) -> bool:
+        return self.executed.work is not None
+
+    def tried(self, rules: Mapping[str, Sequence[str]]) -> Cell:
+        """The launch by the model, with all rules and without each."""
+        if not self.is_complete:
+            return self.cell
+        usual = self.executed.model(self.device)
+        off = {}
+        for name, names in rules.items():
+            with without(names):
+                if all(module in TIME_ALONE for one in names for module, *_ in RULES[one]):
+                    time_s = self.executed.time(usual["traffic"], self.device)
+                    off[name] = usual | {"time_s": time_s}
+                else:
+                    off[name] = self.executed.model(self.device, usual)
+        kept = ("modelled", "time_s")
+        return self.cell | {
+            "usual": {key: usual[key] for key in kept},
+            "without": {name: {key: found[key] for key in kept} for name, found in off.items()},
+        }
 
 
-def of_trial(name: str, gpu: str) -> Cell:
+def of_trial(name: str, gpu: str) -> Launch:
     """One launch of those on trial."""
     times = recorded_trial(gpu)
     trial, case = next((t, c) for t in TRIALS for c in t.cases if c.name == name)
@@ -232,11 +255,11 @@ def of_trial(name: str, gpu: str) -> Cell:
             max_instructions=LIMIT_INSTRUCTIONS,
         )
     if executed.work is None:
-        return cell | {"left_out": found.prediction_basis}
-    return cell | tried(executed, device)
+        cell["left_out"] = found.prediction_basis
+    return Launch(cell=cell, device=device, executed=executed)
 
 
-def of_ladder(label: str, place: int, key: str) -> Cell:
+def of_ladder(label: str, place: int, key: str) -> Launch:
     """One rung at one of the shapes of a run that ships."""
     run = recorded_run(key)
     assert run is not None
@@ -250,18 +273,42 @@ def of_ladder(label: str, place: int, key: str) -> Cell:
     with executing() as executed:
         simulator.simulate(kernel, selection, residence(record, run.device))
     assert record.measured is not None
-    return {
+    cell: Cell = {
         "label": f"{label} {shape}",
         "kernel": label,
         "device": key,
         "measured_s": record.measured.median_s,
         "counted": record.counted.counters if record.counted else {},
-        **tried(executed, run.device),
     }
+    return Launch(cell=cell, device=run.device, executed=executed)
+
+
+def kept(folder: Path | None, execute: Callable[[], Launch]) -> Launch:
+    """An executed launch, from `folder` where it is there already."""
+    if folder is None:
+        return execute()
+    assert isinstance(execute, partial)
+    name = f"{execute.func.__name__} {execute.args}"
+    path = folder / f"{sha256(name.encode()).hexdigest()[:16]}.pickle"
+    if path.exists():
+        cell, device, traffic, work = pickle.loads(path.read_bytes())
+        return Launch(cell=cell, device=device, executed=Executed(traffic=traffic, work=work))
+    launch = execute()
+    executed = launch.executed
+    parts = launch.cell, launch.device, executed.traffic, executed.work
+    path.write_bytes(pickle.dumps(parts, protocol=5))
+    return launch
+
+
+def on_trial(
+    execute: Callable[[], Launch], folder: Path | None, rules: Mapping[str, Sequence[str]]
+) -> Cell:
+    """A launch without each of some rules."""
+    return kept(folder, execute).tried(rules)
 
 
 def jobs(part: str, device: str) -> list[Any]:
-    """The launches of a part, each to be executed and tried."""
+    """What executes the launches of a part."""
     if part != "ladder":
         return [
             partial(of_trial, case.name, device)
@@ -277,6 +324,68 @@ def jobs(part: str, device: str) -> list[Any]:
         for record in reversed(run.records)
         if record.measured and record.rung and record.predicted and record.label != BEST.name
     ]
+
+
+def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
+    """How fast the rung is that `toolkit.best` takes where nothing was tuned, and its estimates.
+
+    Of the run that ships: the time of the rung that is taken against that of the fastest one. Of
+    tuned products: the estimate against the measured time.
+    """
+    run = recorded_run(device.key)
+    assert run is not None
+    times: dict[Gemm, dict[str, float]] = {}
+    for record in run.records:
+        if record.measured and record.rung and record.label != BEST.name:
+            times.setdefault(record.shape, {})[record.label] = record.measured.median_s
+
+    def of(shape: Gemm) -> float:
+        return times[shape][toolkit.best.by_rule(device, shape).variant.name]
+
+    def estimate(entry: Tuned) -> float:
+        share = _share_of_peak(selection_of(entry))
+        assert share is not None
+        clocks = toolkit.best._clocks(selection_of(entry), share, device, entry.problem)
+        return clocks / device.boost_clock_hz
+
+    cells: list[tuple[str, str, float, Callable[[], float]]] = [
+        ("choice", str(shape), min(those.values()), partial(of, shape))
+        for shape, those in times.items()
+    ]
+    cells += [
+        ("estimate", entry.shape, entry.time_s, partial(estimate, entry))
+        for entry in read_tuned(FOLDER / f"{device.key}.json")
+        if _share_of_peak(selection_of(entry)) is not None
+    ]
+    for kernel, label, measured_s, answer in cells:
+        off = {}
+        usual = answer()
+        for name, names in rules.items():
+            with without(names):
+                off[name] = {"time_s": answer(), "modelled": {}}
+        yield {
+            "label": f"{kernel} {label}",
+            "kernel": kernel,
+            "measured_s": measured_s,
+            "counted": {},
+            "usual": {"time_s": usual, "modelled": {}},
+            "without": off,
+        }
+
+
+def _share_of_peak(selection: Selection) -> float | None:
+    """What the estimate has for a selection, whatever is split or shared; None if it has none."""
+    for variant in toolkit.best.LADDER:
+        for one in variant.preferences if variant.name == selection.variant.name else ():
+            asked = variant.resolve(one.parameters)
+            ignored = (variant.splits, variant.workers, "band")
+            if all(
+                selection.parameters[name] == value
+                for name, value in asked.items()
+                if name not in ignored
+            ):
+                return one.share_of_peak
+    return None
 
 
 def errors(cells: Sequence[Cell], rule: str) -> dict[str, list[tuple[str, float, float]]]:
@@ -304,45 +413,91 @@ def interval(gains: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def table(cells: Sequence[Cell]) -> Iterator[str]:
+def summary(cells: Sequence[Cell], rule: str) -> dict[str, Any]:
+    """By what is predicted: cells that a rule changes, of how many kernels, and their errors."""
+    found: dict[str, Any] = {}
+    for what, changed in errors(cells, rule).items():
+        one: dict[str, Any] = {"cells": len(changed), "kernels": len({row[0] for row in changed})}
+        if changed:
+            low, high = interval([row[2] - row[1] for row in changed])
+            one |= {
+                "with": float(np.mean([row[1] for row in changed])),
+                "without": float(np.mean([row[2] for row in changed])),
+                "gain": [low, high],
+            }
+        found[what] = one
+    return found
+
+
+def table(cells: Sequence[Cell], rules: Sequence[str]) -> Iterator[str]:
     """A line for each rule and each kind of prediction that it changes."""
     yield (
-        f"{'without':24}{'of':9}{'cells':>6}{'kernels':>8}{'error with':>12}{'without':>9}"
+        f"{'without':26}{'of':9}{'cells':>6}{'kernels':>8}{'error with':>12}{'without':>9}"
         "   gain, 95%"
     )
-    for rule in (*RULES, *GROUPS):
-        for what, rows in errors(cells, rule).items():
-            line = f"{rule:24}{what:9}{len(rows):6}{len({kernel for kernel, *_ in rows}):8}"
-            if rows:
-                having, lacking = (float(np.mean([row[k] for row in rows])) for k in (1, 2))
-                low, high = interval([row[2] - row[1] for row in rows])
-                line += f"{having:12.1%}{lacking:9.1%}   {low:+.1%} to {high:+.1%}"
+    for rule in rules:
+        for what, one in summary(cells, rule).items():
+            line = f"{rule:26}{what:9}{one['cells']:6}{one['kernels']:8}"
+            if one["cells"]:
+                low, high = one["gain"]
+                line += f"{one['with']:12.1%}{one['without']:9.1%}   {low:+.1%} to {high:+.1%}"
             yield line
+
+
+def record(path: Path, part: str, cells: Sequence[Cell], rules: Sequence[str]) -> None:
+    """Put the errors of rules into the file that benchmarks/constants.py reads."""
+    every = rows()
+    found = recorded_errors()
+    of_part = found.setdefault(part, {})
+    for rule in rules:
+        if rule in RULES:
+            of_part[rule] = {"values": values_of(rule, every), **summary(cells, rule)}
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def tried_cells(asked: Sequence[Any], chosen: argparse.Namespace, rules: Any) -> Iterator[Cell]:
+    """The launches of a part, each without each rule, as they come."""
+    if chosen.executions is not None:
+        chosen.executions.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(chosen.processes, get_context("spawn")) as pool:
+        futures = {
+            pool.submit(on_trial, execute, chosen.executions, rules): execute for execute in asked
+        }
+        for done, future in enumerate(as_completed(futures), start=1):
+            name = futures[future].args[0]
+            try:
+                yield future.result()
+            except (ToolkitError, AssertionError) as error:
+                yield {"label": name, "left_out": str(error)}
+            print(f"{done} of {len(asked)}: {name}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=(*PARTS, "ladder"), required=True)
+    parser.add_argument("--part", choices=(*PARTS, "ladder", "choice"), required=True)
     parser.add_argument("--device", choices=(*DEVICES, *LADDERS), default="h200")
+    parser.add_argument("--only", nargs="+", metavar="RULE", help="default: every rule")
+    parser.add_argument("--executions", type=Path, metavar="FOLDER", help="kept for the next time")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--errors", action="store_true", help=f"record them in {ERRORS.name}")
     chosen = parser.parse_args(argv)
-    cells: list[Cell] = []
-    asked = jobs(chosen.part, chosen.device)
-    with ProcessPoolExecutor(chosen.processes, get_context("spawn")) as pool:
-        futures = {pool.submit(job): job for job in asked}
-        for done, future in enumerate(as_completed(futures), start=1):
-            name = futures[future].args[0]
-            try:
-                cells.append(future.result())
-            except (ToolkitError, AssertionError) as error:
-                cells.append({"label": name, "left_out": str(error)})
-            print(f"{done} of {len(asked)}: {name}", file=sys.stderr, flush=True)
+    of_choice = {rule for rule, changes in RULES.items() if changes[0][0] == CHOICE}
+    mine = of_choice if chosen.part == "choice" else RULES.keys() - of_choice
+    rules = {rule: (rule,) for rule in RULES if rule in (chosen.only or mine)}
+    if chosen.part == "choice":
+        cells = list(chosen_rungs(find_device(chosen.device), rules))
+    else:
+        rules |= {} if chosen.only else GROUPS
+        cells = list(tried_cells(jobs(chosen.part, chosen.device), chosen, rules))
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(cells, indent=1), encoding="utf-8")
-    print("\n".join(table([cell for cell in cells if "usual" in cell])))
+    complete = [cell for cell in cells if "usual" in cell]
+    print("\n".join(table(complete, list(rules))))
+    if chosen.errors:
+        record(ERRORS, f"{chosen.part} {chosen.device}", complete, list(rules))
     for cell in cells:
         if "left_out" in cell:
             print(f"left out: {cell['label']}: {cell['left_out']}")

@@ -1,0 +1,578 @@
+"""Every number that decides what the model answers: its value, where it stands, and its evidence.
+
+    python benchmarks/constants.py
+    python benchmarks/constants.py --kind fitted --markdown
+
+A number is *documented* (with its source), *measured* (with the command or the record), *fitted*
+(with the launches) or *technical*: it bounds work or memory, or spells a format, and no hardware
+decides it. Values are read from the code. Fitted numbers come with the mean error of what they
+change, with them and without, which `benchmarks/rules_on_trial.py --errors` records. Exits with 1
+where a number has no row, a row has no number, or a fitted number lacks these errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.cycles import Unit
+from analysis.devices import DEVICES
+from analysis.schedule import LOADS, Courses
+from analysis.sm_constants import CONSTANTS
+from kernels.registry import LADDER, Variant
+
+ROOT = Path(__file__).parents[1]
+ERRORS = ROOT / "tests" / "timing" / "recorded" / "rule_errors.json"
+SM_CODE = "analysis/cycles/sm.c"
+SM_VALUES = "analysis/sm_constants.py"
+DEVICE_VALUES = "analysis/devices.py"
+KINDS = ("documented", "measured", "fitted", "technical", "taken over")
+# Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
+PARTS, PARTS_OF_CHOICE = ("select h200",), ("choice h200",)
+NO_LIMIT = 1 << 30
+SIGNIFICANT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Why a number is as it is; `rule` is the trial of a number that belongs to another's."""
+
+    kind: str
+    source: str
+    rule: str | None = None
+
+
+def documented(source: str) -> Evidence:
+    return Evidence(kind="documented", source=source)
+
+
+def measured(source: str, rule: str | None = None) -> Evidence:
+    return Evidence(kind="measured", source=source, rule=rule)
+
+
+def fitted(launches: str, rule: str | None = None) -> Evidence:
+    return Evidence(kind="fitted", source=launches, rule=rule)
+
+
+def technical(reason: str) -> Evidence:
+    return Evidence(kind="technical", source=reason)
+
+
+_PROBES = "python -m toolkit.microbenchmarks"
+_BLOCK_TIMES = "python benchmarks/block_times.py"
+_REACH = "python benchmarks/l2_reach.py"
+_LOAD_CYCLES = "python benchmarks/global_load_cycles.py"
+_SECTORS = "sectors of the ladder at 512 to 8192, H100 and H200"
+_GUIDE = "CUDA C++ Programming Guide"
+_PATTERNS = f"{_PROBES}: 50 of 51 patterns of register reads"
+_WAITS = "counters of 21 to 26 recorded launches that wait (docs/validation.md)"
+_TUNED = "products of toolkit/tuned/h200.json and docs/against_cublas.md"
+_UNKNOWN = "no record of how it was chosen"
+_LAYOUT = technical("a layout or a format")
+_ENOUGH = technical("a bound on work or memory")
+
+# The evidence of each number, by file; those of sm_constants.py and devices.py stand beside them.
+TABLE: Mapping[str, Mapping[str, Evidence]] = {
+    "analysis/schedule.py": {
+        "BUSY_ALONE_THREADS BUSY_AHEAD_THREADS": measured(_BLOCK_TIMES),
+        "LARGEST_BLOCK": measured("times of 1 to 8 blocks per SM of rungs 2 to 5, 8 and 11, H200"),
+        "BESIDE_THE_FIRST": fitted("double-buffered, async-copy at K = 4096", "LIFE_ALONE"),
+        "LIFE_ALONE": measured(f"{_BLOCK_TIMES} --shape 2048 double-buffered async-copy"),
+        "DRIFT_OF_SLACK SLACK_WITHOUT_DRIFT": fitted("rungs of bulk copies at 8192", "DRIFT"),
+        "STEPS_IN_STEP STEPS_WITHOUT_BARRIERS STEPS_ALONE": fitted(_SECTORS),
+        "LOADS": fitted(_SECTORS, "STEPS_IN_STEP"),
+        "HELD_BY_CONFLICTS": fitted("vectorized at 4096"),
+        "AHEAD": fitted("sectors of rungs that copy ahead, H100 and H200"),
+        "AHEAD_WITHOUT_NEIGHBOUR": fitted("the same, one block per SM", "AHEAD"),
+        "ALONE_WITH_FEW_WARPS": fitted("the same, one warp per scheduler"),
+        "GOLDEN": technical("any number that spreads its multiples evenly"),
+        "PACES_OF_COPIES": fitted("split-k and async-copy at 8192, H100 and H200"),
+        "FAST_SMS": measured("python benchmarks/code_fetch.py", "FAST_BY"),
+        "FAST_BY": fitted("wide-thread-tile at 8192"),
+    },
+    "analysis/traffic.py": {
+        "MOMENTS ROUNDS": technical("a resolution"),
+        "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
+        "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
+            _REACH
+        ),
+        "_DIRTY_PART": fitted("split-k at 2048, H200; 0.67 and 0.70 measured"),
+        "_BOTH_SIDES _MERGING_SMS": measured(_REACH),
+        "SHARED_BY_COPIES": fitted("wide-thread-tile and async-copy"),
+        "MERGED_STORES OF_BYTES": fitted("coarsened-2d, H100", "MERGED_STORES"),
+        "WIDE_BYTES": fitted("vectorized, whose stores were never merged"),
+        "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
+        "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
+    },
+    "analysis/timing.py": {
+        "FEWEST_L1_LINES WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
+        "MEET_BY_WAITS": fitted("the ladder, H200"),
+        "DIRTY_SHARE": fitted("kernels that read, H200"),
+        "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+        "MOST_IN_STEP": _ENOUGH,
+    },
+    "analysis/scorecard.py": {
+        "STORE_ARBITRATION LOAD_ARBITRATION LOAD_REMAINDER": measured(
+            "counters of 110 recorded launches (docs/validation.md)"
+        ),
+        "L2_ERROR DRAM_ERROR": technical("the errors that docs/validation.md promises"),
+        "BARRIER_WAITS FLAG_WAITS FLAG_WAITS_OF_ALL GUARDS": measured(_WAITS),
+        "NEGLIGIBLE_BYTES": technical("a launch of no work has traffic of its own"),
+    },
+    "analysis/coalescing.py": {
+        "SECTOR_BYTES LINE_BYTES WORD_BYTES BANKS": documented(_GUIDE),
+        "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
+        "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD TAG_BANK_MASKS": measured(_LOAD_CYCLES),
+    },
+    "analysis/gemm_touches.py": {"MOST_TOUCHES MOST_PARTS TAKEN_LATER": _ENOUGH},
+    "analysis/cycles/__init__.py": {
+        "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
+        "BANKS": measured(_PATTERNS),
+        "CODE_WAYS": measured(_PROBES),
+        "NO_SCOREBOARD UNLIMITED MOST_QUEUED INSTRUCTION COMMON IN_L2 FLAG RUN": _LAYOUT,
+    },
+    SM_CODE: {
+        "SCHEDULERS LANES SECTOR CODE_LINE": documented("NVIDIA H100 whitepaper"),
+        "BANKS KEPT_FOR AT_ONCE BY_SECOND NOT_NEXT LATER ANY": measured(_PATTERNS),
+        "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
+        "CODE_WAYS CODE_AHEAD": measured(_PROBES),
+        "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
+        "WARM_UP": fitted("copies and stencils, H200"),
+        "PAGE_LINES": fitted("the ladder, H200"),
+        "READ_AFTER READ_WITHIN YIELD_CLOCKS": fitted(_UNKNOWN),
+        "SCOREBOARDS NONE SLOTS CLOCKS_AHEAD MOST_QUEUED PHASES MOST_MBARRIERS": _LAYOUT,
+        "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT NO_REGISTER WHOLE COMMON IN_L2": _LAYOUT,
+        "FLAG NO_LINE LN2": _LAYOUT,
+    },
+    "toolkit/launch_traffic.py": {
+        "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
+        "REQUESTS_PER_STEP": fitted("the ladder"),
+        "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
+    },
+    "toolkit/prediction.py": {"MOST_STEPS BLOCKS": _ENOUGH},
+    "toolkit/best.py": {
+        "START_CLOCKS SUMS_OF_SPLITS_CLOCKS": fitted(_TUNED),
+        "SUMS_OF_WORKERS_CLOCKS SUM_OF_A_WORKER_CLOCKS": fitted(_TUNED, "sums of workers"),
+        "WORKERS_PER_SM": technical("rungs with workers have two of them per SM"),
+    },
+    "toolkit/sass/schedule_facts.py": {
+        "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
+    },
+    "toolkit/sass/machine_code.py": {
+        "_STALL _YIELD _WRITE _READ _WAIT _REUSE AFTER_COPIES _OPERAND_SLOTS": _LAYOUT
+    },
+    "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
+    "toolkit/sass/streams.py": {"THREADS": _ENOUGH},
+    "toolkit/sass/touched.py": {
+        "READ WRITE ATOMIC _SECTORS": _LAYOUT,
+        "MOST_TOUCHES": _ENOUGH,
+    },
+}
+# Numbers that have no name: the text in which they stand, each in parentheses.
+UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
+    ("analysis/timing.py", "rounds of blocks that are replayed"): (
+        r"rounds = (\d+) if unlike else (\d+) if along_k else (\d+)",
+        measured("tests/analysis/test_timing.py: lines against replays of all blocks"),
+    ),
+    ("analysis/timing.py", "warps per scheduler up to which code stays"): (
+        r"code_lines=.* if self._warps <= (\d+) \* SCHEDULERS",
+        measured(f"{_PROBES}: one and two; more were not measured"),
+    ),
+}
+# Of toolkit/sass, what executes and disassembles: none of it decides a time or a sector below L1.
+EXECUTION = (
+    *("check", "core", "decode", "disassemble", "faults", "instruction", "lines", "machine"),
+    *("opcodes", "program", "representatives", "space", "tensor_maps", "translate"),
+)
+
+
+def shown(value: Any) -> str:
+    """A value as text, in one line."""
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)} {shown(one)}" for key, one in value.items())
+        return ", ".join(pairs) or "none"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(shown, value))
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.{SIGNIFICANT}g}"
+    return f"{int(value):,}" if isinstance(value, int | float) else " ".join(str(value).split())
+
+
+def _key(key: Any) -> str:
+    return key.name if isinstance(key, Unit) else str(key)
+
+
+# What takes the place of a number where the model runs without it: (module, name, value).
+Change = tuple[str, str, Any]
+
+
+def _even(lives: Any, *args: Any, **options: Any) -> Courses:
+    """All blocks progress evenly."""
+    return Courses.even(np.ones(len(lives)))
+
+
+def _together(begins: Any, courses: Courses, *args: Any) -> tuple[Any, Courses]:
+    """Blocks of an SM stay together."""
+    return begins, courses
+
+
+class _Prefer(tuple[Variant, ...]):
+    """The ladder with another number in its preferences."""
+
+
+def _prefer(name: str, value: float) -> _Prefer:
+    found = _Prefer(
+        replace(
+            variant,
+            preferences=tuple(
+                replace(one, **{name: value}) if getattr(one, name) else one
+                for one in variant.preferences
+            ),
+        )
+        for variant in LADDER
+    )
+    found.__doc__ = f"{name} {shown(value)}"
+    return found
+
+
+SCHEDULE, TRAFFIC, TIMING = "analysis.schedule", "analysis.traffic", "analysis.timing"
+LAUNCH_TRAFFIC, BEST, SM = "toolkit.launch_traffic", "toolkit.best", "analysis.sm_constants"
+RULES: Mapping[str, Sequence[Change]] = {
+    "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
+    "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],
+    "AHEAD": [(SCHEDULE, "AHEAD", {}), (SCHEDULE, "AHEAD_WITHOUT_NEIGHBOUR", LOADS)],
+    "STEPS_WITHOUT_BARRIERS": [(SCHEDULE, "STEPS_WITHOUT_BARRIERS", 1e-9)],
+    "STEPS_IN_STEP": [(SCHEDULE, "STEPS_IN_STEP", 1e9)],
+    "STEPS_ALONE": [(SCHEDULE, "STEPS_ALONE", 1e9)],
+    "PACES_OF_COPIES": [(SCHEDULE, "PACES_OF_COPIES", 0.0)],
+    "FAST_BY": [(SCHEDULE, "FAST_BY", 0.0)],
+    "LIFE_ALONE": [(LAUNCH_TRAFFIC, "courses", _even)],
+    "DRIFT": [(LAUNCH_TRAFFIC, "drifted", _together)],
+    "BUSY_ALONE_THREADS": [(SCHEDULE, "BUSY_ALONE_THREADS", 1 << 20)],
+    "BUSY_AHEAD_THREADS": [(SCHEDULE, "BUSY_AHEAD_THREADS", 512)],
+    "SHARED_BY_COPIES": [(TRAFFIC, "SHARED_BY_COPIES", 0.0)],
+    "MOST_LINES": [(LAUNCH_TRAFFIC, "MOST_LINES", 0)],
+    "MERGED_STORES": [(TRAFFIC, "MERGED_STORES", 0.0)],
+    "WIDE_BYTES": [(TRAFFIC, "WIDE_BYTES", NO_LIMIT)],
+    "_BOTH_SIDES": [(TRAFFIC, "_BOTH_SIDES", 1.0)],
+    "_DIRTY_PART": [(TRAFFIC, "_DIRTY_PART", 1.0)],
+    "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
+    "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
+    "REQUESTS_PER_STEP": [(LAUNCH_TRAFFIC, "REQUESTS_PER_STEP", 1e9)],
+    "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
+    "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
+    "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
+    # no wait of that kind, no limit, or what was measured
+    "queue": [(SM, "queue", 32)],
+    "l2_latency": [(SM, "l2_latency", 283)],
+    "dram_latency": [(SM, "dram_latency", 0)],
+    "dram_spread": [(SM, "dram_spread", 0)],
+    "dram_scatter": [(SM, "dram_scatter", 0.0)],
+    "branch_clocks": [(SM, "branch_clocks", 0)],
+    "fetch_latency": [(SM, "fetch_latency", 0)],
+    "fetch_clocks": [(SM, "fetch_clocks", 18)],
+    "bulk_latency": [(SM, "bulk_latency", 0)],
+    "flag_latency": [(SM, "flag_latency", 0)],
+    "backlog": [(SM, "backlog", NO_LIMIT)],
+    "sector_clocks": [(SM, "sector_clocks", 1.0)],
+    "miss_clocks": [(SM, "miss_clocks", 0.0)],
+    "write_buffer": [(SM, "write_buffer", 0.0)],
+    "launch_s": [(SM, "launch_s", 2.7e-6)],
+    "WARM_UP": [(SM_CODE, "WARM_UP", 1)],
+    "PAGE_LINES": [(SM_CODE, "PAGE_LINES", 1)],
+    "READ_AFTER": [(SM_CODE, "READ_AFTER", 0)],
+    "READ_WITHIN": [(SM_CODE, "READ_WITHIN", 0)],
+    "YIELD_CLOCKS": [(SM_CODE, "YIELD_CLOCKS", 1)],
+    "share_of_peak": [(BEST, "LADDER", _prefer("share_of_peak", 1.0))],
+    "START_CLOCKS": [(BEST, "START_CLOCKS", 0)],
+    "SUMS_OF_SPLITS_CLOCKS": [(BEST, "SUMS_OF_SPLITS_CLOCKS", 0)],
+    "sums of workers": [
+        (BEST, name, 0) for name in ("SUMS_OF_WORKERS_CLOCKS", "SUM_OF_A_WORKER_CLOCKS")
+    ],
+    "fewest_products": [(BEST, "LADDER", _prefer("fewest_products", 0))],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One number, or several under one name."""
+
+    name: str
+    value: str
+    file: str
+    kind: str
+    source: str
+    rule: str | None = None
+
+
+def numbers_in(path: Path) -> dict[str, Any]:
+    """The constants of a Python file, or of a C file, that are written with a number."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".c":
+        return dict(_numbers_of_c(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
+    module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return {name: getattr(module, name) for name in _names_of_numbers(ast.parse(text))}
+
+
+def _numbers_of_c(text: str) -> Iterator[tuple[str, str]]:
+    for body in re.findall(r"\benum \{(.*?)\}", text, re.DOTALL):
+        yield from re.findall(r"(\w+) = (-?\d[^,]*?)\s*(?:,|$)", body)
+    yield from re.findall(r"^#define (\w+) (\(?-?\d.*?)\s*$", text, re.MULTILINE)
+    yield from re.findall(r"^static const \w+ (\w+) = (.+?);", text, re.MULTILINE)
+
+
+def _names_of_numbers(module: ast.Module) -> Iterator[str]:
+    for statement in module.body:
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets = [statement.target]
+        else:
+            continue
+        assert statement.value is not None
+        names = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
+        if _has_number(statement.value):
+            yield from (one.id for one in names if one.id.isupper())
+
+
+def _has_number(node: ast.AST) -> bool:
+    """True if an expression has a number, other than an index."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float)
+    inside = [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
+    return any(map(_has_number, inside))
+
+
+def files() -> list[str]:
+    """The files whose constants need a row: those of the table, and what is new in toolkit/sass."""
+    found = (
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "toolkit" / "sass").glob("*.py"))
+        if path.stem not in (*EXECUTION, "__init__")
+    )
+    return list(dict.fromkeys([*TABLE, *found]))
+
+
+def evidence_of(file: str) -> dict[str, Evidence]:
+    """The rows of a file, by name."""
+    table = TABLE.get(file, {})
+    return {name: one for names, one in table.items() for name in names.split()}
+
+
+def rows() -> list[Row]:
+    """All rows that have a number, in the order of the files."""
+    return [
+        *_rows_of_files(),
+        *_rows_without_a_name(),
+        *_of_ladder(),
+        *_of_architectures(),
+        *_of_devices(),
+    ]
+
+
+def _rows_of_files() -> Iterator[Row]:
+    for file in TABLE:
+        known = evidence_of(file)
+        for name, value in numbers_in(ROOT / file).items():
+            if name in known:
+                yield _row(file, name, value, known[name])
+
+
+def _row(file: str, name: str, value: Any, why: Evidence) -> Row:
+    rule = why.rule or (name if name in RULES else None)
+    return Row(
+        name=name, value=shown(value), file=file, kind=why.kind, source=why.source, rule=rule
+    )
+
+
+def _rows_without_a_name() -> Iterator[Row]:
+    for (file, name), (pattern, why) in UNNAMED.items():
+        match = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"))
+        if match is not None:
+            yield _row(file, name, match.groups(), why)
+
+
+def _of_ladder() -> Iterator[Row]:
+    for variant in LADDER:
+        for one in variant.preferences:
+            with_these = " ".join([variant.name, *(f"{k}={v}" for k, v in one.parameters.items())])
+            for name in ("share_of_peak", "fewest_products"):
+                if value := getattr(one, name):
+                    why = fitted(_TUNED, name)
+                    yield _row("kernels/registry.py", f"{name} of {with_these}", value, why)
+
+
+def _of_architectures() -> Iterator[Row]:
+    for architecture, constants in CONSTANTS.items():
+        taken = 0
+        for name, value in vars(constants).items():
+            source = constants.sources.get(name, "")
+            if source.startswith("as on"):
+                taken += 1
+            elif source:
+                rule = name if constants.is_fitted and name in RULES else None
+                of_architecture = name if constants.is_fitted else f"{architecture} {name}"
+                why = Evidence(kind=_kind(source), source=source, rule=rule)
+                yield _row(SM_VALUES, of_architecture, value, why)
+        if taken:
+            why = Evidence(kind="taken over", source="not measured on this architecture")
+            value = f"as on {constants.taken_from}"
+            yield _row(SM_VALUES, f"{architecture}: {taken} others", value, why)
+
+
+def _of_devices() -> Iterator[Row]:
+    for key, device in DEVICES.items():
+        for name, source in device.sources.items():
+            value = getattr(device, name)
+            if isinstance(value, int | float):
+                why = Evidence(kind=_kind(source), source=source)
+                yield _row(DEVICE_VALUES, f"{key} {name}", value, why)
+
+
+def _kind(source: str) -> str:
+    """The kind that a source in the code speaks of."""
+    if "fitted" in source:
+        return "fitted"
+    return "measured" if re.search("measured|[Mm]icrobenchmark|reported", source) else "documented"
+
+
+def without(rule: str) -> str:
+    """What takes the place of a rule."""
+    return ", ".join(
+        value.__doc__.rstrip(".")
+        if callable(value) or isinstance(value, _Prefer)
+        else shown(value)
+        if len(RULES[rule]) == 1
+        else f"{name} {shown(value)}"
+        for _, name, value in RULES[rule]
+    )
+
+
+def values_of(rule: str, every: Sequence[Row]) -> dict[str, str]:
+    """The numbers that a rule consists of: its errors are those of these values."""
+    return {row.name: row.value for row in every if row.rule == rule}
+
+
+def problems(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
+    """What the table lacks, each with the remedy."""
+    here = "benchmarks/constants.py"
+    for file in files():
+        if not (ROOT / file).exists():
+            yield f"{file} is gone: move its rows in TABLE of {here} to where its numbers went"
+            continue
+        found, known = numbers_in(ROOT / file), evidence_of(file)
+        for name in found.keys() - known.keys():
+            yield f"{file}: {name} has no row: say in TABLE of {here} what it rests on"
+        for name in known.keys() - found.keys():
+            yield f"{file} has no number {name}: rename or remove its row in TABLE of {here}"
+    for file, name in UNNAMED.keys() - {(row.file, row.name) for row in every}:
+        yield f"{file} has no {name} any more: change or remove its row in UNNAMED of {here}"
+    for architecture, constants in CONSTANTS.items():
+        for name, value in vars(constants).items():
+            if _is_number(value) and name not in constants.sources:
+                yield f"{SM_VALUES}: {name} of {architecture} has no source"
+    for row in every:
+        if row.kind == "fitted":
+            yield from _missing_errors(row, every, errors)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) or (isinstance(value, Mapping) and Unit.FMA in value)
+
+
+def _missing_errors(row: Row, every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
+    name = f"{row.file}: {row.name} is fitted"
+    if row.rule is None:
+        yield f"{name}, and nothing in RULES takes its place"
+        return
+    of_choice = any(module == BEST for module, *_ in RULES[row.rule])
+    values = values_of(row.rule, every)
+    for part in PARTS_OF_CHOICE if of_choice else PARTS:
+        words = part.split()
+        remedy = (
+            f"python benchmarks/rules_on_trial.py --part {words[0]} --device {words[1]} "
+            f"--only '{row.rule}' --errors"
+        )
+        found = errors.get(part, {}).get(row.rule)
+        if found is None:
+            yield f"{name}, and its error with and without it on {part} is not known: {remedy}"
+        elif found["values"] != values:
+            yield (
+                f"{name}: its errors on {part} were found with {found['values']}, the code has "
+                f"{values}: {remedy}"
+            )
+
+
+def recorded_errors() -> dict[str, Any]:
+    """By part and rule: `values`, and what `rules_on_trial.summary` says; empty without a file."""
+    if not ERRORS.exists():
+        return {}
+    found: dict[str, Any] = json.loads(ERRORS.read_text(encoding="utf-8"))
+    return found
+
+
+def error_of(found: Mapping[str, Any] | None) -> str:
+    """The errors of a rule on a part, in one line."""
+    if found is None:
+        return "–"
+    parts = [
+        f"{what} {one['with']:.1%} → {one['without']:.1%} ({one['cells']})"
+        for what, one in found.items()
+        if what != "values" and one["cells"]
+    ]
+    return ", ".join(parts) or "changes nothing"
+
+
+def table(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each number, and below a rule's last one its errors."""
+    last = {row.rule: row for row in every}
+    for row in every:
+        yield f"{row.file}: {row.name} = {row.value}: {row.kind}, {row.source}"
+        if row.rule is not None and last[row.rule] is row:
+            yield f"    instead: {without(row.rule)}"
+            for part, found in errors.items():
+                if row.rule in found:
+                    yield f"    {part}: {error_of(found[row.rule])}"
+
+
+def markdown(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
+    """The rules with their numbers and errors, for docs/validation.md."""
+    yield f"| numbers | kind | on | instead | {' | '.join(errors)} |"
+    yield "|---" * (4 + len(errors)) + "|"
+    for rule in RULES:
+        of_rule = [row for row in every if row.rule == rule]
+        numbers = ", ".join(f"`{row.name}` {row.value}" for row in of_rule)
+        kinds = ", ".join(dict.fromkeys(row.kind for row in of_rule))
+        sources = "; ".join(dict.fromkeys(row.source for row in of_rule))
+        cells = " | ".join(error_of(of_part.get(rule)) for of_part in errors.values())
+        yield f"| {numbers} | {kinds} | {sources} | {without(rule)} | {cells} |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kind", choices=KINDS, help="numbers of this kind alone")
+    parser.add_argument("--markdown", action="store_true", help="the rules, for the document")
+    chosen = parser.parse_args(argv)
+    every, errors = rows(), recorded_errors()
+    named = [row for row in every if chosen.kind in (None, row.kind)]
+    print("\n".join((markdown if chosen.markdown else table)(named, errors)))
+    missing = list(problems(every, errors))
+    for problem in missing:
+        print(problem, file=sys.stderr)
+    return int(bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
