@@ -6,6 +6,7 @@ checks, the closed forms, the commands and the report follow from its fields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,6 +46,7 @@ EXTENTS: tuple[Role, ...] = ("M", "N", "K")
 FACTORS: tuple[Role, ...] = ("alpha", "beta")
 PLAIN_ARGUMENTS: tuple[Role, ...] = ("A", "B", "C", *EXTENTS, *FACTORS)
 
+_INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
 
 
@@ -164,8 +166,11 @@ class Variant:
 
     @property
     def source(self) -> str:
-        """The CUDA C++ text of the kernel."""
-        return files("kernels").joinpath("sgemm", self.file).read_text(encoding="utf-8")
+        """The CUDA C++ text of the kernel, with the text of the files that it includes.
+
+        Line numbers of listings and counters are those of this text.
+        """
+        return _text(self.file)
 
     @property
     def defaults(self) -> dict[str, int]:
@@ -330,6 +335,12 @@ def _tiling(
 ) -> Tiling:
     fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}
     return tile(**fields)
+
+
+def _text(file: str) -> str:
+    """A file of kernels/sgemm with the files that it includes in the place of their directives."""
+    text = files("kernels").joinpath("sgemm", file).read_text(encoding="utf-8")
+    return _INCLUDED.sub(lambda found: _text(found[1]), text)
 
 
 def _part(index: int, extent: int, end: int) -> range:

@@ -157,6 +157,6 @@ def test_what_modules_read_beside_them_is_installed_with_them() -> None:
         for g in globs
         for path in (ROOT / package).glob(g)
     }
-    beside = {path for package in patterns for path in (ROOT / package).rglob("*.cu")}
+    beside = {path for package in patterns for path in (ROOT / package).rglob("*.cu*")}
     assert beside
     assert beside <= installed

@@ -173,7 +173,7 @@ def model_digest(root: Path) -> str:
     digest = sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
-            if path.suffix not in (".cu", ".pyc") and path.is_file():
+            if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
                 digest.update(content)

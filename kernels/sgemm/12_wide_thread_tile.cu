@@ -40,136 +40,15 @@
 
 constexpr int WM = 64, WN = 64;  // of a warp
 constexpr int TM = 8, TN = 16;   // of a thread
-constexpr int THREADS = (BM / TM) * (BN / TN);
-static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
-static_assert(BK >= 8 && 32 % BK == 0 && THREADS % BK == 0 && BM * BK % THREADS == 0, "every pass over the tile of A is full");
-static_assert(BK * BN % (THREADS * 4) == 0, "every pass over the tile of B is full");
 
-struct Stage {
-    float a[BK][BM];  // transposed and swizzled
-    float b[BK][BN];
-};
-
-// A warp stores 32 / BK rows of A at a time, transposed: for every k in another bank. By k the float4
-// of a row of the tile change places, and so do the floats within them.
-__device__ constexpr int quad_swizzle(int k) { return k % 8 * 4; }
-__device__ constexpr int float_swizzle(int k) { return k / 8 * (32 / BK); }
-
-// The thread's number, read anew: what follows from it is computed in each phase, where compilers
-// would keep it in registers that the sums need.
-__device__ unsigned thread()
-{
-    unsigned t;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-    return t;
-}
-
-// Copy WIDTH floats, of row `row` of a piece that has so many rows; zeros beyond, where nothing is
-// read. Pieces that are WHOLE need no guard.
-template <bool WHOLE, int WIDTH>
-__device__ void copy(float* to, const float* from, int row, int rows)
-{
-    const unsigned address = __cvta_generic_to_shared(to);
-    if (WHOLE && WIDTH == 4)  // cg: past L1, every float is copied once
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from) : "memory");
-    else if (WHOLE)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(address), "l"(from) : "memory");
-    else if (WIDTH == 4)
-        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
-                     "cp.async.cg.shared.global [%0], [%1], 16, beyond; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
-    else
-        asm volatile("{ .reg .pred beyond; setp.ge.s32 beyond, %2, %3;"
-                     "cp.async.ca.shared.global [%0], [%1], 4, beyond; }"
-                     :: "r"(address), "l"(from), "r"(row), "r"(rows) : "memory");
-}
-
-// Copy a tile of A of so many rows and columns, transposing it float by float. `from` is this
-// thread's first element of it.
-template <bool WHOLE>
-__device__ void copy_a(Stage& to, const float* from, int rows, int columns, int K)
-{
-    constexpr int ROWS_PER_PASS = THREADS / BK;
-    const unsigned t = thread();
-    const int row = t / BK, k = t % BK, swizzle = quad_swizzle(k) ^ float_swizzle(k);
-    const int left = k < columns ? rows - row : 0;
-#pragma unroll
-    for (int pass = 0; pass < BM; pass += ROWS_PER_PASS)
-        copy<WHOLE, 1>(&to.a[k][(row + pass % 32 ^ swizzle) + pass / 32 * 32], from + size_t(pass) * K, pass, left);
-}
-
-// Copy a tile of B of so many rows and columns; `from` as above.
-template <bool WHOLE, int WIDTH>
-__device__ void copy_b(Stage& to, const float* from, int rows, int columns, int N)
-{
-    constexpr int PER_PASS = THREADS * WIDTH;
-    constexpr int ROWS_PER_PASS = PER_PASS < BN ? 1 : PER_PASS / BN;
-    const unsigned t = thread();
-    const int k = t * WIDTH / BN, across = t * WIDTH % BN;
-#pragma unroll
-    for (int pass = 0; pass < BK; pass += ROWS_PER_PASS)
-#pragma unroll
-        for (int right = 0; right < BN; right += PER_PASS) {  // once, where a pass takes whole rows
-            const int left = across + right < columns ? rows - k : 0;
-            copy<WHOLE, WIDTH>(&to.b[k + pass][across + right], from + size_t(pass) * N + right, pass, left);
-        }
-}
-
-// Where a tile of B has this thread's first element.
-template <int WIDTH>
-__device__ size_t offset_in_b(int N)
-{
-    const unsigned first = thread() * WIDTH;
-    return size_t(first / BN) * N + first % BN;
-}
-
-// whether every row of a matrix begins on 16 bytes
-__device__ bool in_quads(const float* matrix, int columns)
-{
-    return columns % 4 == 0 && size_t(matrix) % 16 == 0;
-}
+#include "copies.cuh"
 
 // 256 threads per SM, and therefore at most 255 registers
 extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
 sgemm_wide_thread_tile(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                  int M, int N, int K, float alpha, float beta)
 {
-    extern __shared__ __align__(128) char shared[];
-    Stage* const stages = reinterpret_cast<Stage*>(shared);
-
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
-
-    const int t = threadIdx.x, warp = t / 32;
-    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
-    const int c_row = warp / (BN / WN) * WM + lane_m * 4;
-    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
-    const bool quads_b = in_quads(B, N), quads_c = in_quads(C, N);
-
-    const bool whole = first_row + BM <= M && first_col + BN <= N && quads_b;
-    const float* from_a = A + size_t(first_row + t / BK) * K + t % BK;
-    const float* from_b = B + first_col + offset_in_b<4>(N);
-
-    // start the copies of the next phase, if there is one; a group of copies either way
-    const auto start = [&](Stage& to, int phase) {
-        const int left = K - phase;
-        if (whole && left >= BK) {
-            copy_a<true>(to, from_a, BM, BK, K);
-            copy_b<true, 4>(to, from_b, BK, BN, N);
-        } else if (left > 0) {
-            copy_a<false>(to, from_a, M - first_row, left, K);
-            if (quads_b)
-                copy_b<false, 4>(to, from_b, left, N - first_col, N);
-            else
-                copy_b<false, 1>(to, B + size_t(phase) * N + first_col + offset_in_b<1>(N), left, N - first_col, N);
-        }
-        from_a += BK;
-        from_b += size_t(BK) * N;
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    };
+#include "start_copies.cuh"
 
     float a[2][TM], b[2][TN];  // the values of this k and of the next
     const auto read = [&](const Stage& from, int k) {
@@ -218,27 +97,5 @@ sgemm_wide_thread_tile(const float* __restrict__ A, const float* __restrict__ B,
         }
     }
 
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        const int row = first_row + c_row + i / 4 * WM / 2 + i % 4;
-        if (row >= M) break;
-#pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int col = first_col + c_col + j * WN / TN;
-            float* const c = C + size_t(row) * N + col;
-            if (quads_c) {
-                if (col < N) {
-                    float4* const quad = reinterpret_cast<float4*>(c);
-                    const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-                    *quad = make_float4(alpha * sum[i][j] + beta * old.x, alpha * sum[i][j + 1] + beta * old.y,
-                                        alpha * sum[i][j + 2] + beta * old.z, alpha * sum[i][j + 3] + beta * old.w);
-                }
-            } else {
-#pragma unroll
-                for (int q = 0; q < 4; ++q)
-                    if (col + q < N)
-                        c[q] = beta == 0.0f ? alpha * sum[i][j + q] : alpha * sum[i][j + q] + beta * c[q];
-            }
-        }
-    }
+#include "store_guarded.cuh"
 }

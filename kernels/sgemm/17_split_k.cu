@@ -51,26 +51,11 @@ constexpr unsigned A_ROW = PIECE * FLOAT, B_ROW = BN * FLOAT, A_PIECE = BM * A_R
 constexpr unsigned A_BYTES = BK / PIECE * A_PIECE, STAGE_BYTES = A_BYTES + BK / PIECE * B_PIECE;
 constexpr int STEPS = BK / 4 / SLICES;    // of 4 k each, of a slice in a phase
 constexpr int QUADS = TM * TN / 4;
+constexpr bool FENCED = true, TURNED = false;  // rungs 14, 18
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % PIECE == 0, "warps fill the tile, copies the phase");
 static_assert(STEPS * SLICES * 4 == BK && PIECE / 4 % SLICES == 0, "slices share a phase evenly");
 
-struct __align__(64) TensorMap { char opaque[128]; };
-
-// Barriers in shared memory, by their address there.
-__device__ void init(unsigned barrier, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(arrivals) : "memory");
-}
-__device__ void arrive(unsigned barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
-}
-__device__ void wait(unsigned barrier, unsigned parity)
-{
-    asm volatile("{ .reg .pred done;"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-                 "@!done bra again; }" :: "r"(barrier), "r"(parity) : "memory");
-}
+#include "barriers.cuh"
 
 // The tiles of A and B at (row, k) and (k, column) go to `stage`; `barrier` counts their bytes.
 __device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const TensorMap& b, int row, int column, int k)
@@ -83,14 +68,6 @@ __device__ void copy(unsigned stage, unsigned barrier, const TensorMap& a, const
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                      :: "r"(stage + A_BYTES + piece * B_PIECE), "l"(&b), "r"(column), "r"(k + piece * PIECE), "r"(barrier) : "memory");
     }
-}
-
-__device__ float4 read(unsigned address)
-{
-    float4 quad;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(quad.x), "=f"(quad.y), "=f"(quad.z), "=f"(quad.w) : "r"(address));
-    return quad;
 }
 
 // Blocks that share a tile add up in groups of neighbours, then the last group adds up all groups. Each
@@ -120,11 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
               int M, int N, int K, float alpha, float beta, char* __restrict__ workspace)
 {
-    extern __shared__ __align__(1024) char ring_of_tiles[];
-    __shared__ __align__(8) unsigned long long full_barriers[STAGES], empty_barriers[STAGES];
-    unsigned ring = __cvta_generic_to_shared(ring_of_tiles);
-    unsigned full = __cvta_generic_to_shared(full_barriers), empty = __cvta_generic_to_shared(empty_barriers);
-    asm volatile("" : "+r"(ring), "+r"(full), "+r"(empty));  // computed here, once
+#include "ring.cuh"
 
     // gridDim.y ends at 65,535: blockIdx.z carries on where it does
     const int first_row = (blockIdx.z * gridDim.y + blockIdx.y) * BM, first_col = blockIdx.x / SPLITS * BN;
@@ -132,9 +105,7 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
     const int split = blockIdx.x % SPLITS;
 
     const int t = threadIdx.x, slice = t / SLICE, warp = t % SLICE / 32;
-    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
-    const int c_row = warp / (BN / WN) * WM + lane_m;
-    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
+#include "place.cuh"
 
     const int all_phases = (K + BK - 1) / BK;
     const int begin = int((long long)all_phases * split / SPLITS);
@@ -144,45 +115,14 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
         copy(ring + stage * STAGE_BYTES, full + 8 * stage, A, B, first_row, first_col, (begin + phase) * BK);
     };
     if (t == 0) {
-        for (int stage = 0; stage < STAGES; ++stage) init(full + 8 * stage, 1), init(empty + 8 * stage, WARPS);
-        asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+        init_ring(full, empty);
         for (int phase = 0; phase < STAGES - 1 && phase < phases; ++phase) start(phase);
     }
     __syncthreads();  // the barriers are there
 
-    float sum[TM][TN] = {};
-    float4 a[TM];       // 4 values of k
-    float b[2][TN];     // this k and the next
     const unsigned own_a = c_row * A_ROW, own_b = A_BYTES + c_col * FLOAT + slice * 4 * B_ROW;
     unsigned from_a = ring + own_a, from_b = ring + own_b;
-    const auto read_a = [&](int i, unsigned row, int quad) {
-        a[i] = read(row + i * LANES_M * A_ROW + (quad ^ lane_m) * QUAD);
-    };
-    const auto read_b = [&](float (&to)[TN], unsigned row) {
-#pragma unroll
-        for (int j = 0; j < TN; j += 4)
-            *reinterpret_cast<float4*>(&to[j]) = read(row + j * LANES_N * FLOAT);
-    };
-    // 4 steps in k; then `next_a` and `next_b` are where to read on, at piece `quad` of A's rows
-    const auto compute = [&](unsigned next_a, int quad, unsigned next_b) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            read_b(b[(k + 1) % 2], k < 3 ? from_b + (k + 1) * B_ROW : next_b);
-#pragma unroll
-            for (int i = 0; i < TM; ++i) {
-                const float value = k == 0 ? a[i].x : k == 1 ? a[i].y : k == 2 ? a[i].z : a[i].w;
-#pragma unroll
-                for (int step = 0; step < TN; ++step) {
-                    const int j = i % 2 ? TN - 1 - step : step;  // to and fro
-                    sum[i][j] += value * b[k % 2][j];
-                }
-                if (k == 3) read_a(i, next_a, quad);
-            }
-            asm volatile("pmevent 0;");  // a fence to the compiler's scheduler, nothing to the kernel
-        }
-        from_a = next_a;
-        from_b = next_b;
-    };
+#include "multiply.cuh"
 
     int stage = 0;
     unsigned parity = 0;  // of the ring's turn
@@ -239,10 +179,7 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
     if constexpr (SPLITS > 1) {
         const auto store = [&](int row, int col, float4 sum) {
             if (row < M && col < N) {  // N is a multiple of 4: a float4 is inside or outside, never half
-                float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
-                const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-                *quad = make_float4(alpha * sum.x + beta * old.x, alpha * sum.y + beta * old.y,
-                                    alpha * sum.z + beta * old.z, alpha * sum.w + beta * old.w);
+                store_quad(C + size_t(row) * N + col, &sum.x, alpha, beta);
             }
         };
         const int across = gridDim.x / SPLITS, tiles = across * ((M + BM - 1) / BM);
@@ -301,10 +238,7 @@ sgemm_split_k(const __grid_constant__ TensorMap A, const __grid_constant__ Tenso
             const int row = first_row + c_row + q * 4 / TN * LANES_M;
             const int col = first_col + c_col + q * 4 % TN * LANES_N;
             if (owns(n) && row < M && col < N) {
-                float4* const quad = reinterpret_cast<float4*>(C + size_t(row) * N + col);
-                const float4 old = beta == 0.0f ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : *quad;
-                *quad = make_float4(alpha * total[n].x + beta * old.x, alpha * total[n].y + beta * old.y,
-                                    alpha * total[n].z + beta * old.z, alpha * total[n].w + beta * old.w);
+                store_quad(C + size_t(row) * N + col, &total[n].x, alpha, beta);
             }
         }
     }

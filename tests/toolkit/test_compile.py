@@ -16,10 +16,12 @@ from random import Random
 import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
+from kernels import LADDER, Variant, registry
 from toolkit import compile as compilation
 from toolkit import compiler_process
 from toolkit.compile import compile_cubin, supported_architectures
 from toolkit.cubin import Kernel, kernel_symbols
+from toolkit.headers import includes
 
 ROOT = Path(__file__).parents[2]
 
@@ -283,6 +285,21 @@ def test_a_source_that_includes_a_file_is_compiled_each_time(
         )
         assert cubin.resources.static_shared_bytes == 4 * size
     assert len(compilations) == 2
+
+
+def test_the_file_of_a_rung_finds_what_its_source_has_inserted() -> None:
+    rung = LADDER[15]
+    path = Path(registry.__file__).parent / "sgemm" / rung.file
+    text = path.read_text(encoding="utf-8")
+    found = compile_cubin(text, name=rung.file, kernel=rung.entry, arch="sm_90", folder=path.parent)
+    inserted = compile_cubin(rung.source, name=rung.file, kernel=rung.entry, arch="sm_90")
+    assert includes(text)
+    assert found.code == inserted.code
+
+
+@pytest.mark.parametrize("rung", LADDER, ids=lambda rung: rung.name)
+def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(rung: Variant) -> None:
+    assert not includes(rung.source)  # as its machine code is kept
 
 
 def flipped(content: bytes) -> bytes:

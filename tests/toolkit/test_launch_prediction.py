@@ -474,6 +474,7 @@ def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree:
     assert len({before, added, model_digest(tree)}) == 3
     (tree / "kernels/newer.py").unlink()
     (tree / "kernels/sgemm/99_new.cu").touch()
+    (tree / "kernels/sgemm/new.cuh").touch()
     assert model_digest(tree) == before
 
 
