@@ -46,16 +46,17 @@ from analysis.timing import Work, predict
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
 from reports import text
+from toolkit.block_plan import period, timed_k
 from toolkit.cubin import Kernel
 from toolkit.environment import GpuMonitor, environment
 from toolkit.gpu import Gpu, LoadedKernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.patching import Patch, changed, rewritten, words
 from toolkit.prediction import blocks_of_an_sm, streams_of
-from toolkit.rung_launch import compile_for
+from toolkit.rung_execution import bind_in_place
+from toolkit.rung_launch import RungLaunch, compile_for
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import translate
-from toolkit.simulated_ladder import RungLaunch, bind_in_place, period, timed_k
 from toolkit.store import write_atomically
 from toolkit.workload import Workload
 
@@ -454,8 +455,7 @@ def work(experiment: Experiment, cubin: Kernel, device: Device) -> Work:
         launch = RungLaunch(
             variant=variant,
             parameters=selection.parameters,
-            shape=replace(shape, k=k),
-            geometry=geometry,
+            problem=replace(shape, k=k),
         )
         bound = bind_in_place(translated, launch, a, b, c)
         return streams_of(bound, blocks)

@@ -47,7 +47,7 @@ import toolkit.best
 import toolkit.launch_prediction
 import toolkit.launch_traffic
 import toolkit.prediction
-import toolkit.simulated_ladder
+import toolkit.rung_prediction
 import toolkit.simulator
 from analysis import cycles
 from analysis.coalescing import SECTOR_BYTES
@@ -188,9 +188,9 @@ def executing() -> Iterator[Executed]:
         found.work = args, known
         return WORK_OF(*args, **known)
 
-    for module in (toolkit.simulator, toolkit.simulated_ladder):
+    for module in (toolkit.simulator, toolkit.rung_prediction):
         module.traffic_of = traffic_of  # type: ignore[attr-defined]
-    for module in (toolkit.launch_prediction, toolkit.simulated_ladder):
+    for module in (toolkit.launch_prediction, toolkit.rung_prediction):
         module.work_of = work_of  # type: ignore[attr-defined]
     toolkit.prediction.cached = lambda name: None  # type: ignore[assignment]
     yield found

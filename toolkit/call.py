@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
 from toolkit.arguments import UNWRITTEN, Buffer, make_arguments, parse_arguments
+from toolkit.block_plan import Blocks
 from toolkit.executor import Execution, read_source
 from toolkit.files import same_file
 from toolkit.launch_checks import architecture_of, device_of
@@ -22,7 +23,7 @@ from toolkit.plan import chosen_seed
 from toolkit.rung_launch import RungLaunch, is_name, rung_launch
 from toolkit.sanitizer import Checked, check
 from toolkit.signature import Declared, kernel_names, signature
-from toolkit.simulator import MAX_INSTRUCTIONS, Blocks, simulate
+from toolkit.simulator import MAX_INSTRUCTIONS, simulate
 from toolkit.store import check_writable
 
 Extent = tuple[int, int, int]
@@ -82,7 +83,11 @@ class Call:
             "max_instructions": self.max_instructions,
         }
         if self.rung is not None:
-            named = {"source": self.rung.label, "shape": self.rung.problem, "seed": self.seed}
+            named = {
+                "source": self.rung.label,
+                "shape": self.rung.problem,
+                "seed": self.seed,
+            }
             return named | common
         return common | {
             "source": self.source,
@@ -157,13 +162,7 @@ def parse_call(
         "seed": chosen_seed(seed),
     }
     if isinstance(source, str) and is_name(source):
-        brought: dict[str, object] = {
-            "--kernel": kernel,
-            "--grid": grid,
-            "--block": block,
-            "--arg": arguments,
-        }
-        brought |= {"--shared": shared, "--define": defines}
+        brought = (kernel, grid, block, arguments, shared, defines)
         named = chosen_device if device else None  # what is the best depends on it
         return _of_rung(rung_launch(source, shape, named, brought), saves, common)
     if shape is not None:

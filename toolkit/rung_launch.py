@@ -7,18 +7,29 @@ name of a file that no rung has: "./tiled" is a file, "tiled" is the rung.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from analysis.access import Tiling
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
+from analysis.grid import Order, TileGrid
 from analysis.problem import Gemm, parse_shape
-from kernels.registry import BEST, BY_NAME, Parameters, Selection, Variant, parse_selection
+from kernels.registry import (
+    BEST,
+    BY_NAME,
+    Copies,
+    Parameters,
+    Selection,
+    Variant,
+    Words,
+    parse_selection,
+)
 from reports import text
 from toolkit.best import best_for
 from toolkit.cubin import Kernel
@@ -28,6 +39,8 @@ from toolkit.kernel_source import compile_kernel
 from toolkit.tiles import rung_arguments
 from toolkit.workload import Matrix, Workload
 
+INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
+BROUGHT = ("kernel", "grid", "block", "arguments", "shared memory", "defines")
 _NAME = re.compile(r"[\w-]+(:.*)?", re.ASCII)
 
 
@@ -54,6 +67,48 @@ class RungLaunch:
     @cached_property
     def geometry(self) -> Geometry:
         return self.variant.geometry(self.parameters, self.executed)
+
+    @cached_property
+    def tiling(self) -> Tiling:
+        return self.variant.tiling(self.parameters)
+
+    @cached_property
+    def tiles(self) -> TileGrid:
+        return self.variant.tile_grid(self.parameters, self.executed)
+
+    @cached_property
+    def order(self) -> Order:
+        return self.variant.order_of(self.parameters)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Where the workspace holds copies of A and B."""
+        copies = self.variant.copies
+        return copies(self.parameters, self.executed) if copies else Copies()
+
+    @cached_property
+    def cost(self) -> float:
+        """About how many thread instructions a block executes, by its closed forms."""
+        counts = self.variant.access_counts(self.parameters, self.executed)
+        accesses = sum(access.instructions for access in counts.accesses)
+        multiply_adds = counts.multiply_adds or counts.problem.flop // 2
+        return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
+
+    @property
+    def busy_blocks(self) -> int:
+        """How many blocks have something to do."""
+        has_copies = self.copies != Copies()
+        return self.geometry.blocks if has_copies else self.order.busy_blocks(self.tiles)
+
+    def at(self, k: int) -> RungLaunch:
+        """The same launch with another K, of the same remainder."""
+        padding = self.executed.k - self.problem.k
+        return replace(self, problem=replace(self.problem, k=k - padding))
+
+    def served(self, *, is_last: bool) -> tuple[Words, ...]:
+        """What its workspace says once all that blocks wait for is there, to the last of all."""
+        served = self.variant.served
+        return served(self.parameters, self.tiles, self.executed, is_last) if served else ()
 
     def arguments(self, seed: int) -> list[Argument]:
         """Those of C = A·B with random A and B; C holds NaN, for nothing reads it."""
@@ -102,20 +157,17 @@ def rung_launch(
     name: str,
     shape: str | int | Gemm | None,
     device: Device | None,
-    brought: Mapping[str, object],
+    brought: Sequence[object],
 ) -> RungLaunch:
     """The launch of the rung of that name at a shape.
 
-    `brought` are options that a rung brings itself, by their names: none may have a value. Raises
+    `brought` are what a rung brings itself, in the order of BROUGHT: none may have a value. Raises
     InputError for one that has, for an unknown name, and for a rung that takes no such shape or
     device.
     """
     selection = parse_selection(name)
-    if given := [option for option, value in brought.items() if value]:
-        raise InputError(
-            f"{name} is a rung, which brings its own arguments, grid and block: leave out "
-            f"{text.listing(given)}"
-        )
+    if given := [option for option, value in zip(BROUGHT, brought, strict=True) if value]:
+        raise InputError(f"{name} is a rung, which brings its own {text.listing(given)}")
     if shape is None:
         raise InputError(f"{name} is a rung: give the shape of its product, such as 1024")
     problem = shape if isinstance(shape, Gemm) else parse_shape(str(shape))

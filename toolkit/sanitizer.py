@@ -24,6 +24,7 @@ import numpy as np
 
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
+from toolkit.block_plan import Blocks, plans
 from toolkit.executor import Argument, buffers_of, launch_geometry
 from toolkit.host import available_bytes
 from toolkit.kernel_source import Source, compile_kernel, naming
@@ -37,15 +38,11 @@ from toolkit.sass.core import LANES
 from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.instruction import SourceLine
 from toolkit.sass.machine import Bound, Fault
-from toolkit.sass.representatives import places
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 from toolkit.simulator import (
     MAX_INSTRUCTIONS,
     NO_RUNG,
-    PERIOD,
-    Blocks,
-    limited,
     prepared,
 )
 from toolkit.tiles import position_of_c
@@ -210,14 +207,7 @@ def check(
     `simulate` does for everything else.
     """
     if isinstance(source, str) and is_name(source):
-        brought = {
-            "kernel": kernel,
-            "grid": grid,
-            "block": block,
-            "arguments": arguments,
-            "dynamic_shared_bytes": dynamic_shared_bytes,
-            "defines": defines,
-        }
+        brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
         launch = rung_launch(source, shape, device_of(arch), brought)
         source, kernel = compile_for(arch, launch.selection, options), None
         geometry, arguments = launch.geometry, launch.arguments(chosen_seed(seed))
@@ -334,13 +324,10 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
 
 def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
     """The linear indices of the blocks that `blocks` asks for: all where they may wait."""
-    grid, everything = bound.geometry.grid, bound.geometry.blocks
-    if bound.blocks_meet or blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
-        return range(everything)
-    chosen = places(grid, PERIOD)
-    if isinstance(blocks, int):
-        chosen = limited(chosen, blocks)
-    return sorted(member for place in chosen for member in place.members)
+    if bound.blocks_meet:
+        blocks = "all"
+    plan = next(plans(bound.geometry.grid, blocks))
+    return sorted(block for members in plan.members for block in members)
 
 
 def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:

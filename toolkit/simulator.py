@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from analysis.result import Predicted
 from analysis.traffic import Traffic
+from toolkit.block_plan import DIFFER, WAIT, BlockPlan, Blocks, plans
 from toolkit.compile import supported_architectures
 from toolkit.cubin import Kernel, reading
 from toolkit.executor import (
@@ -58,16 +59,12 @@ from toolkit.sass import core
 from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
-from toolkit.sass.representatives import Place, agree, extrapolated, places
+from toolkit.sass.representatives import agree, extrapolated
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, below, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.workload import Workload
-
-PERIOD = 8  # of the places in a sector at which a row of floats may begin
-
-Blocks = Literal["all", "representative"] | int
 
 NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
 
@@ -141,14 +138,7 @@ def simulate(
         device=find_device(device) if isinstance(device, str) else device,
     )
     if isinstance(source, str) and is_name(source):
-        brought = {
-            "kernel": kernel,
-            "grid": grid,
-            "block": block,
-            "arguments": arguments,
-            "dynamic_shared_bytes": dynamic_shared_bytes,
-            "defines": defines,
-        }
+        brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
         launch = rung_launch(source, shape, simulator.device, brought)
         return _of_rung(launch, chosen_seed(seed), simulator, options, by_plan=blocks is None)
     if grid is None or block is None or arguments is None or (shape, seed) != (None, None):
@@ -325,46 +315,32 @@ class Simulator:
 
     def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
         """The counts of a launch; `restore` undoes what executed blocks wrote."""
-        everything = bound.geometry.blocks
-        if self.blocks == "all" or (isinstance(self.blocks, int) and self.blocks >= everything):
-            return self._count_all(bound)
-        chosen = places(bound.geometry.grid, PERIOD)
-        if isinstance(self.blocks, int):
-            chosen = limited(chosen, self.blocks)
-        members = [member for place in chosen for member in place.members]
-        if len(members) >= everything:
-            return self._count_all(bound)
-        try:
-            runs = self._run(bound, [range(member, member + 1) for member in members])
-        except FaultError as error:
-            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
-                raise
+        everything, why = bound.geometry.blocks, ""
+        for plan in plans(bound.geometry.grid, self.blocks):
+            if plan.executed == everything:
+                runs = self._run(bound, [range(everything)])
+                return _Counted(
+                    counts=runs[0].counts, runs=runs, blocks=everything, basis=plan.basis + why
+                )
+            try:
+                runs = self._run(bound, [range(b, b + 1) for of in plan.members for b in of])
+            except FaultError as error:
+                if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                    raise
+                why = WAIT
+            else:
+                counts = iter(run.counts for run in runs)
+                of_places = [
+                    (place, [next(counts) for _ in place.members]) for place in plan.places
+                ]
+                alike = all(agree(of_place) for _, of_place in of_places)
+                if alike or self.blocks != "representative":
+                    basis = f"{plan.basis}; the rest {_stands_for(plan, alike=alike)}"
+                    total = extrapolated(of_places)
+                    return _Counted(counts=total, runs=runs, blocks=plan.executed, basis=basis)
+                why = DIFFER
             restore()
-            return self._count_all(bound, ": blocks wait for others")
-        counts = iter(run.counts for run in runs)
-        of_places = [(place, [next(counts) for _ in place.members]) for place in chosen]
-        alike = all(agree(of_place) for _, of_place in of_places)
-        if not alike and self.blocks == "representative":
-            restore()
-            reason = ": blocks of one place in the grid (corner, edge, interior) differ"
-            return self._count_all(bound, reason)
-        why = "counted like those of its place in the grid"
-        if not alike:
-            why = "estimated from their mean, place by place in the grid"
-        elif all(len(place.members) > 1 or place.population == 1 for place in chosen):
-            why += ", which agreed"
-        return _Counted(
-            counts=extrapolated(of_places),
-            runs=runs,
-            blocks=len(members),
-            basis=f"{len(members):,} of {everything:,} blocks executed; the rest {why}",
-        )
-
-    def _count_all(self, bound: Bound, reason: str = "") -> _Counted:
-        blocks = bound.geometry.blocks
-        runs = self._run(bound, [range(blocks)])
-        executed = "the one block executed" if blocks == 1 else f"all {blocks:,} blocks executed"
-        return _Counted(counts=runs[0].counts, runs=runs, blocks=blocks, basis=executed + reason)
+        raise AssertionError("the last plan needs no proof")
 
     def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
@@ -392,6 +368,14 @@ class _Counted:
     runs: Sequence[Run]
     blocks: int
     basis: str
+
+
+def _stands_for(plan: BlockPlan, *, alike: bool) -> str:
+    """How the executed blocks stand for the rest."""
+    if not alike:
+        return "estimated from their mean, place by place in the grid"
+    proven = all(len(place.members) > 1 or place.population == 1 for place in plan.places)
+    return f"counted like those of its place in the grid{', which agreed' if proven else ''}"
 
 
 def prepared(
@@ -432,24 +416,6 @@ def prepared(
     bound = _with_names(bound, translated, arguments)
     bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs
-
-
-def limited(chosen: Sequence[Place], most: int) -> list[Place]:
-    """About `most` members of the places in all, at least one of each, by turns."""
-    taken = [1] * len(chosen)
-    left = most - len(chosen)
-    while left > 0:
-        before = left
-        for k, place in enumerate(chosen):
-            if left > 0 and taken[k] < len(place.members):
-                taken[k] += 1
-                left -= 1
-        if left == before:
-            break
-    return [
-        replace(place, members=place.members[:count])
-        for place, count in zip(chosen, taken, strict=True)
-    ]
 
 
 def _with_names(

@@ -24,23 +24,16 @@ from analysis.result import Check, LineCounters, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.sampling import chosen_of
-from toolkit import simulated_ladder
+from toolkit import block_plan, ladder_inputs
+from toolkit.block_plan import k_points, period, timed_k
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.executor import Execution
+from toolkit.launch_traffic import Residence
+from toolkit.rung_execution import affine, merged
 from toolkit.rung_launch import compile_for
 from toolkit.sass.core import COUNT
-from toolkit.simulated_ladder import (
-    LadderSimulator,
-    Residence,
-    Simulation,
-    affine,
-    k_points,
-    line_counters,
-    merged,
-    period,
-    timed_k,
-)
+from toolkit.simulated_ladder import LadderSimulator, Simulation, line_counters
 from toolkit.simulator import Simulator
 from toolkit.tiles import rung_arguments
 from toolkit.workload import Workload
@@ -137,7 +130,7 @@ ENDS = (("256x256", 0), ("200x136", 3))
 @pytest.fixture
 def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every K is too large."""
-    monkeypatch.setattr(simulated_ladder, "FULL_K_BUDGET", 0)
+    monkeypatch.setattr(block_plan, "FULL_K_BUDGET", 0)
 
 
 # One of each way to copy tiles, and to wait for them and for other blocks.
@@ -204,7 +197,7 @@ def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
     ladder = LadderSimulator(Workload(parse_shape("32x32x2048"), 3))
     residence = Residence(device=DEVICE, blocks_per_sm=1)
     first = ladder.simulate(cubin, selection, residence=residence).predicted
-    monkeypatch.setattr(simulated_ladder, "TIMED_STEPS", simulated_ladder.TIMED_STEPS + 1)
+    monkeypatch.setattr(block_plan, "TIMED_STEPS", block_plan.TIMED_STEPS + 1)
     second = ladder.simulate(cubin, selection, residence=residence).predicted
     assert isinstance(first, Predicted)
     assert isinstance(second, Predicted)
@@ -553,7 +546,7 @@ def test_blocks_that_differ_at_small_k_are_all_executed_at_k(short_of_time: None
 def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simulated_ladder, "ALL_BLOCKS_BUDGET", 1000)
+    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
     with pytest.raises(
         ShapeError, match="blocks of one place in the grid differ, and all 64 would"
     ):
@@ -590,7 +583,7 @@ def test_a_load_beyond_a_matrix_is_a_fault() -> None:
 
 
 def test_matrices_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 1000)
     with pytest.raises(ShapeError, match=r"A and B take 0\.0 GB at 64x64x64, which are not free"):
         simulated("tiled", "64x64x64")
 
@@ -601,7 +594,7 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch: pytest.MonkeyPatch)
         parse_selection("tiled"),
     )
     with monkeypatch.context() as short:
-        short.setattr(simulated_ladder, "available_bytes", lambda: 1000)
+        short.setattr(ladder_inputs, "available_bytes", lambda: 1000)
         with pytest.raises(ShapeError, match="not free"):
             ladder.simulate(compile_for(DEVICE, selection), selection)
     assert ladder.has_room(ladder.workload.problem)
@@ -611,7 +604,7 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_being_made_leaves_no_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [Gemm(m=64, n=64, k=64), Gemm(m=64, n=64, k=72)]
     both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
-    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: both - 1)
+    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: both - 1)
     ladder, begun, goes_on = LadderSimulator(Workload(sizes[0], 3)), Event(), Event()
     padded = Workload.padded
 
@@ -668,7 +661,7 @@ def test_totals_have_every_counter() -> None:
 def test_without_room_for_whole_rows_small_values_of_k_are_enough(
     monkeypatch: pytest.MonkeyPatch, short_of_time: None
 ) -> None:
-    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 4 * 256 * 1000)
+    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 4 * 256 * 1000)
     found = simulated("tiled", "256x256x2048")
     assert found.simulated.basis.count("verified by the others;") == 1  # no block at K itself
     assert found.check.bound.endswith("; on 20 of 64 blocks at K = 64, 96, 128 and 192")

@@ -18,7 +18,13 @@ from analysis.problem import Gemm
 from analysis.result import Check, Record
 from kernels import LADDER
 from kernels.registry import Variant
-from toolkit import simulated_ladder, simulator_bench
+from toolkit import (
+    ladder_inputs,
+    rung_execution,
+    rung_prediction,
+    simulated_ladder,
+    simulator_bench,
+)
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.experiment import profile
@@ -49,7 +55,7 @@ def bench(
 def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither checked by the sanitizer nor timed."""
     monkeypatch.setattr(simulator_bench, "check_rung", lambda *_: NOTHING_FOUND)
-    monkeypatch.setattr(simulated_ladder, "predicted", lambda *_: "not asked for")
+    monkeypatch.setattr(rung_prediction, "predicted", lambda *_: "not asked for")
 
 
 def test_every_rung_is_executed_and_right(counted_alone: None) -> None:
@@ -199,7 +205,7 @@ def test_what_cannot_be_simulated_keeps_its_theory(
 
 
 def test_too_large_a_shape_keeps_its_theory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_ladder, "available_bytes", lambda: 0)
+    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 0)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
     assert record.notes[0].startswith("not simulated: A and B take 0.0 GB at 32x32x32, which are")
@@ -223,12 +229,12 @@ def test_a_kernel_that_faults_fails_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = simulated_ladder.merged
+    real = rung_execution.merged
 
     def wrong(verdicts: list[Check], where: str) -> Check:
         return replace(real(verdicts, where), passed=False, worst_ratio=3.0)
 
-    monkeypatch.setattr(simulated_ladder, "merged", wrong)
+    monkeypatch.setattr(rung_execution, "merged", wrong)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "failed"
     assert record.reason is not None
@@ -298,7 +304,7 @@ def test_a_rung_that_never_ends_fails_and_the_others_are_counted(
 ) -> None:
     """Nothing else that executes it waits for it either, such as what the report shows of it."""
     edit_rung("tiled", "__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
-    monkeypatch.setattr(simulated_ladder, "FEWEST_INSTRUCTIONS", 10**5)
+    monkeypatch.setattr(rung_execution, "FEWEST_INSTRUCTIONS", 10**5)
     found = profile(
         ["64"], ["naive-coalesced", "tiled", "vectorized"], device="rtx-3090", executor="simulate"
     )

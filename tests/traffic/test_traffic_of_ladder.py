@@ -74,7 +74,7 @@ def recorded() -> Profile:
 def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither timed nor checked by the sanitizer, which takes several times as long."""
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr("toolkit.simulated_ladder.predicted", lambda *_: "not asked for")
+    monkeypatch.setattr("toolkit.rung_prediction.predicted", lambda *_: "not asked for")
     monkeypatch.setattr("toolkit.simulator_bench.check_rung", lambda *_: nothing)
 
 

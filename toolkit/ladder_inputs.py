@@ -1,0 +1,97 @@
+"""A and B of one shape, and of the same with another K: made once, as far as there is memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from threading import Lock
+
+from analysis.errors import ShapeError
+from analysis.problem import FLOAT_BYTES, Gemm
+from toolkit.host import available_bytes
+from toolkit.workload import Matrix, Tile, TileReference, Workload
+
+ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
+
+
+class LadderInputs:
+    """Inputs and references of one shape, at any K, that rungs share; and how they are executed."""
+
+    advance: Callable[[int, int], None]  # hears how many blocks of a rung are done, of how many
+    workers: int | None = None  # all cores
+
+    def __init__(self, workload: Workload, max_instructions: int | None = None) -> None:
+        self.workload, self.max_instructions = workload, max_instructions
+        self.advance = lambda done, of: None
+        self._workloads = {workload.problem.k: workload}
+        self._matrices: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
+        self._bytes_to_come = 0  # of those that are being made
+        self._pool, self._lock = ThreadPoolExecutor(2), Lock()
+        self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
+
+    def at(self, k: int) -> Workload:
+        """The workload with another K, the same but for it; kept for the next rung."""
+        if k not in self._workloads:
+            problem = replace(self.workload.problem, k=k)
+            self._workloads[k] = Workload(problem, self.workload.seed)
+        return self._workloads[k]
+
+    def prepare(self, workload: Workload, executed: Gemm) -> Future[tuple[Matrix, Matrix]]:
+        """Begin to make A and B, beside what else there is to do; again where there was no room."""
+        with self._lock:
+            begun = self._matrices.get(executed)
+            if begun is None or (begun.done() and begun.exception()):
+                begun = self._pool.submit(self._read_only, workload, executed)
+                self._matrices[executed] = begun
+            return begun
+
+    def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
+        """A and B, read-only, padded up to the executed shape; kept for the next rung.
+
+        Raises ShapeError where they do not fit into memory.
+        """
+        return self.prepare(workload, executed).result()
+
+    def _read_only(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
+        with self._lock:
+            _check_room(executed, self._bytes_to_come)
+            self._bytes_to_come += input_bytes(executed)
+        try:
+            a, b = (matrix.view() for matrix in workload.padded(executed))
+        finally:
+            with self._lock:
+                self._bytes_to_come -= input_bytes(executed)
+        a.flags.writeable = b.flags.writeable = False
+        return a, b
+
+    def has_room(self, executed: Gemm) -> bool:
+        """Whether A and B are there, or fit into memory."""
+        begun = self._matrices.get(executed)
+        return _has_room(executed) if begun is None or begun.exception() else True
+
+    def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
+        """The float64 products on some tiles of C; kept for the next rung."""
+        known = self._references.setdefault(workload.problem.k, {})
+        missing = [tile for tile in tiles if tile not in known]
+        if missing:
+            known |= workload.tile_references(missing)
+        return known
+
+
+def _has_room(shape: Gemm, others_bytes: int = 0) -> bool:
+    """Whether memory is free for A and B, and for what others are about to take."""
+    available = available_bytes()
+    return available is None or input_bytes(shape) + others_bytes <= available
+
+
+def input_bytes(shape: Gemm) -> int:
+    return FLOAT_BYTES * (shape.a_elements + shape.b_elements)
+
+
+def _check_room(shape: Gemm, others_bytes: int) -> None:
+    if not _has_room(shape, others_bytes):
+        raise ShapeError(
+            f"A and B take {input_bytes(shape) / 1e9:.1f} GB at {shape}, which are not free: "
+            "take a smaller shape"
+        )

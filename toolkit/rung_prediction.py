@@ -1,0 +1,177 @@
+"""The traffic of a rung below L1 and its time, from what the blocks of its plan did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.counters import InstructionCounts
+from analysis.cycles import FLAG, IN_L2, Streams
+from analysis.gemm_touches import gemm_touches, sums_bytes
+from analysis.problem import FLOAT_BYTES
+from analysis.result import Predicted
+from analysis.schedule import drift, end_apart
+from analysis.timing import Work, blocks_to_run, most_blocks
+from analysis.traffic import Traffic
+from toolkit.block_plan import Replay, replayed
+from toolkit.cubin import Kernel
+from toolkit.host import sparse_zeros
+from toolkit.launch_traffic import Asked, Residence, traffic_of
+from toolkit.prediction import predicted, streams_of, work_of
+from toolkit.rung_execution import PlanExecutor, Proven
+from toolkit.rung_launch import RungLaunch
+from toolkit.sass.machine import Spread
+from toolkit.sass.touched import Below
+
+LEAST_APART = 0.05  # of a life, after the last wave
+NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungModel:
+    """A rung whose plan was executed, on the device of its residence."""
+
+    executor: PlanExecutor
+    proven: Proven
+    residence: Residence
+    instructions: Sequence[InstructionCounts]
+
+    @property
+    def launch(self) -> RungLaunch:
+        return self.executor.launch
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.executor.translated.kernel
+
+    def modelled(self) -> tuple[Traffic | None, Predicted | str]:
+        """The traffic below L1 and the time, or why there is none."""
+        if self.proven.below is None:
+            return None, "its traffic below L1 is not known"
+        traffic = self._traffic(self.proven.below)
+        time = self._predicted(traffic)
+        if apart := self._moves_apart(time):
+            traffic = self._traffic(self.proven.below, apart)
+            time = self._predicted(traffic)
+        return traffic, time
+
+    def _traffic(self, asked: Below, apart: float = 0.0) -> Traffic:
+        """The blocks of an SM move apart by so much of a life in each wave."""
+        launch, geometry = self.launch, self.launch.geometry
+        pieces = launch.variant.pieces(launch.parameters, launch.executed)
+        of_all = Asked(
+            below=asked,
+            lives=pieces.lives(geometry.blocks),
+            in_time=partial(gemm_touches, launch.tiling, launch.executed, pieces),
+            steps=launch.executed.k,
+        )
+        facts = self.kernel.schedule
+        return traffic_of(of_all, geometry, facts, self.instructions, self.residence, apart=apart)
+
+    def _moves_apart(self, time: Predicted | str) -> float:
+        """By how much of a life the blocks of an SM move apart in each wave, 0 where so little
+        that L2 keeps what they share.
+        """
+        if isinstance(time, str):
+            return 0.0
+        per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
+        busiest_s = max(bound.time_s for bound in time.bounds if bound.name not in NOT_OF_THE_SM)
+        slack = 1 - busiest_s * time.clock_hz / time.cycles
+        found = drift(self.kernel.schedule.copies, per_sm, slack)
+        return found if found * self.proven.plan.blocks > LEAST_APART * sms * per_sm else 0.0
+
+    def _predicted(self, traffic: Traffic) -> Predicted | str:
+        launch = {
+            "code": sha256(self.kernel.image).hexdigest(),
+            "symbol": self.kernel.symbol,
+            "shape": self.launch.executed,
+            "flop": self.launch.problem.flop,
+            "parameters": sorted(self.launch.parameters.items()),
+            "blocks per SM": self.residence.blocks_per_sm,
+            "traffic": traffic.rounded,
+            "replayed": self._replay,
+        }
+        return predicted(launch, self.residence.device, lambda: self._work(traffic))
+
+    @cached_property
+    def _replay(self) -> Replay:
+        sms, per_sm = self.residence.device.sm_count, self.residence.blocks_per_sm
+        return replayed(self.launch, self.proven.plan, sms, per_sm, self._executed_by_block)
+
+    def _executed_by_block(self) -> NDArray[Any]:
+        groups = self.proven.runs.groups
+        return self.proven.by_block(counts["executed"].sum() for counts, *_ in groups)
+
+    def _work(self, traffic: Traffic) -> Work:
+        kernel, geometry, replay = self.kernel, self.launch.geometry, self._replay
+        busy, per_sm = self.launch.busy_blocks, self.residence.blocks_per_sm
+        shares_tiles = bool(self.proven.plan.kinds)
+        are_apart = not shares_tiles and end_apart(
+            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
+        )
+        sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
+        of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
+        along_k = len(replay.points) > 1
+        count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, along_k=along_k))
+        return work_of(
+            kernel,
+            geometry,
+            self.proven.counts,
+            self.instructions,
+            traffic,
+            samples={k: self._streams(k, replay.blocks[:count]) for k in replay.points},
+            k=self.launch.executed.k,
+            blocks=busy,
+            blocks_per_sm=per_sm,
+            flop=self.launch.problem.flop,
+            unlike=replay.unlike,
+            share_of_l2=self._share_of_l2(replay.blocks[0]) if shares_tiles else 1.0,
+            read_back_bytes=read_back,
+            left_bytes=sums_bytes(self.launch.tiling) if read_back else 0.0,
+            are_apart=are_apart,
+        )
+
+    def _read_back_bytes(self) -> float:
+        """Sums that blocks leave for those that end their tiles."""
+        if not self.proven.plan.kinds:
+            return 0.0
+        pieces = self.launch.variant.pieces(self.launch.parameters, self.launch.executed)
+        return float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
+
+    def _share_of_l2(self, first: int) -> float:
+        """How much more of L2 the SM that starts with this block asks for than the average one."""
+        sms, blocks = self.residence.device.sm_count, self.proven.plan.blocks
+        read = self.proven.by_block(asked.read for asked in self.proven.runs.below)
+        idle = blocks - self.launch.busy_blocks
+        busy = min(sms, blocks - idle)
+        own, average = read[first::sms].sum(), read[idle:].sum() / busy
+        return float(max(1.0, own / average)) if average else 1.0
+
+    def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
+        """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
+        launch, shares_tiles = self.launch.at(k), bool(self.proven.plan.kinds)
+        c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
+        bound = self.executor.bound(k, c, is_last=False if shares_tiles else None)
+        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+        spread = Spread(
+            address=of_a.address,
+            size_bytes=FLOAT_BYTES * launch.executed.a_elements,
+            pitch=FLOAT_BYTES * k,
+            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
+        )
+        streams = streams_of(replace(bound, spread=spread), blocks)
+        if not shares_tiles:
+            return streams
+        workspace = next(buffer for buffer in bound.buffers if buffer.name == "workspace")
+        flags, *_ = launch.served(is_last=False)
+        flags_bytes = FLOAT_BYTES * flags.count
+        begins = [begin for begin in (launch.copies.a, launch.copies.b) if begin is not None]
+        end = min(begins, default=workspace.bytes)
+        streams = streams.with_mark(IN_L2, workspace.address + flags_bytes, end - flags_bytes)
+        return streams.with_mark(FLAG, workspace.address + flags.offset, flags_bytes)
