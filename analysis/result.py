@@ -15,7 +15,7 @@ All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from analysis.access import AccessCounts, Operand, Operation, Space
@@ -470,6 +470,10 @@ class Record:
     scores: tuple[Score, ...] = ()
     published: tuple[Published, ...] = ()
     check: Check | None = None
+
+    def noted(self, note: str) -> Record:
+        """The record with one note more."""
+        return replace(self, notes=(*self.notes, note))
 
     @property
     def trusted(self) -> Measured | None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal, Self
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
 from rich.table import Table
 
@@ -39,24 +45,14 @@ err = Console(stderr=True, highlight=False, emoji=False)
 STATUS_STYLES = {"ok": "green", "skipped": "yellow", "failed": "bold red"}
 
 
-class TerminalProgress(Progress):
-    """A bar on standard error while a run works; nothing but notices where that is no terminal."""
+class OneBar:
+    """A bar on standard error while something is done; nothing where that is no terminal."""
 
-    def __init__(self) -> None:
-        self._bar = Bar(
-            TextColumn("{task.fields[stage]}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None, stage="")
-        self._step = ""
+    def __init__(self, *columns: ProgressColumn, description: str = "", **fields: Any) -> None:
+        self._bar = Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._task = self._bar.add_task(description, total=None, **fields)
 
-    def __enter__(self) -> TerminalProgress:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -70,6 +66,21 @@ class TerminalProgress(Progress):
 
     def end(self) -> None:
         self._bar.stop()
+
+
+class TerminalProgress(OneBar, Progress):
+    """The bar of a run, beside its notices."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.fields[stage]}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            stage="",
+        )
+        self._step = ""
 
     def stage(self, text: str, steps: int) -> None:
         self._step = ""
@@ -176,16 +187,14 @@ def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) ->
         out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(shape)}"))
 
 
+def plain_table(gap: int = 1, **more: Any) -> Table:
+    """A table with a line below its titles alone, and a gap between columns."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), **more)
+
+
 def rich_table(rows: Rows, *, title: str = "") -> Table:
     """A table of the report on the terminal; details stand below their cells."""
-    table = Table(
-        title=escape(title) or None,
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    table = plain_table(title=escape(title) or None, title_justify="left", title_style="")
     for column, *cells in zip(rows.columns, *rows.rows, strict=True):
         has_details = any(cell.details for cell in cells)
         longest = max((len(cell.text) for cell in cells), default=0)
@@ -247,11 +256,7 @@ class _Column:
 
 def _ladder_table(profile: Profile, records: Sequence[Record], recorded: Profile | None) -> Table:
     """The records of one shape; columns that say nothing, or find no room, are left out."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    table = plain_table()
     is_predicted = any(map(ladder.prediction, records))
     columns = [
         column

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 import toolkit
-from toolkit.console import out
+from toolkit.console import out, plain_table
 from toolkit.reorder import LoopChange, Reordered
 
 SCHEMA_VERSION = 1
@@ -39,7 +38,7 @@ def print_reordered(found: Reordered) -> None:
 
 
 def _table(found: Reordered) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table(2)
     table.add_column(
         f"modelled, {found.warps_per_scheduler} warps a scheduler, for {PER} multiply-adds"
     )

@@ -7,14 +7,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from hashlib import sha256
 from math import prod
-from types import TracebackType
 from typing import Any
 
-from rich import box
 from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 import toolkit
@@ -29,7 +26,7 @@ from reports import text
 from reports.prediction import limits
 from toolkit.arguments import Buffer
 from toolkit.call import Call, Simulated
-from toolkit.console import err, out
+from toolkit.console import OneBar, out, plain_table
 from toolkit.executor import Execution
 from toolkit.launch_checks import device_of
 
@@ -68,33 +65,18 @@ _WORK_OF = {
 }
 
 
-class SimulationProgress:
-    """A bar on standard error while blocks are executed; nothing where that is no terminal."""
+class SimulationProgress(OneBar):
+    """The bar of a simulation."""
 
     def __init__(self, what: str) -> None:
-        self._bar = Bar(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("blocks"),
             TimeElapsedColumn(),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
+            description=f"simulating {escape(what)}",
         )
-        self._task = self._bar.add_task(f"simulating {escape(what)}", total=None)
-
-    def __enter__(self) -> SimulationProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
@@ -271,7 +253,7 @@ def _speed(call: Call, execution: Execution) -> str:
 def _counters_table(execution: Execution) -> Table:
     """The counters that are not zero, in groups, each beside what follows from it."""
     with_names = out.width >= FROM_WIDTH_OF_NAMES
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table(2)
     table.add_column("counters")
     table.add_column("[dim]simulated[/]", justify="right", no_wrap=True)
     if with_names:
@@ -306,41 +288,35 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
     ):
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
-    out.print(_bounds_table(predicted))
+    out.print(_prediction_table("least time of", _bounds(predicted)))
     if is_arithmetic:
-        out.print(_gap_table(predicted))
+        out.print(_prediction_table("from FP32 peak", _gap(predicted)))
 
 
-def _prediction_table(*titles: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(titles[0], no_wrap=True)
-    table.add_column(f"[dim]{titles[1]}[/]", justify="right", no_wrap=True)
-    table.add_column(titles[2])
+def _prediction_table(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
+    """Names under a title, each with a predicted time and what it rests on."""
+    table = plain_table(2)
+    table.add_column(title, no_wrap=True)
+    table.add_column("[dim]predicted[/]", justify="right", no_wrap=True)
+    table.add_column("")
+    for name, time, basis in rows:
+        table.add_row(f"  {escape(name)}", time, f"[dim]{escape(basis)}[/]")
     return table
 
 
-def _bounds_table(predicted: Predicted) -> Table:
+def _bounds(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
     """The least time that each resource alone needs, the longest first, without negligible ones."""
-    table = _prediction_table("least time of", "predicted", "")
-    notable = [bound for bound in predicted.bounds if bound.time_s > NEGLIGIBLE * predicted.time_s]
-    for bound in sorted(notable, key=lambda bound: -bound.time_s):
-        table.add_row(
-            f"  {escape(bound.name)}",
-            text.predicted_seconds(bound.time_s),
-            f"[dim]{escape(bound.basis)}[/]",
-        )
-    return table
+    for bound in sorted(predicted.bounds, key=lambda bound: -bound.time_s):
+        if bound.time_s > NEGLIGIBLE * predicted.time_s:
+            yield bound.name, text.predicted_seconds(bound.time_s), bound.basis
 
 
-def _gap_table(predicted: Predicted) -> Table:
+def _gap(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
     """The steps from the FLOP at nominal FP32 peak to the predicted time."""
-    table = _prediction_table("from FP32 peak", "predicted", "")
     for k, step in enumerate(predicted.gap):
         sign = "+" if k and step.time_s >= 0 else "−" if step.time_s < 0 else ""
-        time = f"{sign}{text.predicted_seconds(abs(step.time_s))}"
-        table.add_row(f"  {escape(step.name)}", time, f"[dim]{escape(step.detail)}[/]")
-    table.add_row("  time", text.predicted_seconds(predicted.time_s), "")
-    return table
+        yield step.name, f"{sign}{text.predicted_seconds(abs(step.time_s))}", step.detail
+    yield "time", text.predicted_seconds(predicted.time_s), ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -549,7 +525,7 @@ def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
     left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
     out.print(f"source lines{left if len(lines) > top else ''}")
     remarkable = {line.number: list(remarks(line)) for line in shown if _is_own(line, call)}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = plain_table()
     table.add_column("line", justify="right", no_wrap=True)
     table.add_column("source", no_wrap=True, overflow="ellipsis")
     dull = {"", FULL_WARP}

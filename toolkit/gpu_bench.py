@@ -319,10 +319,10 @@ class GpuBench:
         try:
             found = stage.simulator.simulate(kernel, selection, residence(record, stage.device))
         except ToolkitError as error:
-            return replace(record, notes=(*record.notes, f"not simulated: {error}"))
+            return record.noted(f"not simulated: {error}")
         if not found.check.passed:
             wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
-            return replace(record, notes=(*record.notes, wrong))
+            return record.noted(wrong)
         self.listings[found.listing.label] = found.listing
         return with_prediction(replace(record, simulated=found.simulated), found.predicted)
 

@@ -107,7 +107,7 @@ def _place(record: Record) -> tuple[bool, int]:
 
 
 def _dated(record: Record, created: str) -> Record:
-    return replace(record, notes=(*record.notes, f"measured on {created[:10]}, after the others"))
+    return record.noted(f"measured on {created[:10]}, after the others")
 
 
 def _path(device_key: str) -> Path:

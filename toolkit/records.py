@@ -137,14 +137,14 @@ def with_counted(record: Record, counted: Counted | str) -> Record:
     That of cuBLAS says which kernel was launched.
     """
     if isinstance(counted, str):
-        return replace(record, notes=(*record.notes, f"not counted: {counted}"))
+        return record.noted(f"not counted: {counted}")
     record = replace(record, counted=counted)
     if counted.missing:
         note = f"not counted: {', '.join(counted.missing)}"
-        record = replace(record, notes=(*record.notes, note))
+        record = record.noted(note)
     if record.variant != CUBLAS.name:
         return record
-    return replace(record, notes=(*record.notes, sentence_on(counted.kernels)))
+    return record.noted(sentence_on(counted.kernels))
 
 
 def with_simulation(record: Record, simulated: Simulated, check: Check) -> Record:
@@ -155,7 +155,7 @@ def with_simulation(record: Record, simulated: Simulated, check: Check) -> Recor
 def with_prediction(record: Record, predicted: Predicted | str) -> Record:
     """The record with its predicted time, or with a note on why it has none."""
     if isinstance(predicted, str):
-        return replace(record, notes=(*record.notes, f"not predicted: {predicted}"))
+        return record.noted(f"not predicted: {predicted}")
     return replace(record, predicted=predicted)
 
 

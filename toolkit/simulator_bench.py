@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from analysis.devices import Device
@@ -49,7 +48,7 @@ class SimulatorBench(TheoryBench):
         try:
             found = self._ladder.simulate(kernel, selection, residence(record, self.device))
         except (ShapeError, UnavailableError, UnsupportedError) as error:
-            return replace(record, notes=(*record.notes, f"not simulated: {error}"))
+            return record.noted(f"not simulated: {error}")
         except ToolkitError as error:
             return failed(record, str(error))
         self.listings[found.listing.label] = found.listing
@@ -72,9 +71,9 @@ class SimulatorBench(TheoryBench):
                     kernel, variant, selection.parameters, workload.seed
                 )
             except ToolkitError as error:
-                return replace(record, notes=(*record.notes, f"not sanitized: {error}"))
+                return record.noted(f"not sanitized: {error}")
         checked = self._checked[kernel.image]
         said = sentence(checked, variant)
         if checked.findings and record.status == "ok":
             return failed(record, said)
-        return replace(record, notes=(*record.notes, said))
+        return record.noted(said)

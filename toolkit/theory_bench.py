@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from analysis.devices import Device
@@ -66,7 +65,7 @@ class TheoryBench:
         try:
             kernel = compile_for(self.device, selection)
         except UnavailableError as error:
-            return replace(record, notes=(*record.notes, f"no registers, no occupancy: {error}"))
+            return record.noted(f"no registers, no occupancy: {error}")
         except ToolkitError as error:
             return failed(record, str(error))
         record = with_resources(record, kernel.resources, self.device)

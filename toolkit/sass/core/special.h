@@ -124,30 +124,45 @@ static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
     merge_result(w, i, r, m);
 }
 
-#define SPECIAL(NAME)                                           \
+/* A function of the unit; what `mend` does to its results comes last. */
+#define SPECIAL(NAME, mend)                                     \
     OPERATION(NAME) {                                           \
         u32 x[LANES], r[LANES];                                 \
         source_special(w, i, x);                                \
         flush_lanes(x);                                         \
         IVDEP FOR_LANES r[l] = as_bits((float)NAME##_OF(x[l])); \
-        flush_lanes(r);                                         \
+        mend(x, r);                                             \
         put_special(w, i, m, r);                                \
     }
-SPECIAL(MUFU_RCP)
-SPECIAL(MUFU_RSQ)
-SPECIAL(MUFU_SQRT)
-SPECIAL(MUFU_EX2)
-SPECIAL(MUFU_COS)
 
-OPERATION(MUFU_SIN) {
-    u32 x[LANES], r[LANES];
-    source_special(w, i, x);
-    flush_lanes(x);
-    IVDEP FOR_LANES r[l] = as_bits((float)MUFU_SIN_OF(x[l]));
+static void flush_results(const u32 *x, u32 *r) {
+    (void)x;
+    flush_lanes(r);
+}
+
+/* The sine of a zero is that zero. */
+static void keep_zeros(const u32 *x, u32 *r) {
     flush_lanes(r);
     IVDEP FOR_LANES r[l] |= r[l] & ~SIGN32 ? 0 : x[l] & SIGN32;
-    put_special(w, i, m, r);
 }
+
+/* The logarithm of zeros, of what is negative, and of infinity. */
+static void mend_logarithms(const u32 *x, u32 *r) {
+    FOR_LANES {
+        const u32 magnitude = x[l] & ~SIGN32;
+        if (magnitude == 0) r[l] = SIGN32 | INF32;
+        else if (x[l] & SIGN32 || magnitude > INF32) r[l] = NAN32;
+        else if (magnitude == INF32) r[l] = INF32;
+    }
+}
+
+SPECIAL(MUFU_RCP, flush_results)
+SPECIAL(MUFU_RSQ, flush_results)
+SPECIAL(MUFU_SQRT, flush_results)
+SPECIAL(MUFU_EX2, flush_results)
+SPECIAL(MUFU_COS, flush_results)
+SPECIAL(MUFU_SIN, keep_zeros)
+SPECIAL(MUFU_LG2, mend_logarithms)
 
 OPERATION(MUFU_TANH) {
     u32 x[LANES], r[LANES], near[LANES];
@@ -158,20 +173,6 @@ OPERATION(MUFU_TANH) {
         near[l] = as_bits((float)tangent_hyperbolic_series(REAL_OF(x[l])));
     IVDEP FOR_LANES
         r[l] = (x[l] & ~SIGN32) < 0x3d800000u ? near[l] : r[l]; /* 1/16 */
-    put_special(w, i, m, r);
-}
-
-OPERATION(MUFU_LG2) {
-    u32 x[LANES], r[LANES];
-    source_special(w, i, x);
-    flush_lanes(x);
-    IVDEP FOR_LANES r[l] = as_bits((float)MUFU_LG2_OF(x[l]));
-    FOR_LANES {
-        const u32 magnitude = x[l] & ~SIGN32;
-        if (magnitude == 0) r[l] = SIGN32 | INF32;
-        else if (x[l] & SIGN32 || magnitude > INF32) r[l] = NAN32;
-        else if (magnitude == INF32) r[l] = INF32;
-    }
     put_special(w, i, m, r);
 }
 

@@ -62,7 +62,7 @@ def call(i: Lowering) -> None:
     """
     *registers, target = i.operands
     if isinstance(target, Register):
-        i.emit("CALL_SYSTEM", s=[i.u32(target), i.u32(RETURN_ADDRESS)])
+        i.emit("CALL_SYSTEM", s=map(i.u32, (target, RETURN_ADDRESS)))
     elif registers:
         jump_indirect(i)
     elif isinstance(target, Immediate):
@@ -150,7 +150,7 @@ def bar(i: Lowering) -> None:
         if numbers[0] != numbers[1]:
             i.refuse_operand(numbers[1], "the barrier's register again")
         flags |= PACKED
-    i.emit("BARRIER", s=[i.u32(x) for x in numbers], ps=predicates, flags=flags)
+    i.emit("BARRIER", s=map(i.u32, numbers), ps=predicates, flags=flags)
 
 
 @opcode("BPT", modifiers="TRAP")

@@ -26,7 +26,7 @@ def dfma(i: Lowering) -> None:
 
 def arithmetic(i: Lowering, d: Operand, *sources: Operand) -> None:
     flags = choice(i, ROUNDINGS, 0)
-    i.emit(i.opcode, d=d, s=[i.f64(x) for x in sources], flags=flags)
+    i.emit(i.opcode, d=d, s=map(i.f64, sources), flags=flags)
 
 
 @opcode("DSETP", modifiers=f"MIN MAX {COMPARING}")
@@ -43,7 +43,7 @@ def dsetp(i: Lowering) -> None:
             i.emit(
                 "DSETP_EXTREME" if extreme else "DSETP",
                 pd=[first, second],
-                s=[i.f64(a), i.f64(b)],
+                s=map(i.f64, (a, b)),
                 ps=[p],
                 flags=LEAST if "MIN" in extreme else 0,
                 aux=comparison(i),

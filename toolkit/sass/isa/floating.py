@@ -70,7 +70,7 @@ def arithmetic(i: Lowering, d: Operand, *sources: Operand) -> None:
     flags = arithmetic_flags(i)
     form = {0: "", FTZ: "_FTZ"}.get(flags, "_MODIFIED")
     operation = i.opcode.removeprefix("U") + form
-    i.emit(operation, d=d, s=[i.f32(x) for x in sources], flags=flags)
+    i.emit(operation, d=d, s=map(i.f32, sources), flags=flags)
 
 
 @opcode("FADD2", "FMUL2", modifiers="FTZ RN RM RP RZ", since=100)
@@ -122,7 +122,7 @@ def fsetp(i: Lowering) -> None:
             i.emit(
                 "FSETP",
                 pd=[first, second],
-                s=[i.f32(a), i.f32(b)],
+                s=map(i.f32, (a, b)),
                 ps=[p],
                 flags=flag(i, "FTZ", FTZ),
                 aux=comparison(i),
@@ -137,7 +137,7 @@ def fset(i: Lowering) -> None:
             i.emit(
                 "FSET",
                 d=d,
-                s=[i.f32(a), i.f32(b)],
+                s=map(i.f32, (a, b)),
                 ps=[p],
                 flags=flag(i, "FTZ", FTZ),
                 aux=comparison(i),
@@ -150,7 +150,7 @@ def fset(i: Lowering) -> None:
 def fsel(i: Lowering) -> None:
     match i.operands:
         case [d, a, b, p]:
-            i.emit("FSEL", d=d, s=[i.f32(a), i.f32(b)], ps=[p])
+            i.emit("FSEL", d=d, s=map(i.f32, (a, b)), ps=[p])
 
 
 @opcode("FMNMX", modifiers="FTZ NAN XORSIGN")
@@ -192,7 +192,7 @@ def fmnmx3(i: Lowering) -> None:
             i.emit(
                 "FMNMX3",
                 d=d,
-                s=[i.f32(x) for x in (a, b, c)],
+                s=map(i.f32, (a, b, c)),
                 ps=[p],
                 flags=extreme_flags(i),
             )
@@ -203,7 +203,7 @@ def fchk(i: Lowering) -> None:
     """whether a / b needs the slow path of division, a, b"""
     match i.operands:
         case [p, a, b]:
-            i.emit("FCHK", pd=[p], s=[i.f32(a), i.f32(b)])
+            i.emit("FCHK", pd=[p], s=map(i.f32, (a, b)))
 
 
 @opcode("MUFU", modifiers=f"{' '.join(FUNCTIONS)} F16 BF16")

@@ -142,9 +142,9 @@ def mov(i: Lowering) -> None:
 def sel(i: Lowering) -> None:
     match i.operands:
         case [d, a, b, p] if "64" in i.modifiers:
-            i.emit("SEL64", d=d, s=[i.u64(a), i.u64(b)], ps=[p])
+            i.emit("SEL64", d=d, s=map(i.u64, (a, b)), ps=[p])
         case [d, a, b, p]:
-            i.emit("SEL", d=d, s=[i.u32(a), i.u32(b)], ps=[p])
+            i.emit("SEL", d=d, s=map(i.u32, (a, b)), ps=[p])
 
 
 @on_words("PRMT", "UPRMT", modifiers=" ".join(PERMUTATIONS))
@@ -152,7 +152,7 @@ def prmt(i: Lowering) -> None:
     """d, a, selector, b"""
     match i.operands:
         case [d, a, b, c]:
-            sources = [i.u32(x) for x in (a, b, c)]
+            sources = map(i.u32, (a, b, c))
             i.emit("PRMT", d=d, s=sources, flags=choice(i, PERMUTATIONS, 0))
 
 
@@ -464,7 +464,7 @@ def lop3(i: Lowering) -> None:
                 "LOP3",
                 d=d,
                 pd=outputs,
-                s=[i.u32(x) for x in (a, b, c)],
+                s=map(i.u32, (a, b, c)),
                 ps=[p],
                 flags=flag(i, "PAND", LOGIC_AND),
                 aux=number(i, table, 256),
@@ -584,7 +584,7 @@ def minimum_maximum(i: Lowering) -> None:
 
 def minmax64(i: Lowering, d: Operand, values: Sequence[Operand], p: Operand) -> None:
     _, signed = value_type(i)
-    sources = [i.u64(x) for x in values]
+    sources = map(i.u64, values)
     i.emit("MINMAX64", d=d, s=sources, ps=[p], flags=signed)
 
 

@@ -36,7 +36,7 @@ def shfl(i: Lowering) -> None:
                 "SHFL",
                 d=d,
                 pd=[p],
-                s=[i.u32(x) for x in (a, b, c)],
+                s=map(i.u32, (a, b, c)),
                 aux=choice(i, SHUFFLES),
             )
 
