@@ -160,6 +160,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
     "toolkit/prediction.py": {"MOST_STEPS BLOCKS": _ENOUGH},
+    "toolkit/rung_prediction.py": {"LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")},
+    "toolkit/block_plan.py": {
+        "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS": technical(
+            "values of K and places of which counts are proved to be alike"
+        ),
+        "FULL_K_BUDGET ANCHOR_BUDGET ANCHORS APART_BUDGET TOGETHER_BUDGET TOGETHER_K": _ENOUGH,
+        "PROVEN_KINDS ALL_BLOCKS_BUDGET": _ENOUGH,
+    },
     "toolkit/best.py": {
         "START_CLOCKS SUMS_OF_SPLITS_CLOCKS": fitted(_TUNED),
         "SUMS_OF_WORKERS_CLOCKS SUM_OF_A_WORKER_CLOCKS": fitted(_TUNED, "sums of workers"),
