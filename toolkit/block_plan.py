@@ -61,6 +61,7 @@ TIMED_STEPS, MANY_WARPS = 4, 16
 # Why a plan does not stand for all blocks.
 DIFFER = ": blocks of one place in the grid (corner, edge, interior) differ"
 NOT_AFFINE = "; counts are not affine in K, so that nothing was extrapolated"
+KINDS_DIFFER = ": blocks that share tiles alike differ"
 WAIT = ": blocks wait for others"
 
 
@@ -157,9 +158,21 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
     `has_room` says whether whole rows of A and B fit into memory. Raises ShapeError where the
     next plan would take too long.
     """
-    if launch.order.kinds is not None:
+    everything = launch.geometry.blocks
+    if launch.order.kinds is None:
+        yield from _of_places(launch, has_room)
+    else:
         yield _of_kinds(launch)
-        return
+    if (cost := launch.cost * everything) > ALL_BLOCKS_BUDGET:
+        raise ShapeError(
+            f"blocks that should count alike differ, and all {everything:,} would take about "
+            f"{cost:.1e} thread instructions: take a smaller shape"
+        )
+    yield all_blocks(everything)
+
+
+def _of_places(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
+    """Some blocks of each place at small values of K, if there are any, and at K itself."""
     everything, k = launch.geometry.blocks, launch.executed.k
     few = BlockPlan(blocks=everything, places=places_of(launch))
     if few.executed < everything:
@@ -179,12 +192,6 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
         )
         yield replace(few, points=points, anchors=anchors, proof=affine + few.proof)
     yield few
-    if (cost := launch.cost * everything) > ALL_BLOCKS_BUDGET:
-        raise ShapeError(
-            f"blocks of one place in the grid differ, and all {everything:,} would take about "
-            f"{cost:.1e} thread instructions: take a smaller shape"
-        )
-    yield all_blocks(everything)
 
 
 def listed(points: Sequence[int]) -> str:

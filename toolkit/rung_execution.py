@@ -15,12 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import LaunchError, ShapeError
+from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check
 from kernels.registry import Copies, Words, row_floats
-from toolkit.block_plan import DIFFER, NOT_AFFINE, BlockPlan, Kind, listed, of_blocks, rung_plans
+from toolkit.block_plan import (
+    DIFFER,
+    KINDS_DIFFER,
+    NOT_AFFINE,
+    BlockPlan,
+    Kind,
+    listed,
+    of_blocks,
+    rung_plans,
+)
 from toolkit.executor import buffers_of
 from toolkit.host import blas_on_one_thread, sparse_zeros
 from toolkit.ladder_inputs import ANCHOR_BYTES, LadderInputs, input_bytes
@@ -133,7 +142,7 @@ class PlanExecutor:
                 return NOT_AFFINE
         return self._proven(plan, of_places, runs, [anchored, *runs])
 
-    def _of_kinds(self, plan: BlockPlan) -> Proven:
+    def _of_kinds(self, plan: BlockPlan) -> Proven | str:
         """Each kind of block by itself, and meanwhile the first blocks together."""
         stop = Event()
         with ThreadPoolExecutor(1) as pool:  # those take turns, and leave a core to these
@@ -145,10 +154,7 @@ class PlanExecutor:
                 stop.set()
                 raise
         if not all(map(_agree_but_for_guards, run.groups)):
-            raise ShapeError(
-                "blocks that share tiles alike count differently, and to execute all of them takes "
-                "too long: take a smaller shape"
-            )
+            return KINDS_DIFFER
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
         return self._proven(plan, [counts for counts, *_ in run.groups], [run], looked_at)
 

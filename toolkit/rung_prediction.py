@@ -55,6 +55,8 @@ class RungModel:
         if self.proven.below is None:
             return None, "its traffic below L1 is not known"
         traffic = self._traffic(self.proven.below)
+        if self.launch.order.kinds and not self.proven.plan.kinds:
+            return traffic, "which of its blocks stand for those that share tiles is not known"
         time = self._predicted(traffic)
         if apart := self._moves_apart(time):
             traffic = self._traffic(self.proven.below, apart)

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, LaunchError
-from analysis.geometry import Geometry
+from analysis.errors import InputError, LaunchError, ShapeError
+from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.result import Predicted
 from analysis.traffic import Traffic
@@ -58,7 +58,7 @@ from toolkit.rung_launch import RungLaunch, compile_for, is_name, rung_launch
 from toolkit.sass import core
 from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.representatives import agree, extrapolated
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, below, touches_in_time
@@ -158,6 +158,7 @@ def _of_rung(
     device = simulator.device
     cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
     if not by_plan:
+        _check_time(launch, simulator)
         return simulator.run(cubin, launch.geometry, launch.arguments(seed))
     check_runs_on(cubin.limits_of, device)
     residence = None
@@ -186,6 +187,18 @@ def _of_rung(
         executed_blocks=found.simulated.blocks_executed,
         simulation_s=time.perf_counter() - started,
     )
+
+
+def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
+    """Raise ShapeError where all blocks of a rung could not end within the limit."""
+    needed = launch.cost * launch.geometry.blocks
+    limit = simulator.max_instructions * (simulator.workers or available_cores()) * WARP_SIZE
+    if simulator.blocks == "all" and needed > limit:
+        raise ShapeError(
+            f"all {launch.geometry.blocks:,} blocks of {launch.label} at {launch.problem} take "
+            f"about {needed:.1e} thread instructions, and the limit is {limit:.1e}: leave the "
+            "blocks out, or take a smaller shape"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -341,6 +341,23 @@ def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
     assert not found.check.passed
 
 
+@pytest.mark.exhaustive  # compiling takes seconds
+def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(
+    edit_rung: Callable[[str, str, str], None],
+) -> None:
+    begin = "const int split = blockIdx.x % SPLITS;"
+    edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
+    selection, shape = parse_selection("split-k:splits=2"), "200x1100x96"
+    found = LadderSimulator(Workload(parse_shape(shape), 3)).simulate(
+        compile_for(DEVICE, selection), selection, Residence(device=DEVICE, blocks_per_sm=1)
+    )
+    assert found.simulated.basis == "all 72 blocks executed: blocks that share tiles alike differ"
+    assert found.check.passed
+    exact = whole_counters(selection.label, shape)
+    assert {name: found.simulated.counters[name] for name in exact} == exact
+    assert found.predicted == "which of its blocks stand for those that share tiles is not known"
+
+
 def test_one_block_of_each_kind_is_enough() -> None:
     found = simulated("stream-k", "4096x4096x256")
     assert found.simulated.blocks_executed < 60  # of 1,056
@@ -547,9 +564,7 @@ def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
-    with pytest.raises(
-        ShapeError, match="blocks of one place in the grid differ, and all 64 would"
-    ):
+    with pytest.raises(ShapeError, match="blocks that should count alike differ, and all 64 would"):
         made("of_its_block", "128x128x32")
 
 
