@@ -27,15 +27,8 @@
 constexpr int BM = 128, BN = 128;
 constexpr int TM = 8, TN = 8;
 constexpr int THREADS = (BM / TM) * (BN / TN);
-constexpr int A_ROWS_PER_PASS = THREADS / (BK / 4);
-constexpr int B_ROWS_PER_PASS = THREADS / (BN / 4);
-constexpr int A_ROWS_PER_WARP = 32 / (BK / 4);  // that one warp stores in one instruction
-static_assert(BK % 4 == 0 && A_ROWS_PER_WARP % 4 == 0, "a float4 stays together, in its row and swizzled");
-static_assert(THREADS % (BK / 4) == 0 && BM % A_ROWS_PER_PASS == 0, "every pass over the tile of A is full");
-static_assert(THREADS % (BN / 4) == 0 && BK % B_ROWS_PER_PASS == 0, "every pass over the tile of B is full");
 
-// where a row of A stands in row k of the transposed tile: a warp stores BK / 4 such rows at once
-__device__ constexpr int swizzled(int k, int row) { return row ^ k / 4 * A_ROWS_PER_WARP; }
+#include "passes.cuh"
 
 // two blocks per SM, and therefore at most 128 registers
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -60,24 +53,7 @@ sgemm_conflict_free(const float* __restrict__ A, const float* __restrict__ B, fl
 
     float sum[TM][TN] = {};
     for (int phase = 0; phase < K; phase += BK) {
-        // N and K are multiples of 4: a float4 is inside of a matrix or outside, never half
-#pragma unroll
-        for (int pass = 0; pass < BM; pass += A_ROWS_PER_PASS) {
-            const int row = first_row + a_row + pass, col = phase + a_col;
-            const float4 a = row < M && col < K
-                ? *reinterpret_cast<const float4*>(A + size_t(row) * K + col) : zero;
-            const int column = swizzled(a_col, a_row + pass);
-            tile_a[a_col + 0][column] = a.x;
-            tile_a[a_col + 1][column] = a.y;
-            tile_a[a_col + 2][column] = a.z;
-            tile_a[a_col + 3][column] = a.w;
-        }
-#pragma unroll
-        for (int pass = 0; pass < BK; pass += B_ROWS_PER_PASS) {
-            const int row = phase + b_row + pass, col = first_col + b_col;
-            *reinterpret_cast<float4*>(&tile_b[b_row + pass][b_col]) = row < K && col < N
-                ? *reinterpret_cast<const float4*>(B + size_t(row) * N + col) : zero;
-        }
+#include "load_tiles.cuh"
         __syncthreads();  // the tiles are complete
 
 #pragma unroll

@@ -33,16 +33,9 @@
 constexpr int WM = 64, WN = 32;  // of a warp
 constexpr int TM = 8, TN = 8;    // of a thread
 constexpr int THREADS = (BM / TM) * (BN / TN);
-constexpr int A_ROWS_PER_PASS = THREADS / (BK / 4);
-constexpr int B_ROWS_PER_PASS = THREADS / (BN / 4);
-constexpr int A_ROWS_PER_WARP = 32 / (BK / 4);  // that one warp stores in one instruction
 static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
-static_assert(BK % 4 == 0 && A_ROWS_PER_WARP % 4 == 0, "a float4 stays together, in its row and swizzled");
-static_assert(THREADS % (BK / 4) == 0 && BM % A_ROWS_PER_PASS == 0, "every pass over the tile of A is full");
-static_assert(THREADS % (BN / 4) == 0 && BK % B_ROWS_PER_PASS == 0, "every pass over the tile of B is full");
 
-// where a row of A stands in row k of the transposed tile: a warp stores BK / 4 such rows at once
-__device__ constexpr int swizzled(int k, int row) { return row ^ k / 4 * A_ROWS_PER_WARP; }
+#include "passes.cuh"
 
 // 512 threads per SM, and therefore at most 128 registers
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
@@ -52,40 +45,14 @@ sgemm_warp_tiled(const float* __restrict__ A, const float* __restrict__ B, float
     __shared__ __align__(16) float tile_a[BK][BM];  // transposed and swizzled
     __shared__ __align__(16) float tile_b[BK][BN];
 
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
-
-    const int t = threadIdx.x, warp = t / 32;
-    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
-    const int c_row = warp / (BN / WN) * WM + lane_m * 4;
-    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
+#include "warp_tile.cuh"
     const int a_row = t / (BK / 4), a_col = t % (BK / 4) * 4;
     const int b_row = t / (BN / 4), b_col = t % (BN / 4) * 4;
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 
     float sum[TM][TN] = {};
     for (int phase = 0; phase < K; phase += BK) {
-        // N and K are multiples of 4: a float4 is inside of a matrix or outside, never half
-#pragma unroll
-        for (int pass = 0; pass < BM; pass += A_ROWS_PER_PASS) {
-            const int row = first_row + a_row + pass, col = phase + a_col;
-            const float4 a = row < M && col < K
-                ? *reinterpret_cast<const float4*>(A + size_t(row) * K + col) : zero;
-            const int column = swizzled(a_col, a_row + pass);
-            tile_a[a_col + 0][column] = a.x;
-            tile_a[a_col + 1][column] = a.y;
-            tile_a[a_col + 2][column] = a.z;
-            tile_a[a_col + 3][column] = a.w;
-        }
-#pragma unroll
-        for (int pass = 0; pass < BK; pass += B_ROWS_PER_PASS) {
-            const int row = phase + b_row + pass, col = first_col + b_col;
-            *reinterpret_cast<float4*>(&tile_b[b_row + pass][b_col]) = row < K && col < N
-                ? *reinterpret_cast<const float4*>(B + size_t(row) * N + col) : zero;
-        }
+#include "load_tiles.cuh"
         __syncthreads();  // the tiles are complete
 
 #pragma unroll

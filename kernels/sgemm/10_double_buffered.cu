@@ -31,17 +31,11 @@
 constexpr int WM = 64, WN = 32;  // of a warp
 constexpr int TM = 8, TN = 8;    // of a thread
 constexpr int THREADS = (BM / TM) * (BN / TN);
-constexpr int A_ROWS_PER_PASS = THREADS / (BK / 4);
-constexpr int B_ROWS_PER_PASS = THREADS / (BN / 4);
-constexpr int A_PASSES = BM / A_ROWS_PER_PASS, B_PASSES = BK / B_ROWS_PER_PASS;
-constexpr int A_ROWS_PER_WARP = 32 / (BK / 4);  // that one warp stores in one instruction
 static_assert(WM * WN == 32 * TM * TN && BM % WM == 0 && BN % WN == 0, "lanes fill warp tiles, these the block's");
-static_assert(BK % 4 == 0 && A_ROWS_PER_WARP % 4 == 0, "a float4 stays together, in its row and swizzled");
-static_assert(THREADS % (BK / 4) == 0 && BM % A_ROWS_PER_PASS == 0, "every pass over the tile of A is full");
-static_assert(THREADS % (BN / 4) == 0 && BK % B_ROWS_PER_PASS == 0, "every pass over the tile of B is full");
 
-// where a row of A stands in row k of the transposed tile: a warp stores BK / 4 such rows at once
-__device__ constexpr int swizzled(int k, int row) { return row ^ k / 4 * A_ROWS_PER_WARP; }
+#include "passes.cuh"
+
+constexpr int A_PASSES = BM / A_ROWS_PER_PASS, B_PASSES = BK / B_ROWS_PER_PASS;
 
 struct Tiles {
     float a[BK][BM];  // transposed and swizzled
@@ -59,16 +53,7 @@ sgemm_double_buffered(const float* __restrict__ A, const float* __restrict__ B, 
 {
     __shared__ __align__(16) Tiles tiles[2];
 
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
-
-    const int t = threadIdx.x, warp = t / 32;
-    const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;
-    const int c_row = warp / (BN / WN) * WM + lane_m * 4;
-    const int c_col = warp % (BN / WN) * WN + lane_n * 4;
+#include "warp_tile.cuh"
     const int a_row = t / (BK / 4), a_col = t % (BK / 4) * 4;
     const int b_row = t / (BN / 4), b_col = t % (BN / 4) * 4;
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
