@@ -41,13 +41,7 @@
 #pragma unroll 1
             for (int quad = 1; quad < BK / 4; ++quad) compute(from_a, quad, from_b + 4 * B_ROW);
             if (t == 0 && phase + STAGES - 1 < phases) start(phase + STAGES - 1);  // where the last phase was
-            const unsigned drained = empty + 8 * stage;
-            if (++stage == STAGES) stage = 0, parity ^= 1;
-            if (phase + 1 < phases) wait(full + 8 * stage, parity);
-            const unsigned next = ring + stage * STAGE_BYTES;
-            compute(next + c_row * A_ROW, 0, next + A_BYTES + c_col * FLOAT);
-            __syncwarp();  // all lanes have read
-            if (t % 32 == 0) arrive(drained);
+#include "end_phase.cuh"
         }
 
         used += phases;

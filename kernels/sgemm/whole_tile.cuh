@@ -29,13 +29,7 @@
             if (phase > 0) wait(empty + 8 * ((phase - 1) % STAGES), (phase - 1) / STAGES & 1);
             start(phase + STAGES - 1);  // where the phase before this one was
         }
-        const unsigned drained = empty + 8 * stage;
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-        if (phase + 1 < phases) wait(full + 8 * stage, parity);
-        const unsigned next = ring + stage * STAGE_BYTES;
-        compute(next + c_row * A_ROW, 0, next + A_BYTES + c_col * FLOAT);
-        __syncwarp();  // all lanes have read
-        if (t % 32 == 0) arrive(drained);
+#include "end_phase.cuh"
     }
 
 #include "store.cuh"
