@@ -33,79 +33,51 @@ class Accuracy:
         return f"python benchmarks/prediction_errors.py --part {self.part}"
 
 
-ACCURACIES = (
-    Accuracy(
-        device="h200",
-        kernels="other kernels",
-        what="33 kernels on trial",
-        launches=48,
-        mean_error=0.146,
-        is_held_out=True,
-        part="final --device h200",
+_ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
+    ("h200", "other kernels", "33 kernels on trial", 48, 0.146, True, "final --device h200"),
+    ("h100-sxm", "other kernels", "33 kernels on trial", 48, 0.16, True, "final --device h100"),
+    ("h200", "ladder", "rungs with other than their default parameters", 26, 0.047, True, "ladder"),
+    (
+        "h200",
+        "ladder",
+        "rungs of the recorded run, 15 µs and longer",
+        120,
+        0.024,
+        False,
+        "recorded",
     ),
-    Accuracy(
-        device="h100-sxm",
-        kernels="other kernels",
-        what="33 kernels on trial",
-        launches=48,
-        mean_error=0.160,
-        is_held_out=True,
-        part="final --device h100",
+    (
+        "h200",
+        "other kernels",
+        "34 kernels that are not matrix products",
+        54,
+        0.106,
+        False,
+        "kernels",
     ),
-    Accuracy(
-        device="h200",
-        kernels="ladder",
-        what="rungs with other than their default parameters",
-        launches=26,
-        mean_error=0.047,
-        is_held_out=True,
-        part="ladder",
+    (
+        "h100-sxm",
+        "ladder",
+        "rungs of the recorded run, 15 µs and longer",
+        122,
+        0.028,
+        False,
+        "recorded",
     ),
+    ("rtx-3090", "ladder", "times that xGeMM published", 18, 0.092, True, "published"),
+    ("t4", "ladder", "times that a text published", 5, 0.12, True, "published"),
+)
+ACCURACIES = tuple(
     Accuracy(
-        device="h200",
-        kernels="ladder",
-        what="rungs of the recorded run, 15 µs and longer",
-        launches=120,
-        mean_error=0.024,
-        is_held_out=False,
-        part="recorded",
-    ),
-    Accuracy(
-        device="h200",
-        kernels="other kernels",
-        what="34 kernels that are not matrix products",
-        launches=54,
-        mean_error=0.106,
-        is_held_out=False,
-        part="kernels",
-    ),
-    Accuracy(
-        device="h100-sxm",
-        kernels="ladder",
-        what="rungs of the recorded run, 15 µs and longer",
-        launches=122,
-        mean_error=0.028,
-        is_held_out=False,
-        part="recorded",
-    ),
-    Accuracy(
-        device="rtx-3090",
-        kernels="ladder",
-        what="times that xGeMM published",
-        launches=18,
-        mean_error=0.092,
-        is_held_out=True,
-        part="published",
-    ),
-    Accuracy(
-        device="t4",
-        kernels="ladder",
-        what="times that a text published",
-        launches=5,
-        mean_error=0.12,
-        is_held_out=True,
-        part="published",
-    ),
+        device=device,
+        kernels=kernels,
+        what=what,
+        launches=launches,
+        mean_error=mean_error,
+        is_held_out=is_held_out,
+        part=part,
+    )
+    for device, kernels, what, launches, mean_error, is_held_out, part in _ROWS
 )
 
 

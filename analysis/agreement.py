@@ -163,6 +163,9 @@ def machine_accesses(instructions: Iterable[InstructionCounts]) -> tuple[Machine
     return tuple(_summed(kinds[kind]) for kind in sorted(kinds))
 
 
+_SUMMED = ("executed", "requests", "sectors", "wavefronts", "conflict_free", "ideal")
+
+
 def _summed(same: list[InstructionCounts]) -> MachineAccess:
     first = same[0]
     assert first.space is not None
@@ -171,13 +174,8 @@ def _summed(same: list[InstructionCounts]) -> MachineAccess:
         space=first.space,
         action=first.action,
         instruction_bytes=first.bytes_per_lane,
-        executed=sum(one.executed for one in same),
-        requests=sum(one.requests for one in same),
         lanes=sum(one.predicated for one in same),
-        sectors=sum(one.sectors for one in same),
-        wavefronts=sum(one.wavefronts for one in same),
-        conflict_free=sum(one.conflict_free for one in same),
-        ideal=sum(one.ideal for one in same),
+        **{name: sum(getattr(one, name) for one in same) for name in _SUMMED},
     )
 
 

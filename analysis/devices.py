@@ -294,20 +294,9 @@ def _as_described(facts: DriverFacts) -> Device:
     """A record built from the driver's values and the table of compute capabilities."""
     limits = _nearest_limits(facts.compute_capability)
     driver = _reported(
-        name=facts.name,
         driver_names=(facts.name,),
-        compute_capability=facts.compute_capability,
-        sm_count=facts.sm_count,
         boost_clock_hz=facts.clock_hz,
-        l2_bytes=facts.l2_bytes,
-        dram_bytes=facts.dram_bytes,
-        max_threads_per_sm=facts.max_threads_per_sm,
-        max_blocks_per_sm=facts.max_blocks_per_sm,
-        registers_per_sm=facts.registers_per_sm,
-        shared_bytes_per_sm=facts.shared_bytes_per_sm,
-        shared_bytes_per_block=facts.shared_bytes_per_block,
-        shared_bytes_per_block_optin=facts.shared_bytes_per_block_optin,
-        reserved_shared_bytes_per_block=facts.reserved_shared_bytes_per_block,
+        **{field: getattr(facts, field) for field in _DRIVER_ATTRIBUTES if hasattr(facts, field)},
     )
     derived: dict[str, _Fact] = {
         "chip": ("unknown", "the CUDA driver does not report the chip"),

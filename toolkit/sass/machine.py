@@ -14,7 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import starmap
 from math import inf, prod
 from threading import Event, current_thread, main_thread
@@ -414,23 +414,29 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
     return _fault(fault), _fault(unwritten), reads.value
 
 
+_AS_THE_CORE_HAS_THEM = {f.name for f in fields(Fault)} - {"instruction", "width_bytes", "is_store"}
+
+
 def _fault(raw: core.Fault) -> Fault:
     return Fault(
-        kind=raw.kind,
         instruction=raw.pc,
-        space=raw.space,
         width_bytes=raw.width,
-        address=raw.address,
-        block=raw.block,
-        warp=raw.warp,
-        lane=raw.lane,
         is_store=bool(raw.is_store),
-        waiting=raw.waiting,
-        resident=raw.resident,
-        pending=raw.pending,
-        bytes=raw.bytes,
-        phase=raw.phase,
+        **{name: getattr(raw, name) for name in _AS_THE_CORE_HAS_THEM},
     )
+
+
+# What the core's launch has under the same names.
+_OF_THE_BOUND_LAUNCH = (
+    "architecture",
+    "cluster",
+    "local_bytes",
+    "most_requests",
+    "most_steps",
+    "most_touches",
+    "shared_base",
+    "shared_bytes",
+)
 
 
 @contextmanager
@@ -447,21 +453,14 @@ def launched(bound: Bound) -> Iterator[core.Launch]:
         pool=pool.ctypes.data,
         allocations=table.ctypes.data,
         allocation_count=len(bound.buffers),
-        architecture=bound.architecture,
         grid=bound.geometry.grid,
         block=bound.geometry.block,
-        shared_base=bound.shared_base,
-        shared_bytes=bound.shared_bytes,
-        local_bytes=bound.local_bytes,
         first_ur=bound.lowered.first_uniform,
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
-        most_touches=bound.most_touches,
-        most_steps=bound.most_steps,
         check=bound.checked_bytes,
-        cluster=bound.cluster,
         most_resident=bound.most_resident if bound.blocks_meet else 1,
-        most_requests=bound.most_requests,
+        **{name: getattr(bound, name) for name in _OF_THE_BOUND_LAUNCH},
     )
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes
