@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from analysis.coalescing import SECTOR_BYTES
 from analysis.counters import MODELLED
 from kernels import LADDER
 from tests.one_path import LAUNCHES, RECORDED, RUNGS, Answer, OtherLaunch, RungLaunch
@@ -21,16 +22,12 @@ SAMPLE = ("naive-coalesced 512", "stream-k 512")
 SHAPES, ONE_BLOCK_SHAPES = ("512", "1024", "1000x1016x520"), ("32", "16x24x20", "1x1x1")
 SAMPLE_BY_NAME = (("one-block", "16x24x20"), ("bulk-copy", "512"), ("split-k", "512"))
 CLOSE_TRAFFIC, CLOSE_TIME = 0.01, 0.02  # relative, of a rung as any other kernel
+FEW_BYTES = 1 << 16  # of a launch that moves megabytes
 FAR = (
-    "naive-coalesced 512",
-    "coarsened-1d 1024",
-    "async-copy 1000x1016x520",
-    "one-block 32",
-    "stream-k 512",
-    "stream-k 1024",
-    "split-k:splits=4 1024",
-    "tall-thread-tile 1000x1016x520",
-    "realigned 1024",
+    "coarsened-1d 1024",  # 4% of time
+    "async-copy 1000x1016x520",  # 4% of L2 reads
+    "split-k:splits=4 1024",  # 1.3% of L2 reads; DRAM writes
+    "realigned 1024",  # 7% of DRAM reads
 )
 
 
@@ -114,6 +111,8 @@ def test_a_rung_as_any_other_kernel_is_close(launch: RungLaunch, recorded: dict[
     ours, ordinary = (recorded[launch.name][path] for path in ("profile", "ordinary"))
     assert ordinary["time_s"] == pytest.approx(ours["time_s"], rel=CLOSE_TIME)
     for name in ours["counters"] | ordinary["counters"]:
-        close = CLOSE_TRAFFIC if name in MODELLED else 0
+        close, few = (CLOSE_TRAFFIC, FEW_BYTES) if name in MODELLED else (0, 0)
+        if "sectors" in name:
+            few //= SECTOR_BYTES
         found, expected = (one["counters"].get(name, 0) for one in (ordinary, ours))
-        assert found == pytest.approx(expected, rel=close), name
+        assert found == pytest.approx(expected, rel=close, abs=few), name

@@ -7,18 +7,19 @@ place and their data: of how much an average block executes, the exact counters 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts
-from analysis.cycles import Streams
+from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError
-from analysis.geometry import Geometry
+from analysis.geometry import Geometry, ceil_div
 from analysis.metrics import flop
 from analysis.result import Predicted
 from analysis.schedule import end_apart
@@ -33,6 +34,7 @@ from toolkit.prediction import (
 )
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
+from toolkit.sass.touched import Exchange
 from toolkit.sass.translate import Translated
 
 
@@ -47,18 +49,20 @@ class SimulatedLaunch:
     counts: NDArray[Any]  # per instruction, as the core has them
     instructions: Sequence[InstructionCounts]
     traffic: Traffic
+    lives: NDArray[np.float64]
+    exchange: Exchange | None = None
 
 
 def launch_time(
     launch: SimulatedLaunch, fresh: Callable[[], Bound]
 ) -> tuple[Predicted, str] | tuple[None, str]:
     """The prediction and what it rests on, or why there is none; `fresh` binds the launch anew."""
-    blocks = spread_blocks_of_an_sm(launch.geometry.blocks, launch.device.sm_count)
+    blocks, waiting = _replayed(launch)
     streams = _streams(launch.translated, fresh, blocks)
     if isinstance(streams, str):
         return None, f"not predicted: {streams}"
     kernel = launch.translated.kernel
-    work = _work(launch, streams)
+    work = _work(launch, streams, waiting)
     found = predicted(
         {
             "code": sha256(kernel.image).hexdigest(),
@@ -100,9 +104,47 @@ def _streams(
         return str(error) or "not enough memory"
 
 
-def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
+def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
+    """Blocks that stand for all, and what `Work` says of those that wait for each other.
+
+    Where blocks wait, they are those of the SM with the most to do, in their order: those that
+    take part come first and are unlike the others.
+    """
+    found, sms = launch.exchange, launch.device.sm_count
+    busy = np.flatnonzero(launch.lives)
+    if found is None:
+        blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
+        return blocks, {"blocks": len(busy)}
+    # those that end at once before all others leave their places to these
+    busy = np.arange(busy[0], len(launch.lives))
+    first = np.argmax([launch.lives[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
+    of_sm = busy[int(first) :: sms]
+    sharing = np.isin(busy, found.blocks).sum()
+    unlike = ceil_div(int(sharing), sms) if sharing < len(busy) else 0
+    average = found.read_by_block[busy].sum() / min(sms, len(busy))
+    return of_sm[: unlike + 2 * launch.blocks_per_sm].tolist(), {
+        "blocks": len(busy),
+        "unlike": unlike,
+        "weight": 1.0,
+        "share_of_l2": float(max(1.0, found.read_by_block[of_sm].sum() / average)),
+        "read_back_bytes": found.bytes,
+        "left_bytes": found.bytes / found.writers,
+        "are_apart": False,
+    }
+
+
+def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any]) -> Work:
     kernel, geometry = launch.translated.kernel, launch.geometry
     executed = sum(one.executed for one in launch.instructions)
+    known: dict[str, Any] = {
+        "weight": executed / waiting["blocks"] / (streams.executed / streams.blocks),
+        "are_apart": end_apart(
+            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
+        ),
+    }
+    if launch.exchange is not None:
+        flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
+        streams = streams.with_mark(IN_L2, launch.exchange.lines).with_mark(FLAG, flags)
     return work_of(
         kernel,
         geometry,
@@ -111,13 +153,9 @@ def _work(launch: SimulatedLaunch, streams: Streams) -> Work:
         launch.traffic,
         samples={0: streams},
         k=0,
-        blocks=geometry.blocks,
         blocks_per_sm=launch.blocks_per_sm,
         flop=flop(launch.instructions),
-        weight=executed / geometry.blocks / (streams.executed / streams.blocks),
-        are_apart=end_apart(
-            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
-        ),
+        **(known | dict(waiting)),
     )
 
 

@@ -28,8 +28,8 @@ from toolkit.sass.touched import Below
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
 WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
-# Requests of a warp in which blocks of any kernel fall out of step, as K does for the ladder's; of
-# its rungs, 190 to 3,000 requests fit best.
+# Of a kernel that adds nothing up, whose steps are requests; of the ladder's rungs, 190 to 3,000
+# requests fit best for 512 steps.
 REQUESTS_PER_STEP = 1 / 3
 
 
@@ -46,8 +46,8 @@ class Asked:
     """What all blocks of a launch ask of L2.
 
     `lives` says how long each block takes, 1 for a usual one. `in_time` gives the touches of blocks
-    that begin and get on so. `steps` are those after which blocks fall out of step: K of a matrix
-    product, None where it is not known.
+    that begin and get on so. `steps` are those after which blocks fall out of step, where more is
+    known of them than the machine code says: K of a matrix product whose warps share it.
     """
 
     below: Below
@@ -74,8 +74,12 @@ def traffic_of(
     blocks, threads = geometry.blocks, geometry.threads_per_block
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
-    requests = sum(map(_requests, loads)) / blocks / geometry.warps_per_block
-    steps = requests / REQUESTS_PER_STEP if asked.steps is None else asked.steps
+    warps = asked.lives.sum() * geometry.warps_per_block
+    executed = [one.executed for one in instructions]
+    steps = asked.steps
+    if steps is None:
+        steps = facts.steps(executed) or sum(map(_requests, loads)) / REQUESTS_PER_STEP
+        steps /= warps
     begins = starts(asked.lives, device, per_sm, threads, fetches_ahead=ahead)
     course = courses(asked.lives, device, per_sm, threads, copies, fetches_ahead=ahead)
     if apart:

@@ -155,8 +155,13 @@ class PlanExecutor:
                 raise
         if not all(map(_agree_but_for_guards, run.groups)):
             return KINDS_DIFFER
+        of_kinds = [counts for counts, *_ in run.groups]
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
-        return self._proven(plan, [counts for counts, *_ in run.groups], [run], looked_at)
+        found = self._proven(plan, of_kinds, [run], looked_at)
+        if (proof.checked, proof.k) != (plan.blocks, run.k):
+            return found
+        ((counts,),) = proof.groups
+        return replace(found, counts=counts, basis=f"{found.basis}, which all blocks counted")
 
     def _proven(
         self,
@@ -226,11 +231,11 @@ class PlanExecutor:
         launch = self.launch.at(k)
         tiles = _tiles(launch, range(blocks))
         c = _poisoned(launch.executed, tiles)
-        self._run(self.bound(k, c), [range(blocks)], blocks, stop)
+        (run,) = self._run(self.bound(k, c), [range(blocks)], blocks, stop)
         with blas_on_one_thread():
             workload = self.ladder.at(launch.problem.k)
             verdicts = workload.check_tiles(c, tiles)
-        return BlockRuns(k=k, verdicts=verdicts, checked=blocks)
+        return BlockRuns(k=k, groups=[[run.counts]], verdicts=verdicts, checked=blocks)
 
     def _execute(
         self,

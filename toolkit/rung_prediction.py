@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts
-from analysis.cycles import FLAG, IN_L2, Streams
+from analysis.cycles import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.gemm_touches import gemm_touches, sums_bytes
 from analysis.problem import FLOAT_BYTES
 from analysis.result import Predicted
@@ -175,5 +175,9 @@ class RungModel:
         flags_bytes = FLOAT_BYTES * flags.count
         begins = [begin for begin in (launch.copies.a, launch.copies.b) if begin is not None]
         end = min(begins, default=workspace.bytes)
-        streams = streams.with_mark(IN_L2, workspace.address + flags_bytes, end - flags_bytes)
-        return streams.with_mark(FLAG, workspace.address + flags.offset, flags_bytes)
+        first, behind, last = (
+            ceil_div(workspace.address + offset, LINE_BYTES)
+            for offset in (flags.offset, flags_bytes, end)
+        )
+        streams = streams.with_mark(IN_L2, np.arange(behind, last))
+        return streams.with_mark(FLAG, np.arange(first, behind))

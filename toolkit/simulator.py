@@ -61,7 +61,7 @@ from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.representatives import agree, extrapolated
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.touched import MOST_TOUCHES, below, touches_in_time
+from toolkit.sass.touched import MOST_TOUCHES, Exchange, below, exchange, lives_of, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.workload import Workload
@@ -239,11 +239,12 @@ class Simulator:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
+        counted = _with_lives(counted, bound, waits=cubin.schedule.waits)
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
         traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
         found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound
+            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound, counted
         )
         return Execution(
             outputs=outputs,
@@ -282,10 +283,11 @@ class Simulator:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return None, f"not modelled: {error}"
+        assert counted.lives is not None
         asked = Asked(
             below=below(touched),
-            lives=np.ones(geometry.blocks),
-            in_time=partial(touches_in_time, touched.touches),
+            lives=counted.lives,
+            in_time=partial(touches_in_time, touched.touches, counted.lives, counted.exchange),
         )
         residence = Residence(device=self.device, blocks_per_sm=resident)
         found = traffic_of(asked, geometry, cubin.schedule, instructions, residence)
@@ -303,11 +305,12 @@ class Simulator:
         traffic: Traffic | None,
         traffic_basis: str | None,
         bound: Bound,
+        counted: _Counted,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
         """The time on the device and what it rests on; none, and why, where there can be none."""
         if self.device is None:
             return None, None
-        if traffic is None:
+        if traffic is None or counted.lives is None:
             return None, f"not predicted: its traffic below L1 is {traffic_basis}"
 
         def fresh() -> Bound:
@@ -323,6 +326,8 @@ class Simulator:
             counts=counts,
             instructions=instruction_counts(translated, counts),
             traffic=traffic,
+            lives=counted.lives,
+            exchange=counted.exchange,
         )
         return launch_time(launch, fresh)
 
@@ -381,6 +386,25 @@ class _Counted:
     runs: Sequence[Run]
     blocks: int
     basis: str
+    lives: NDArray[np.float64] | None = None
+    exchange: Exchange | None = None
+
+
+def _with_lives(counted: _Counted, bound: Bound, *, waits: bool) -> _Counted:
+    """With what the touches of all blocks say of how long each takes, and who waits for whom."""
+    blocks, touched = bound.geometry.blocks, counted.runs[0].touched
+    if touched is None or counted.blocks < blocks:
+        return counted
+    shared = exchange(touched.touches, blocks) if waits else None
+    if (
+        shared is None and bound.blocks_meet
+    ):  # here the first block may take what is all blocks' work
+        return replace(counted, lives=np.ones(blocks))
+    executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
+    lives = lives_of(touched.touches, blocks, executed)
+    if shared is None:  # blocks differ by their data, evenly over the launch
+        lives = np.where(lives > 0, 1.0, 0.0)
+    return replace(counted, lives=lives, exchange=shared)
 
 
 def _stands_for(plan: BlockPlan, *, alike: bool) -> str:

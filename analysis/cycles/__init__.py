@@ -223,19 +223,22 @@ class Streams:
         """The same, lines marked that all blocks touch: those of a table, not of a tile."""
         if self.blocks < 2:
             return self
-        numbers = self.lines >> np.uint64(4)
+        numbers = self.numbers
         first = self.first_line[self.first_warp[1:-1]].astype(np.int64)
         per_block = [np.unique(part) for part in np.split(numbers, first)]
         common = reduce(partial(np.intersect1d, assume_unique=True), per_block)
         marks = np.where(np.isin(numbers, common), COMMON, np.uint64(0))
         return replace(self, lines=self.lines | marks)
 
-    def with_mark(self, mark: np.uint64, address: int, size_bytes: int) -> Streams:
-        """The same, `mark` on the lines in a piece of memory, whatever marks they have."""
-        numbers = (self.lines & ~(COMMON | IN_L2 | FLAG)) >> np.uint64(4)
-        inside = numbers >= address // LINE_BYTES
-        inside &= numbers < -(-(address + size_bytes) // LINE_BYTES)
-        return replace(self, lines=np.where(inside, self.lines | mark, self.lines))
+    @property
+    def numbers(self) -> NDArray[np.uint64]:
+        """Those of the lines, whatever marks they have."""
+        return (self.lines & ~(COMMON | IN_L2 | FLAG)) >> np.uint64(4)
+
+    def with_mark(self, mark: np.uint64, numbers: NDArray[Any]) -> Streams:
+        """The same, `mark` on the lines of these numbers."""
+        lines = np.where(np.isin(self.numbers, numbers), self.lines | mark, self.lines)
+        return replace(self, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -783,10 +783,11 @@ def test_flags_are_set_some_clocks_after_they_were_asked_for_first() -> None:
     assert clocks(table, [[[*walk, 1]]], flag_clocks=3000, **waits) == at_once + 2500
 
 
-def test_lines_in_a_piece_of_memory_are_marked() -> None:
-    found = streams([[[(0, 1, 0, [(n, FULL) for n in range(8)])]]]).with_mark(IN_L2, 256, 300)
+def test_lines_are_marked_by_their_numbers() -> None:
+    plain = streams([[[(0, 1, 0, [(n, FULL) for n in range(8)])]]])
+    found = plain.with_mark(IN_L2, np.arange(2, 5))
     assert [int(x) >> 62 & 1 for x in found.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
-    both = found.with_mark(FLAG, 0, 300)  # the last of its lines has a mark already
+    both = found.with_mark(FLAG, np.arange(3))  # the last of its lines has a mark already
     assert [int(x) >> 61 & 1 for x in both.lines] == [1, 1, 1, 0, 0, 0, 0, 0]
     assert [int(x) >> 62 & 1 for x in both.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
 

@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.access import Copies
 from toolkit.cubin import Kernel
-from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate
+from toolkit.sass.instruction import INSTRUCTION_BYTES, RZ, Immediate, Instruction, Register
 from toolkit.sass.machine_code import machine_code
+from toolkit.sass.waits import waits
 
 BULK, ASYNCHRONOUS, BARRIERS = {"UTMALDG", "UBLKCP"}, {"LDGSTS"}, {"BAR", "SYNCS"}
 # Of a loop's loads from shared memory, those between a global load and the first instruction that
 # waits for its scoreboard. In the ladder, on sm_75 to sm_120, they are none of them, or 0.56 to
 # 0.63 where the next tile is loaded while one is multiplied.
 SHARE_AHEAD = 0.25
+# What adds to a register: multiply-adds to their last operand, additions to either.
+MULTIPLY_ADDS, ADDITIONS = {"FFMA", "DFMA", "HFMA2", "FFMA2"}, {"FADD", "DADD", "HADD2", "FADD2"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleFacts:
     """How tiles come to shared memory, whether the next one comes while one is computed, and
     whether the threads of a block wait for each other.
+
+    `sums` are the places of the instructions that add to one sum after another. `waits` says that
+    some loop does nothing but wait for what other blocks write.
     """
 
     copies: Copies
     fetches_ahead: bool
     has_barriers: bool
+    sums: tuple[tuple[int, ...], ...] = ()
+    waits: bool = False
+
+    def steps(self, executed: Sequence[int]) -> int:
+        """How often all warps add to a sum: K times their number, in a matrix product.
+
+        `executed` says how often each instruction was; of several sums that of the median addition
+        counts. 0 for a kernel without.
+        """
+        found = sorted(sum(executed[place] for place in places) for places in self.sums)
+        half, so_far = sum(found) / 2, 0
+        for count in found:
+            so_far += count
+            if so_far >= half:
+                return count
+        return 0
 
 
 def schedule_facts(kernel: Kernel) -> ScheduleFacts:
@@ -41,7 +63,37 @@ def schedule_facts(kernel: Kernel) -> ScheduleFacts:
         fetches_ahead=copies != "loads"
         or ({"LDG", "LDS", "STS"} <= opcodes and _loads_ahead(kernel)),
         has_barriers=bool(opcodes & BARRIERS),
+        sums=tuple(map(tuple, _sums(kernel))),
+        waits=any(waits(kernel.instructions)),
     )
+
+
+def _sums(kernel: Kernel) -> list[list[int]]:
+    """The additions to each sum, which may move from register to register on its way."""
+    sums: list[list[int]] = []
+    held: dict[int, list[int]] = {}  # by register
+    words = machine_code(kernel)["registers"]
+    for place, instruction in enumerate(kernel.instructions):
+        result = next(iter(instruction.operands), None)
+        if not isinstance(result, Register) or result.file != "R":
+            continue
+        before = [held[r] for r in _addends(instruction) if r in held]
+        for register in range(result.index, result.index + max(1, int(words[place]))):
+            held.pop(register, None)
+        if instruction.opcode in MULTIPLY_ADDS | ADDITIONS and result.index != RZ:
+            own = max(before, key=len, default=[])
+            if not own:
+                sums.append(own)
+            own.append(place)
+            held[result.index] = own
+    return sums
+
+
+def _addends(instruction: Instruction) -> list[int]:
+    operands = instruction.operands[-1:] if instruction.opcode in MULTIPLY_ADDS else ()
+    if instruction.opcode in ADDITIONS:
+        operands = instruction.operands[1:]
+    return [one.index for one in operands if isinstance(one, Register) and one.file == "R"]
 
 
 def _loads_ahead(kernel: Kernel) -> bool:

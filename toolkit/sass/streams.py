@@ -14,6 +14,7 @@ from analysis.cycles import Streams
 from toolkit.sass import core
 
 THREADS = 2  # that copy
+UNDONE, UNDONE_LINE = 8, np.uint64(2**64 - 1)  # STEP_UNDONE, LINE_UNDONE of stream.h
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lines
 
@@ -71,7 +72,13 @@ def _segments(
         first, first_line = int(segment["first"]), int(segment["first_line"])
         if end > first:
             of = int(segment["block"]), int(segment["warp"])
-            yield of, steps[first : int(end)], lines[first_line : int(line_end)]
+            yield of, *_done(steps[first : int(end)], lines[first_line : int(line_end)])
+
+
+def _done(steps: NDArray[Any], lines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Without the steps of passes through a loop that waited in vain."""
+    is_done = (steps["flags"] & UNDONE) == 0
+    return (steps, lines) if is_done.all() else (steps[is_done], lines[lines != UNDONE_LINE])
 
 
 def _concatenated(records: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.coalescing import SECTOR_BYTES
-from analysis.schedule import Courses, Floats
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
+from analysis.schedule import Courses, Floats, Integers
 from analysis.traffic import Touches
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
@@ -57,37 +57,145 @@ def below(touched: Touched) -> Below:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """What blocks of a launch read that others wrote before them: those wait for these.
+
+    `read` are the touches that read so, `before` for each of them the first that wrote the line;
+    `read_by_block` is how many sectors every block reads.
+    """
+
+    read: Integers
+    before: Integers
+    lines: NDArray[np.uint64]
+    blocks: Integers  # that read or wrote so
+    bytes: float  # read
+    writers: int
+    read_by_block: Floats
+
+
+TAKEN_LATER = 1.01  # than it is written, whatever the paces of SMs
+ROUNDS = 8  # of blocks that wait for blocks that wait
+AT_ONCE = 0.02  # of the longest life: such a block has nothing to do
+
+
+def exchange(touches: NDArray[Any], blocks: int) -> Exchange | None:
+    """That of touches in the order of execution by one worker, None where there is none."""
+    _, line = np.unique(touches["line"], return_inverse=True)
+    block = touches["block"].astype(np.int64)
+    is_read, order = touches["kind"] == READ, np.arange(len(touches))
+    first = np.full(int(line.max(initial=0)) + 1, len(touches))
+    np.minimum.at(first, line[~is_read], order[~is_read])
+    mask = np.zeros(len(first), dtype=np.uint8)
+    np.bitwise_or.at(mask, line[~is_read], touches["mask"][~is_read])
+    read = np.flatnonzero(is_read & (first[line] < order))
+    read = read[
+        (block[read] != block[first[line[read]]]) & (touches["mask"][read] & mask[line[read]] > 0)
+    ]
+    if not len(read):
+        return None
+    before = first[line[read]]
+    sectors = np.where(is_read, _SECTORS[touches["mask"]], 0)
+    return Exchange(
+        read=read,
+        before=before,
+        lines=np.unique(touches["line"][read]),
+        blocks=np.unique(block[np.concatenate([read, before])]),
+        bytes=float(SECTOR_BYTES * sectors[read].sum()),
+        writers=len(np.unique(block[before])),
+        read_by_block=np.bincount(block, sectors, blocks).astype(np.float64),
+    )
+
+
+def lives_of(touches: NDArray[Any], blocks: int, executed: float) -> Floats:
+    """The instructions of the warp of each block that lives longest, in those of a usual block.
+
+    0 for blocks that end at once. `executed` are the instructions of a warp, over all blocks: where
+    touches show less than half of them, no block is taken for one that does.
+    """
+    found = np.zeros(blocks)
+    np.maximum.at(found, touches["block"].astype(np.int64), touches["step"])
+    busy = found > AT_ONCE * found.max(initial=0)
+    if found.sum() < executed / 2 or not busy.any():
+        return np.ones(blocks)
+    return np.where(busy, found / float(np.median(found[busy])), 0.0)
+
+
+def _in_turn(touches: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
+    """Times at which blocks read what others write after it was written, and go on then."""
+    order = np.lexsort((touches["step"], touches["block"]))
+    apart = touches["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
+    for _ in range(ROUNDS):
+        later = time.copy()
+        written = TAKEN_LATER * time[exchange.before]
+        later[exchange.read] = np.maximum(time[exchange.read], written)
+        later[order] = np.maximum.accumulate(later[order] + apart) - apart
+        if np.allclose(later, time):
+            break
+        time = later
+    return time
+
+
 def touches_in_time(
-    touches: NDArray[Any], starts: Floats, courses: Courses | None = None
+    touches: NDArray[Any],
+    lives: Floats,
+    exchange: Exchange | None,
+    starts: Floats,
+    courses: Courses | None = None,
 ) -> Touches:
     """The touches of all blocks of a launch, line by line.
 
-    `starts` says when each block begins, in its lifetimes, and `courses` how it gets on, evenly
-    where not given; its work goes with the instructions of the warp that lives longest. An atomic
-    both reads its line and writes it.
+    `lives` says how long each block takes, `starts` when it begins, and `courses` how it gets on,
+    evenly where not given; its work goes with the instructions of the warp that lives longest. An
+    atomic both reads its line and writes it.
     """
     assert touches.dtype == TOUCH
     block = touches["block"].astype(np.int64)
-    life = np.zeros(len(starts))
-    np.maximum.at(life, block, touches["step"])
+    last = np.zeros(len(starts))
+    np.maximum.at(last, block, touches["step"])
     courses = Courses.even(np.ones(len(starts))) if courses is None else courses
-    work = touches["step"] / np.maximum(life[block], 1)
+    work = lives[block] * touches["step"] / np.maximum(last[block], 1)
     time = starts[block] + courses.time(block, work)
-    lines, piece = np.unique(touches["line"], return_inverse=True)
-    masks = np.zeros(len(lines), dtype=np.uint8)
-    np.bitwise_or.at(masks, piece, touches["mask"])
-    sectors = _SECTORS[touches["mask"]].astype(np.float64)
-    is_atomic = touches["kind"] == ATOMIC
+    if exchange is not None:
+        time = _in_turn(touches, time, exchange)
+    row, piece, mask, sizes = _pieces(touches)
+    sectors = _SECTORS[mask].astype(np.float64)
+    kind = touches["kind"][row]
+    is_atomic = kind == ATOMIC
     sectors[is_atomic] = 0.0  # counted apart: neither reads nor writes of L2
-    size = SECTOR_BYTES * _SECTORS[masks][piece].astype(np.float64)
-    is_write = touches["kind"] == WRITE
     again = np.flatnonzero(is_atomic)
-    every = np.concatenate([np.arange(len(touches)), again])
+    every = np.concatenate([np.arange(len(row)), again])
     return Touches(
-        time=time[every],
-        piece=piece.astype(np.int64)[every],
-        block=block[every],
+        time=time[row][every],
+        piece=piece[every],
+        block=block[row][every],
         sectors=sectors[every],
-        size=size[every],
-        is_write=np.concatenate([is_write, np.ones(len(again), dtype=bool)]),
+        size=SECTOR_BYTES * sizes[piece][every],
+        is_write=np.concatenate([kind == WRITE, np.ones(len(again), dtype=bool)]),
     )
+
+
+def _pieces(
+    touches: NDArray[Any],
+) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
+    """Parts of touches, each of one piece: its touch, its piece, its sectors; and sizes of pieces.
+
+    A piece is a line of which all touches have the same sectors, else a sector of it: blocks that
+    read sectors of their own share nothing.
+    """
+    lines, line = np.unique(touches["line"], return_inverse=True)
+    mask = touches["mask"]
+    all_of, some_of = np.zeros(len(lines), dtype=np.uint8), np.full(len(lines), 15, dtype=np.uint8)
+    np.bitwise_or.at(all_of, line, mask)
+    np.bitwise_and.at(some_of, line, mask)
+    is_split = (all_of != some_of)[line]
+    whole, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
+    has = [split[mask[split] >> n & 1 > 0] for n in range(LINE_BYTES // SECTOR_BYTES)]
+    row = np.concatenate([whole, *has])
+    sector = np.repeat(range(len(has)), list(map(len, has)))
+    named = np.concatenate([line[whole] * 8 + 4, line[row[len(whole) :]] * 8 + sector])
+    masks = np.concatenate([mask[whole], (1 << sector).astype(np.uint8)])
+    names, piece = np.unique(named, return_inverse=True)
+    sizes = np.zeros(len(names))
+    sizes[piece] = _SECTORS[masks]
+    return row, piece.astype(np.int64), masks, sizes

@@ -15,7 +15,7 @@ from toolkit.cubin import Kernel
 from toolkit.executor import Argument, buffers_of
 from toolkit.sass.instruction import RZ, Constant, Instruction
 from toolkit.sass.isa import lower
-from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
+from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
@@ -31,6 +31,7 @@ from toolkit.sass.space import (
     place,
 )
 from toolkit.sass.tensor_maps import described
+from toolkit.sass.waits import waits
 
 CONSTANT_BANK = 3  # of `__constant__` variables
 RESERVED_SHARED_BYTES = 0x400  # the system's, below a kernel's own from sm_90 on
@@ -70,11 +71,10 @@ def translate(kernel: Kernel) -> Translated:
             return _translated[key]
     linked = link(kernel, _addresses(kernel))
     _check_constants(kernel)
-    translated = Translated(
-        kernel=kernel,
-        linked=linked,
-        lowered=lower(linked.instructions, architecture=kernel.capability),
-    )
+    lowered = lower(linked.instructions, architecture=kernel.capability)
+    for loop in waits(kernel.instructions):
+        lowered.program["flags"][loop[-1]] |= BRANCH_WAITS
+    translated = Translated(kernel=kernel, linked=linked, lowered=lowered)
     with _lock:
         _translated[key] = translated
         while len(_translated) > _KEPT:

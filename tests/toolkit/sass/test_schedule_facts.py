@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from analysis.access import Copies
 from analysis.devices import find_device
+from analysis.problem import Gemm
 from kernels import LADDER
 from kernels.registry import Selection, Variant
 from tests.sampling import chosen_of
+from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.rung_launch import compile_for
+from toolkit.tiles import rung_arguments
+from toolkit.workload import Workload
 
 DEVICES = {"sm_75": "t4", "sm_86": "rtx-3090", "sm_90": "h200", "sm_120": "rtx-5090"}
 CASES = [
@@ -83,3 +88,68 @@ def test_loads_that_travel_while_a_tile_is_read_are_told(
     facts = code.schedule
     assert (facts.copies, facts.fetches_ahead) == ("loads", fetches_ahead)
     assert facts.has_barriers == has_barriers
+
+
+WAITS = """
+extern "C" __global__ void relay(int *flags, float *x) {
+    int got = 1;
+    if (blockIdx.x)
+        do asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(got) : "l"(flags + blockIdx.x));
+        while (!got);
+    x[32 * blockIdx.x + threadIdx.x] = x[32 * (blockIdx.x - (blockIdx.x > 0)) + threadIdx.x] + 1;
+    __threadfence();
+    __syncwarp();
+    if (threadIdx.x) return;
+    asm volatile("st.release.gpu.s32 [%0], 1;" :: "l"(flags + blockIdx.x + 1));
+}
+extern "C" __global__ void backs_off(int *flag, float *x) {
+    unsigned pause = 1;
+    int got;
+    do {
+        asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(got) : "l"(flag));
+        __nanosleep(pause);
+        pause *= 2;
+    } while (!got);
+    *x = pause;
+}
+"""
+
+
+@pytest.mark.parametrize(("kernel", "waits"), [("relay", True), ("backs_off", False)])
+def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel: str, waits: bool) -> None:
+    assert (
+        compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90").schedule.waits == waits
+    )
+
+
+def test_a_wait_counts_once_however_long_it_took() -> None:
+    """Blocks in falling order of what they wait for: most of them ask many times."""
+    blocks = 40
+    flags, x = np.zeros(blocks + 1, np.int32), np.zeros(32 * blocks, np.float32)
+    source = WAITS.replace("blockIdx.x", "(gridDim.x - 1 - blockIdx.x)")
+    found = simulate(source, "relay", grid=blocks, block=32, arguments=[flags, x], device="h200")
+    assert found.outputs[1].tolist() == np.repeat(np.arange(1, blocks + 1), 32).tolist()
+    asked = [one for one in found.instructions if "STRONG" in one.text]
+    assert [one.executed for one in asked] == [blocks - 1]
+    assert found.predicted is not None
+
+
+@pytest.mark.parametrize("variant", [v for v in LADDER if v.rung < 16], ids=lambda v: v.name)
+def test_the_steps_of_a_rung_are_its_k(variant: Variant) -> None:
+    problem = Gemm(m=32, n=32, k=160)
+    executed = variant.executed(problem)
+    selection = Selection(variant=variant, parameters=variant.defaults)
+    kernel = compile_for(find_device("h200"), selection)
+    geometry = variant.geometry(variant.defaults, executed)
+    a, b = Workload(problem, 1).padded(executed)
+    c = np.zeros((executed.m, executed.n), np.float32)
+    found = simulate(
+        kernel,
+        grid=geometry.grid,
+        block=geometry.block,
+        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        arguments=rung_arguments(variant, variant.defaults, executed, (a, b, c)),
+    )
+    steps = kernel.schedule.steps([one.executed for one in found.instructions])
+    busy = variant.tile_grid(variant.defaults, executed).tiles * geometry.warps_per_block
+    assert steps / busy == pytest.approx(executed.k, rel=0.02)

@@ -15,7 +15,16 @@ from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Run, Touched, run_blocks
-from toolkit.sass.touched import ATOMIC, READ, WRITE, Below, below, touches_in_time
+from toolkit.sass.touched import (
+    ATOMIC,
+    READ,
+    WRITE,
+    Below,
+    below,
+    exchange,
+    lives_of,
+    touches_in_time,
+)
 from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
@@ -104,7 +113,7 @@ def test_atomics_are_a_kind_of_their_own() -> None:
     touched, (count, _) = noted("tally", arguments, 2, 32)
     assert touched is not None
     assert sectors(touched, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
-    in_time = touches_in_time(touched.touches, np.zeros(2))
+    in_time = touches_in_time(touched.touches, np.ones(2), None, np.zeros(2))
     assert in_time.is_write.sum() == 2
     assert in_time.sectors.sum() == below(touched).read == 2 * 4  # the atomics move none
 
@@ -123,13 +132,65 @@ def test_touches_have_their_time_in_the_life_of_a_block() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     touched, _ = noted("copy", arguments, 4, 1024)
     assert touched is not None
-    in_time = touches_in_time(touched.touches, np.array([0.0, 0.0, 1.0, 1.0]))
+    in_time = touches_in_time(touched.touches, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
     begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
     assert ((in_time.time > begins) & (in_time.time <= begins + 1)).all()
     reads = in_time.time[~in_time.is_write] - begins[~in_time.is_write]
     writes = in_time.time[in_time.is_write] - begins[in_time.is_write]
     assert reads.max() < writes.min()
     assert in_time.size.tolist() == [128.0] * 256
+
+
+def touch(line: int, block: int, step: int, kind: int, mask: int = 15) -> tuple[int, ...]:
+    return line, block, step, 0, mask, kind
+
+
+def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own() -> None:
+    touches = [touch(7, 0, 4, READ), touch(7, 1, 4, READ)]  # the same four sectors: one piece
+    touches += [touch(8, 0, 5, READ, 0b0011), touch(8, 1, 5, READ, 0b0110)]  # they share one
+    found = touches_in_time(np.array(touches, dtype=TOUCH), np.ones(2), None, np.zeros(2))
+    assert found.sectors.sum() == 4 + 4 + 2 + 2
+    by_piece = sorted(zip(found.piece.tolist(), found.block.tolist(), strict=True))
+    blocks = [[block for piece, block in by_piece if piece == n] for n in range(4)]
+    assert sorted(blocks) == [[0], [0, 1], [0, 1], [1]]
+    assert sorted(found.size.tolist()) == [32, 32, 32, 32, 128, 128]
+
+
+def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then() -> None:
+    touches = np.array(
+        [
+            touch(1, 0, 10, READ),
+            touch(2, 0, 90, WRITE),  # near the end of the life of block 0
+            touch(3, 1, 5, READ),
+            touch(2, 1, 10, READ),
+            touch(4, 1, 20, WRITE),
+            touch(5, 1, 100, READ),
+            touch(1, 0, 100, WRITE),  # what block 0 itself read
+        ],
+        dtype=TOUCH,
+    )
+    found = exchange(touches, 2)
+    assert found is not None
+    assert (found.read.tolist(), found.before.tolist()) == ([3], [1])
+    assert (found.lines.tolist(), found.blocks.tolist()) == ([2], [0, 1])
+    assert (found.bytes, found.writers) == (128, 1)
+    assert found.read_by_block.tolist() == [4, 12]
+    time = touches_in_time(touches, np.ones(2), found, np.zeros(2)).time
+    assert time[1] == pytest.approx(0.9)
+    assert time[[3, 4]] == pytest.approx(0.9 * 1.01)
+    assert (time[2], time[5]) == pytest.approx((0.05, 1.0))
+
+
+def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line() -> None:
+    written, read = touch(2, 0, 9, WRITE, 0b0001), touch(2, 1, 9, READ, 0b0010)
+    assert exchange(np.array([written, read], dtype=TOUCH), 2) is None
+
+
+def test_blocks_that_end_at_once_have_no_life() -> None:
+    touches = np.array([touch(b, b, 1000 if b < 3 else 4, READ) for b in range(4)], dtype=TOUCH)
+    assert lives_of(touches, 5, 3004.0).tolist() == [1, 1, 1, 0, 0]
+    # most is executed where nothing is touched: who does is not known
+    assert lives_of(touches, 5, 9000.0).tolist() == [1] * 5
 
 
 def test_a_simulation_for_a_device_models_its_traffic() -> None:

@@ -372,7 +372,7 @@ static void leave(Worker *c, Warp *w, u32 m) {
     open_cluster(c, c->block->cluster);
 }
 
-enum { BRANCH_ANY = 1 }; /* all jump if one does */
+enum { BRANCH_ANY = 1, BRANCH_WAITS = 2 }; /* all jump if one does; ends a loop that only waits */
 
 /* Operations that decide where lanes go on; every other one goes on with the next instruction. */
 #define CONTROL_OPS(OP)                                                                    \

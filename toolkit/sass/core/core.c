@@ -20,6 +20,7 @@
 #include "check_ops.h"
 #include "control.h"
 #include "straight.h"
+#include "waits.h"
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \
@@ -209,7 +210,9 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
         }
         const Ins *i = &launch->program[pc];
         Count *count = &c->count[pc];
-        u32 m = g->mask & predicate(w, i->guard);
+        const u32 lanes = g->mask, m = lanes & predicate(w, i->guard), waits = c->straight[pc].waits;
+        Count before;
+        if (waits) before = *count;
         c->pc = pc;
         w->steps++;
         if (g->retries) {
@@ -231,6 +234,11 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
             Step *step = c->stream ? last_step(c->stream) : NULL;
             if (step && count->taken != jumps) step->flags |= STEP_TAKEN;
             if (c->fault.kind) blame(c, w, m ? m : g->mask);
+            if (!waits) continue;
+            note_passed(c, w, pc, lanes, &before);
+            if (i->flags & BRANCH_WAITS && i->op == OP_BRANCH && w->pass.lanes == current(w)->mask &&
+                current(w)->pc < pc)
+                undo_pass(c, w);
             continue;
         }
         g->pc = pc + 1;
@@ -239,6 +247,7 @@ static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w
         if (is_checked && m && c->checker->suspects[w->index]) check_use(c, w, i, m);
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
+        if (waits) note_passed(c, w, pc, lanes, &before);
     }
     c->budget -= slice - left;
     if (c->budget < 0) stop(c, LIMIT);
@@ -566,6 +575,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     if (runs) {
         c->slots = launch->most_resident * c->cluster_size;
         c->straight = new_straight(launch, OP_FFMA);
+        if (c->straight) mark_waits(c->straight, launch, OP_BRANCH);
         c->last_allocation = calloc(launch->length, sizeof(u32));
         c->memo = calloc(launch->length, SHAPES * sizeof(Memo));
         c->uncounted = calloc(launch->length, sizeof(Count));

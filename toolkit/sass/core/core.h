@@ -176,6 +176,15 @@ typedef struct {
     u64 mbarrier; /* AT_MBARRIER: address in the cluster's shared memory */
 } Group;
 
+/* What one instruction of a loop that only waits added to its counts, and how many steps and lines
+ * there were then (stream.h). */
+typedef struct { u64 step, line; u32 pc; Count count; } Passed;
+
+enum { MOST_OF_PASS = 24 };
+
+/* A pass through such a loop: the lanes that go through, and what they executed. */
+typedef struct { u32 lanes, length; Passed passed[MOST_OF_PASS]; } Pass;
+
 /* What a warp asked memory for at last. */
 typedef struct { u64 changes, address; u32 pc, lanes; } Question;
 
@@ -202,6 +211,7 @@ typedef struct {
     u32 bulk_groups;     /* groups of bulk copies that it closed */
     u32 ends_slice;      /* it found nothing to do but to ask again */
     Question asked;
+    Pass pass;
     u8 *local;           /* [LANES][local_bytes] */
 } Warp;
 

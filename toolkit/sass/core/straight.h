@@ -8,8 +8,9 @@
 #include "floating.h"
 #include "stream.h"
 
-/* An instruction as runs need it; `run`: how many of a run are left from it on, 0: it is of none. */
-struct Straight { u32 run, d, a, b, c; };
+/* An instruction as runs need it; `run`: how many of a run are left from it on, 0: it is of none.
+ * `waits`: it belongs to a loop that only waits (waits.h). */
+struct Straight { u32 run, d, a, b, c, waits; };
 
 static int is_straight(const Ins *i, u32 op) {
     return i->op == op && i->guard == PT && !i->uniform && !i->mod[0] && !i->mod[1] && !i->mod[2];

@@ -7,7 +7,10 @@
 
 #include "core.h"
 
-enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 }; /* a jump was taken; all lanes' guards were false; a straight run */
+/* A jump was taken; all lanes' guards were false; a straight run; it shall not have been executed. */
+enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
+#define LINE_UNDONE (~0ull) /* a line of such a step */
+#define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/cycles) */
 enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255,
        MOST_OF_RUN = 0xffff };
 #define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */

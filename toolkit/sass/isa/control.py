@@ -16,7 +16,7 @@ from toolkit.sass.isa.integer import TRUE, is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
-BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY = 1, 1, 1  # of control.h
+BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY, BRANCH_WAITS = 1, 1, 1, 2  # of control.h
 # SYSTEM_* of control.h: what stands for the addresses of functions that are no code of a kernel.
 SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
 RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it

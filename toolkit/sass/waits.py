@@ -1,0 +1,70 @@
+"""Loops in which a warp does nothing but wait for what another block writes.
+
+Such a loop loads a flag and compares it, again and again. How often depends on time, of which the
+simulator knows nothing: it counts the last pass, as if the flag had been set when it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis.geometry import ceil_div
+from toolkit.sass.instruction import (
+    INSTRUCTION_BYTES,
+    PT,
+    RZ,
+    URZ,
+    Address,
+    Immediate,
+    Instruction,
+    Register,
+)
+from toolkit.sass.isa.memory import is_strong, width
+
+WORD_BYTES = 4
+LONGEST = 24  # instructions, as core.h has room for
+# Of each opcode that such a loop may hold, the operands that it writes.
+_WRITTEN = {
+    **{"LD": 1, "LDG": 1, "ISETP": 2, "MOV": 1, "LOP3": 1, "VOTE": 1, "PLOP3": 2, "R2UR": 1},
+    **dict.fromkeys(("CCTL", "YIELD", "WARPSYNC", "NANOSLEEP", "NOP", "ERRBAR", "MEMBAR"), 0),
+}
+Named = tuple[str, int]
+CONSTANTS: set[Named] = {("R", RZ), ("UR", URZ), ("P", PT), ("UP", PT)}
+
+
+def waits(instructions: Sequence[Instruction]) -> Iterator[range]:
+    """The places of each loop that only waits, the branch backward among them."""
+    for end, branch in enumerate(instructions):
+        target = branch.operands[-1] if branch.opcode == "BRA" and branch.operands else None
+        if not isinstance(target, Immediate) or branch.modifiers:
+            continue
+        start = target.integer // INSTRUCTION_BYTES
+        if 0 < end - start < LONGEST and _only_waits(instructions[start:end], branch):
+            yield range(start, end + 1)
+
+
+def _only_waits(body: Sequence[Instruction], branch: Instruction) -> bool:
+    """Whether a pass leaves nothing to the next: what it reads first, it does not write."""
+    loads = [one for one in body if one.opcode in ("LD", "LDG")]
+    if not loads or not all(map(is_strong, loads)) or any(one.guard for one in body):
+        return False
+    written, first_read = set[Named](), set[Named]()
+    for one in body:
+        if one.opcode not in _WRITTEN:
+            return False
+        results = one.operands[: _WRITTEN[one.opcode]]
+        first_read |= set(_named(one.operands[len(results) :])) - written
+        for result in results:
+            extent = ceil_div(width(one), WORD_BYTES) if one in loads else 1
+            written |= {(file, k + n) for file, k in _named([result]) for n in range(extent)}
+    first_read |= set(_named([branch.guard, *branch.operands])) - written
+    return not written & first_read
+
+
+def _named(operands: Sequence[object]) -> Iterator[Named]:
+    for one in operands:
+        registers = one.registers if isinstance(one, Address) else (one,)
+        for register in registers:
+            if isinstance(register, Register) and (register.file, register.index) not in CONSTANTS:
+                for n in range(2 if "64" in register.suffix else 1):
+                    yield register.file, register.index + n
