@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analysis.counters import InstructionCounts
 from analysis.cycles import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.gemm_touches import gemm_touches, sums_bytes
+from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from analysis.result import Predicted
 from analysis.schedule import drift, end_apart
