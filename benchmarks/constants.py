@@ -180,11 +180,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_STALL _YIELD _WRITE _READ _WAIT _REUSE AFTER_COPIES _OPERAND_SLOTS": _LAYOUT
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
-    "toolkit/sass/streams.py": {"THREADS": _ENOUGH},
+    "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/sass/touched.py": {
         "READ WRITE ATOMIC _SECTORS": _LAYOUT,
-        "MOST_TOUCHES": _ENOUGH,
+        "MOST_TOUCHES ROUNDS": _ENOUGH,
+        "TAKEN_LATER": technical("puts a read behind the write that it waits for"),
+        "AT_ONCE": technical("tells blocks without work from others"),
     },
+    "toolkit/sass/waits.py": {"LONGEST WORD_BYTES _WRITTEN": _LAYOUT},
 }
 # Numbers that have no name: the text in which they stand, each in parentheses.
 UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
