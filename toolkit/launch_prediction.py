@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from analysis.schedule import end_apart
 from analysis.timing import Work
 from analysis.traffic import Traffic
 from toolkit.prediction import (
-    digest_of,
+    key_of,
     predicted,
     spread_blocks_of_an_sm,
     streams_of,
@@ -61,23 +60,8 @@ def launch_time(
     streams = _streams(launch.translated, fresh, blocks)
     if isinstance(streams, str):
         return None, f"not predicted: {streams}"
-    kernel = launch.translated.kernel
     work = _work(launch, streams, waiting)
-    found = predicted(
-        {
-            "code": sha256(kernel.image).hexdigest(),
-            "timed code": sha256(work.code.tobytes()).hexdigest(),  # counts of all blocks are in it
-            "symbol": kernel.symbol,
-            "geometry": launch.geometry,
-            "blocks per SM": launch.blocks_per_sm,
-            "flop": work.flop,
-            "weight": work.weight,
-            "traffic": launch.traffic.rounded,
-            "streams": digest_of(streams),
-        },
-        launch.device,
-        lambda: work,
-    )
+    found = predicted(key_of(work), launch.device, lambda: work)
     if isinstance(found, str):
         return None, f"not predicted: {found}"
     return found, f"{found.basis}{_stand_for(blocks, launch.geometry.blocks)}{_other(launch)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,19 @@ def digest_of(streams: Streams) -> str:
         digest.update(np.ascontiguousarray(getattr(streams, name)).data)
         digest.update(name.encode())
     return digest.hexdigest()
+
+
+def key_of(work: Work) -> dict[str, object]:
+    """What tells a launch from every other one whose prediction may differ.
+
+    Sums over blocks differ in their last digits with the number of workers: nine of them count.
+    """
+    values = {field.name: getattr(work, field.name) for field in fields(work)}
+    rounded = {k: f"{v:.9g}" if isinstance(v, float) else v for k, v in values.items()}
+    return rounded | {
+        "code": sha256(work.code.tobytes()).hexdigest(),
+        "samples": sorted((k, digest_of(streams)) for k, streams in work.samples.items()),
+    }
 
 
 def predicted(

@@ -82,6 +82,7 @@ class Proven:
     """
 
     plan: BlockPlan
+    executed: int  # blocks, which gave the counts
     basis: str
     counts: Counts
     check: Check
@@ -161,7 +162,10 @@ class PlanExecutor:
         if (proof.checked, proof.k) != (plan.blocks, run.k):
             return found
         ((counts,),) = proof.groups
-        return replace(found, counts=counts, basis=f"{found.basis}, which all blocks counted")
+        if not _agree_but_for_guards([found.counts, counts]):  # these have asked again and again
+            return found
+        basis = f"{of_blocks(plan.blocks, plan.blocks)} executed together"
+        return replace(found, counts=counts, executed=plan.blocks, basis=basis)
 
     def _proven(
         self,
@@ -183,6 +187,7 @@ class PlanExecutor:
             asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
         return Proven(
             plan=plan,
+            executed=plan.executed,
             basis=plan.basis,
             counts=total,
             check=self._verdict(looked_at),

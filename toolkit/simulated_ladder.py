@@ -101,7 +101,7 @@ def _simulated(
         accesses=machine_accesses(instructions),
         lines=line_counters(instructions, launch.variant),
         basis=proven.basis,
-        blocks_executed=proven.plan.executed,
+        blocks_executed=proven.executed,
         traffic_basis=TRAFFIC_BASIS if traffic else None,
         executed=tuple(one.executed for one in instructions),
         memory=line_accesses(instructions, proven.runs.requests, k=k, row_floats=pitches),

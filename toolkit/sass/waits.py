@@ -22,11 +22,15 @@ from toolkit.sass.instruction import (
 from toolkit.sass.isa.memory import is_strong, width
 
 WORD_BYTES = 4
+WIDEST_RESULT = 2  # registers, but for loads
 LONGEST = 24  # instructions, as core.h has room for
-# Of each opcode that such a loop may hold, the operands that it writes.
+_EITHER = {"VOTE", "LOP3", "PLOP3", "SEL", "IADD3", "IMAD", "HFMA2"}
+# Of each opcode that such a loop may hold, how many operands it writes. Which registers the others
+# write depends on their form: all of theirs count as read and as written.
 _WRITTEN = {
-    **{"LD": 1, "LDG": 1, "ISETP": 2, "MOV": 1, "LOP3": 1, "VOTE": 1, "PLOP3": 2, "R2UR": 1},
+    **{"LD": 1, "LDG": 1, "ISETP": 2, "MOV": 1},
     **dict.fromkeys(("CCTL", "YIELD", "WARPSYNC", "NANOSLEEP", "NOP", "ERRBAR", "MEMBAR"), 0),
+    **dict.fromkeys(_EITHER, 0),
 }
 Named = tuple[str, int]
 CONSTANTS: set[Named] = {("R", RZ), ("UR", URZ), ("P", PT), ("UP", PT)}
@@ -54,8 +58,8 @@ def _only_waits(body: Sequence[Instruction], branch: Instruction) -> bool:
             return False
         results = one.operands[: _WRITTEN[one.opcode]]
         first_read |= set(_named(one.operands[len(results) :])) - written
-        for result in results:
-            extent = ceil_div(width(one), WORD_BYTES) if one in loads else 1
+        for result in one.operands if one.opcode in _EITHER else results:
+            extent = ceil_div(width(one), WORD_BYTES) if one in loads else WIDEST_RESULT
             written |= {(file, k + n) for file, k in _named([result]) for n in range(extent)}
     first_read |= set(_named([branch.guard, *branch.operands])) - written
     return not written & first_read

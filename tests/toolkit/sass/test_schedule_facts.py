@@ -102,6 +102,15 @@ extern "C" __global__ void relay(int *flags, float *x) {
     if (threadIdx.x) return;
     asm volatile("st.release.gpu.s32 [%0], 1;" :: "l"(flags + blockIdx.x + 1));
 }
+extern "C" __global__ void flips(int *flag, float *x) {
+    unsigned turn = 1;
+    int got;
+    do {
+        asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(got) : "l"(flag));
+        asm volatile("lop3.b32 %0, %0, %1, 3, 0x96;" : "+r"(turn) : "r"(got));
+    } while (!got);
+    *x = turn;
+}
 extern "C" __global__ void backs_off(int *flag, float *x) {
     unsigned pause = 1;
     int got;
@@ -115,7 +124,9 @@ extern "C" __global__ void backs_off(int *flag, float *x) {
 """
 
 
-@pytest.mark.parametrize(("kernel", "waits"), [("relay", True), ("backs_off", False)])
+@pytest.mark.parametrize(
+    ("kernel", "waits"), [("relay", True), ("backs_off", False), ("flips", False)]
+)
 def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel: str, waits: bool) -> None:
     assert (
         compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90").schedule.waits == waits
