@@ -14,7 +14,6 @@ from benchmarks.gallery import FIGURES, OPENED, PARTS, VARIANT, take
 from docs.snippets.pages import ROOT, pages
 from kernels import find
 from tests.reports.browsing import Window
-from tests.sampling import chosen_of
 from toolkit import profile
 
 FOLDER = ROOT / "docs" / "images"
@@ -37,9 +36,8 @@ def size_px(picture: Path) -> tuple[int, int]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    "names", chosen_of([["source", "access"], ["gap"]], lambda names: names != ["gap"])
-)
+@pytest.mark.exhaustive  # other tests open the same page
+@pytest.mark.parametrize("names", [["source", "access"], ["gap"]])
 def test_pictures_are_taken(window: Window, tmp_path: Path, names: list[str]) -> None:
     shown = window.blank()
     shown.set_viewport_size({"width": 1000, "height": 1000})

@@ -31,6 +31,7 @@ def test_every_notebook_is_looked_at() -> None:
     assert sorted((ROOT / "docs").rglob("*.ipynb")) == sorted(NOTEBOOKS)
 
 
+@pytest.mark.exhaustive  # other tests call what its cells call
 def test_outputs_are_those_of_the_code(kept: Any) -> None:
     found = list(differences(kept, executed(NOTEBOOK)))
     assert not found, "\n\n".join(found) + f"\n\npython -m docs.update {NOTEBOOK} writes them anew"

@@ -55,6 +55,7 @@ def statuses(repository: Session, *names: str) -> list[int]:
     return [status for _, status in repository.commands([runs[name] for name in names], CPU)]
 
 
+@pytest.mark.exhaustive  # the next test takes the same steps
 def test_cpu_workflow_passes_what_did_not_change(repository: Session) -> None:
     assert statuses(repository, *EXECUTED) == [0, 0, 0]
     assert [step["name"] for step in steps(CPU)] == ["install", *EXECUTED]  # which is done here

@@ -239,12 +239,9 @@ def test_the_ladders_table_is_whole_at_1400_px(
     assert max(beyond) <= 0
 
 
+@pytest.mark.exhaustive  # test_memory_levels_fit_their_window_beside_a_recorded_run: a page as full
 @pytest.mark.parametrize(
-    ("is_timed", "widths"),
-    chosen_of(
-        [(True, (1400, 400)), *itertools.product((False, True), WIDTHS)],
-        lambda case: case == (True, (1400, 400)),  # narrow figures take the place of wide ones
-    ),
+    ("is_timed", "widths"), [(True, (1400, 400)), *itertools.product((False, True), WIDTHS)]
 )
 def test_predicted_times_fit_their_window_with_everything_open(
     window: Window,

@@ -88,6 +88,7 @@ def test_a_file_keeps_the_machine_code() -> None:
     assert cubin.image == benchmark.compile_for(H200, selection).image
 
 
+@pytest.mark.exhaustive
 def test_without_multiply_adds_and_loads_the_model_is_faster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
