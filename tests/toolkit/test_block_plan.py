@@ -1,0 +1,120 @@
+"""Plans account for every block of a launch once, and end with one that needs no proof."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from kernels import LADDER
+from toolkit.block_plan import (
+    BlockPlan,
+    all_blocks,
+    k_points,
+    limited,
+    period,
+    plans,
+    rung_plans,
+)
+from toolkit.rung_launch import BROUGHT, RungLaunch, rung_launch
+from toolkit.sass.representatives import Place, places
+
+SHAPES = ("512", "1000x1016x520", "300x1024x4096")
+RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
+
+
+def launched(rung: str, shape: str) -> RungLaunch:
+    return rung_launch(rung, shape, None, [None] * len(BROUGHT))
+
+
+def of_rung(launch: RungLaunch) -> list[BlockPlan]:
+    return list(rung_plans(launch, lambda: True))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rung", RUNGS)
+def test_each_block_of_a_rung_is_accounted_for_once(rung: str, shape: str) -> None:
+    launch = launched(rung, shape)
+    for plan in of_rung(launch):
+        assert plan.blocks == launch.geometry.blocks
+        assert sum(place.population for place in plan.places) == plan.blocks
+        members = [member for place in plan.places for member in place.members]
+        assert len(set(members)) == len(members) == plan.executed
+        assert set(members) <= set(range(plan.blocks))
+        assert all(1 <= len(place.members) <= place.population for place in plan.places)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rung", RUNGS)
+def test_the_last_plan_of_a_rung_executes_all_blocks_at_k_itself(rung: str, shape: str) -> None:
+    launch = launched(rung, shape)
+    *_, last = of_rung(launch)
+    assert last.executed == last.blocks == launch.geometry.blocks
+    assert (last.points, last.kinds, last.proof) == ((), (), "")
+
+
+def test_values_of_k_leave_its_remainder_and_stay_below_it() -> None:
+    launch = launched("tiled", "4096x4096x4099")
+    plan = of_rung(launch)[0]
+    step = period(launch.tiling)
+    assert len(plan.points) == 4  # a line, and two more that must lie on it
+    assert {point % step for point in plan.points} == {4099 % step}
+    assert all(low < high < 4099 for low, high in pairwise(plan.points))
+    assert plan.points == k_points(4099, step)
+
+
+def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself() -> None:
+    launch = launched("tiled", "4096x4096x4099")
+    (plan, *_) = of_rung(launch)
+    assert plan.anchors
+    assert max(plan.places, key=lambda place: place.population) in [
+        plan.places[number] for number in plan.anchors
+    ]
+    (unanchored, *_) = rung_plans(launch, lambda: False)  # no room for whole rows of A and B
+    assert not unanchored.anchors
+
+
+@pytest.mark.parametrize("shape", ["1024", "1000x1016x520", "4096"])
+def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape: str) -> None:
+    plan = of_rung(launched("stream-k", shape))[0]
+    assert plan.kinds == plan.places
+    assert sorted(block for kind in plan.kinds for block in kind.blocks) == list(range(plan.blocks))
+    assert all({*kind.members} <= {*kind.blocks} for kind in plan.kinds)
+    assert [kind.is_last for kind in plan.kinds] == sorted(kind.is_last for kind in plan.kinds)
+    assert 0 < plan.together <= plan.blocks
+
+
+GRID = (40, 30, 2)
+
+
+def test_any_other_kernel_executes_all_blocks_unless_fewer_are_asked_for() -> None:
+    everything = math.prod(GRID)
+    assert list(plans(GRID, "all")) == [all_blocks(everything)]
+    assert list(plans(GRID, everything + 1)) == [all_blocks(everything)]
+    for asked in ("representative", 100):
+        few, last = plans(GRID, asked)  # type: ignore[arg-type]
+        assert 0 < few.executed < everything
+        assert sum(place.population for place in few.places) == everything
+        assert last == all_blocks(everything)
+
+
+@pytest.mark.parametrize("most", [1, 27, 99])
+def test_so_many_blocks_are_executed_with_one_of_each_place(most: int) -> None:
+    chosen = places(GRID, 8)
+    found = limited(chosen, most)
+    assert sum(len(place.members) for place in found) == max(most, len(chosen))
+    assert all(place.members for place in found)
+    assert [place.population for place in found] == [place.population for place in chosen]
+
+
+def test_more_blocks_than_there_are_members_are_all_members() -> None:
+    chosen = [Place(population=4, members=(0, 3)), Place(population=1, members=(4,))]
+    assert limited(chosen, 1000) == chosen
+
+
+def test_a_basis_says_how_many_blocks_are_executed() -> None:
+    assert all_blocks(1).basis == "the one block executed"
+    assert all_blocks(1500).basis == "all 1,500 blocks executed"
+    few = BlockPlan(blocks=1500, places=[Place(population=1500, members=(0, 7))], proof=", proved")
+    assert few.basis == "2 of 1,500 blocks executed, proved"
