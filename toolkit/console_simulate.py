@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -26,7 +27,7 @@ from reports import text
 from reports.prediction import limits
 from toolkit.arguments import Buffer
 from toolkit.call import Call, Simulated
-from toolkit.console import OneBar, out, plain_table
+from toolkit.console import OneBar, err, out, plain_table
 from toolkit.executor import Execution
 from toolkit.launch_checks import device_of
 
@@ -39,6 +40,9 @@ SPACES = ("global", "shared", "local", "generic")
 BELOW_L1 = "L2 and DRAM"
 
 FROM_WIDTH_OF_NAMES = 116
+
+JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
+LONG_S = 60.0
 
 
 # Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
@@ -66,7 +70,7 @@ _WORK_OF = {
 
 
 class SimulationProgress(OneBar):
-    """The bar of a simulation."""
+    """The bar of a simulation, and one line that says so if it takes more than another minute."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -77,9 +81,22 @@ class SimulationProgress(OneBar):
             TimeElapsedColumn(),
             description=f"simulating {escape(what)}",
         )
+        self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
+        self._is_judged = False
 
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
+        now_s = time.monotonic()
+        began_s, before = self._first = self._first or (now_s, done)
+        if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
+            self._is_judged = True
+            if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
+                err.print(
+                    f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
+                    "with Ctrl-C and give a smaller grid, or --blocks representative, which "
+                    "executes some of each place in it",
+                    soft_wrap=True,
+                )
 
 
 # The tables.
@@ -299,8 +316,8 @@ def _prediction_table(title: str, rows: Iterable[tuple[str, str, str]]) -> Table
     table.add_column(title, no_wrap=True)
     table.add_column("[dim]predicted[/]", justify="right", no_wrap=True)
     table.add_column("")
-    for name, time, basis in rows:
-        table.add_row(f"  {escape(name)}", time, f"[dim]{escape(basis)}[/]")
+    for name, shown, basis in rows:
+        table.add_row(f"  {escape(name)}", shown, f"[dim]{escape(basis)}[/]")
     return table
 
 

@@ -1,0 +1,48 @@
+"""What `simulate` and `check` say while they execute blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit import console_simulate as view
+
+
+def said_at(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    steps: list[tuple[float, int]],
+    of: int,
+) -> str:
+    """What is said where so many blocks are done at so many seconds."""
+    with view.SimulationProgress("k.cu") as progress:
+        for now_s, done in steps:
+            monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
+            progress.advance(done, of)
+        monkeypatch.undo()
+    return capsys.readouterr().err
+
+
+def test_a_long_simulation_is_announced_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [(100.0, 50), (103.5, 100), (107.0, 150)]  # 50 blocks in 3.5 s
+    said = said_at(monkeypatch, capsys, steps, of=10_100)
+    assert said.count("\n") == 1
+    assert said.startswith("10,000 of 10,100 blocks are left, about 12 min: ")
+    assert "--blocks representative" in said
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [(100.0, 50), (102.9, 51)],  # too early to say
+        [(100.0, 50), (104.0, 50)],  # nothing was done
+        [(100.0, 50), (103.5, 1000)],  # done soon
+    ],
+)
+def test_nothing_is_said_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    steps: list[tuple[float, int]],
+) -> None:
+    assert said_at(monkeypatch, capsys, steps, of=10_100) == ""
