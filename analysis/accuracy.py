@@ -30,7 +30,7 @@ class Accuracy:
 
     @property
     def command(self) -> str:
-        return f"python benchmarks/prediction_errors.py --part {self.part}"
+        return f"python -m benchmarks.prediction_errors --part {self.part}"
 
 
 _ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (

@@ -1,6 +1,6 @@
 """The ladder against cuBLAS, interleaved in one run, by two protocols. Needs a GPU.
 
-    python benchmarks/against_cublas.py [--variant best ...] [--shape 4096 ...] [--output FILE]
+    python -m benchmarks.against_cublas [--variant best ...] [--shape 4096 ...] [--output FILE]
 
 Every contender is checked on random tiles of C against float64, then timed in turns with cuBLAS:
 back to back in a CUDA graph, where L2 is warm, and one launch at a time, L2 flushed before each.
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_operands import GpuOperands
-from graphs import GraphTimer
 
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
 from analysis.statistics import ratio_interval
+from benchmarks.gpu_operands import GpuOperands
+from benchmarks.graphs import GraphTimer
 from kernels.registry import BEST, Selection, Variant, parse_selection
 from toolkit import __version__
 from toolkit.best import best_for

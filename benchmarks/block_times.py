@@ -1,6 +1,6 @@
 """When blocks of a rung begin and end on a GPU: together on their SM, and on all SMs?
 
-    python benchmarks/block_times.py [--shape 8192] [RUNG ...]     # needs a GPU
+    python -m benchmarks.block_times [--shape 8192] [RUNG ...]     # needs a GPU
 
 Rungs are compiled with three more stores per block: its SM, and %globaltimer at either end. Prints
 for each wave how far apart the blocks of an SM end, and by how much SMs are early or late,
@@ -14,7 +14,6 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from gpu_operands import GpuOperands
 from numpy.typing import NDArray
 
 from analysis.devices import Device
@@ -23,6 +22,7 @@ from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm, parse_shape
 from analysis.schedule import Courses
 from analysis.traffic import traffic
+from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
 from toolkit.compile import compile_cubin

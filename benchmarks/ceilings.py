@@ -1,6 +1,6 @@
 """The ceilings that the GPU here really reaches: FP32, DRAM, L2 and shared memory.
 
-    python benchmarks/ceilings.py
+    python -m benchmarks.ceilings
 
 Each is the best of several timed launches that do nothing else, beside the nominal figure of the
 device database. What it prints goes into `measured` of the device's record.

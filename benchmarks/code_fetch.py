@@ -1,6 +1,6 @@
 """How fast each SM of a GPU fetches code that it cannot keep: is it the same for all of them?
 
-    python benchmarks/code_fetch.py [--kib 48] [--warps 4]     # needs a GPU
+    python -m benchmarks.code_fetch [--kib 48] [--warps 4]     # needs a GPU
 
 Runs one long loop of multiply-adds on every SM at once, then on one of them alone, and prints
 clocks per 128 bytes of code: the fastest, the median and the slowest SM, and which SMs take how

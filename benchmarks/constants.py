@@ -1,7 +1,7 @@
 """Every number that decides what the model answers: its value, where it stands, and its evidence.
 
-    python benchmarks/constants.py
-    python benchmarks/constants.py --kind fitted --markdown
+    python -m benchmarks.constants
+    python -m benchmarks.constants --kind fitted --markdown
 
 A number is *documented* (with its source), *measured* (with the command or the record), *fitted*
 (with the launches) or *technical*: it bounds work or memory, or spells a format, and no hardware
@@ -30,8 +30,8 @@ from analysis.devices import DEVICES
 from analysis.schedule import LOADS, Courses
 from analysis.sm_constants import CONSTANTS
 from kernels.registry import LADDER, Variant
+from validation import ROOT
 
-ROOT = Path(__file__).parents[1]
 ERRORS = ROOT / "tests" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/cycles/sm.c"
 SM_VALUES = "analysis/sm_constants.py"
@@ -69,9 +69,9 @@ def technical(reason: str) -> Evidence:
 
 
 _PROBES = "python -m toolkit.microbenchmarks"
-_BLOCK_TIMES = "python benchmarks/block_times.py"
-_REACH = "python benchmarks/l2_reach.py"
-_LOAD_CYCLES = "python benchmarks/global_load_cycles.py"
+_BLOCK_TIMES = "python -m benchmarks.block_times"
+_REACH = "python -m benchmarks.l2_reach"
+_LOAD_CYCLES = "python -m benchmarks.global_load_cycles"
 _SECTORS = "sectors of the ladder at 512 to 8192, H100 and H200"
 _GUIDE = "CUDA C++ Programming Guide"
 _PATTERNS = f"{_PROBES}: 50 of 51 patterns of register reads"
@@ -97,7 +97,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "ALONE_WITH_FEW_WARPS": fitted("the same, one warp per scheduler"),
         "GOLDEN": technical("any number that spreads its multiples evenly"),
         "PACES_OF_COPIES": fitted("split-k and async-copy at 8192, H100 and H200"),
-        "FAST_SMS": measured("python benchmarks/code_fetch.py", "FAST_BY"),
+        "FAST_SMS": measured("python -m benchmarks.code_fetch", "FAST_BY"),
         "FAST_BY": fitted("wide-thread-tile at 8192"),
     },
     "analysis/traffic.py": {
@@ -511,7 +511,7 @@ def _missing_errors(row: Row, every: Sequence[Row], errors: Mapping[str, Any]) -
     for part in PARTS_OF_CHOICE if of_choice else PARTS:
         words = part.split()
         remedy = (
-            f"python benchmarks/rules_on_trial.py --part {words[0]} --device {words[1]} "
+            f"python -m benchmarks.rules_on_trial --part {words[0]} --device {words[1]} "
             f"--only '{row.rule}' --errors"
         )
         found = errors.get(part, {}).get(row.rule)

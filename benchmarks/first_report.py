@@ -1,7 +1,7 @@
 """From the command to the report, with no GPU: `profile` of the whole ladder at 4096.
 
-    python benchmarks/first_report.py
-    python benchmarks/first_report.py theory    # without the simulations
+    python -m benchmarks.first_report
+    python -m benchmarks.first_report theory    # without the simulations
 
 Times fresh processes that simulate the ladder, or stay with theory, with the caches empty (compile,
 disassemble) and filled. Beside them runs the peer that bounds any such command: a Python process

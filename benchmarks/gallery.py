@@ -1,4 +1,4 @@
-"""The pictures of docs/, anew: python benchmarks/gallery.py [NAME ...].
+"""The pictures of docs/, anew: python -m benchmarks.gallery [NAME ...].
 
 All are of one profile, which is made first, in a minute: the ladder at 4096 on an H200, simulated,
 beside the run that ships with the package. Pictures are parts of its report, or a single figure.
@@ -26,8 +26,9 @@ from reports import render
 from reports.figures import gap, hierarchy, phases, tiles
 from toolkit import profile
 from toolkit.recorded import recorded_run
+from validation import ROOT
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+FOLDER = ROOT / "docs" / "images"
 DEVICE, SHAPE = "h200", "4096"
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT = 1000, 1000

@@ -1,7 +1,7 @@
 """How long a global load that hits L1 occupies an SM's load/store unit, by its addresses.
 
-    python benchmarks/global_load_cycles.py > tests/analysis/recorded/global_loads_sm_90.csv
-    python benchmarks/global_load_cycles.py tags > tests/analysis/recorded/tag_banks_sm_90.csv
+    python -m benchmarks.global_load_cycles > tests/analysis/recorded/global_loads_sm_90.csv
+    python -m benchmarks.global_load_cycles tags > tests/analysis/recorded/tag_banks_sm_90.csv
 
 One block of 32 warps chases pointers that never move, so every load hits L1 and the unit is
 never idle; clocks over loads is the cost of one. Needs a GPU. The rule in

@@ -1,6 +1,6 @@
 """What L2 keeps and which SMs share a fetch: the constants of the model of traffic, counted by ncu.
 
-    python benchmarks/l2_reach.py     # needs a GPU and Nsight Compute; a minute
+    python -m benchmarks.l2_reach     # needs a GPU and Nsight Compute; a minute
 
 Counts, launch by launch with caches flushed before each: how much of what is read four times comes
 from DRAM again (each part by the same SM, or by another one each time), how much of what is written

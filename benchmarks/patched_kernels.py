@@ -1,8 +1,8 @@
 """Times of the ladder with one class of instructions patched away, measured and predicted.
 
-    python benchmarks/patched_kernels.py measure FILE.json     # needs a GPU, 90 seconds at most
-    python benchmarks/patched_kernels.py predict FILE.json     # needs none, some minutes
-    python benchmarks/patched_kernels.py table FILE.json       # both, and their ratio, as Markdown
+    python -m benchmarks.patched_kernels measure FILE.json     # needs a GPU, 90 seconds at most
+    python -m benchmarks.patched_kernels predict FILE.json     # needs none, some minutes
+    python -m benchmarks.patched_kernels table FILE.json       # both, and their ratio, as Markdown
 
 Each rung's machine code is launched as it is, with NOPs for its barriers, its global or shared
 loads or stores, or its multiply-adds, and without operand reuse; with as many warps per scheduler
@@ -33,8 +33,6 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from gpu_operands import GpuOperands
-from patches import OPERATIONS, all_without_reuse, without
 
 from analysis.cycles import SCHEDULERS
 from analysis.devices import Device, find_device
@@ -43,6 +41,8 @@ from analysis.geometry import WARP_SIZE, Geometry
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.timing import Work, predict
+from benchmarks.gpu_operands import GpuOperands
+from benchmarks.patches import OPERATIONS, all_without_reuse, without
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
 from reports import text

@@ -1,22 +1,22 @@
 """How far predicted times are from those that were measured on an H200. Needs no GPU.
 
-    python benchmarks/prediction_errors.py                       # a table per part
-    python benchmarks/prediction_errors.py --json errors.json    # and what stands in it
-    python benchmarks/prediction_errors.py --part select --device h100
+    python -m benchmarks.prediction_errors                       # a table per part
+    python -m benchmarks.prediction_errors --json errors.json    # and what stands in it
+    python -m benchmarks.prediction_errors --part select --device h100
 
 The part "ladder": every rung at every recorded shape, those with other than default parameters as
 held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4, of
-the kernels that they timed (`tests/timing/published_kernels.cu`).
+the kernels that they timed (`validation/timing/published_kernels.cu`).
 
 The part "recorded": every rung of the runs that ship with the package, as predicted there;
 `benchmarks/resimulate.py` predicts them anew.
 
-The part "kernels": the launches of `tests/timing/timed_launches.py`, simulated for the device of
-tests/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times with
-a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`, is
-listed with the reason.
+The part "kernels": launches of validation/timing/timed_launches.py, simulated for the device of
+validation/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times
+with a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`,
+is listed with the reason.
 
-The parts "fit", "select" and "final": the launches of `tests/timing/trial_launches.py`, which no
+The parts "fit", "select" and "final": launches of validation/timing/trial_launches.py, which no
 rule was made for, on one of two GPUs. Rules may be fitted on the first and chosen on the second.
 "final" is for once, when no rule changes any more. Each is predicted only where it is named. Beside
 their times stands their traffic, as modelled and as counted.
@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -34,21 +33,14 @@ from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
-from published_kernels import timed
-from recorded_tables import SHORT_S
-from timed_launches import LAUNCHES, OPTIONS, Case, rng
-from traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
-from trial_launches import DEVICES, TRIALS
-from trial_launches import PARTS as TRIAL_PARTS
-from trial_launches import recorded as recorded_trial
-
 from analysis.counters import MODELLED
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
+from benchmarks.recorded_tables import SHORT_S
+from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.registry import BEST, Selection, Variant, parse_selection
 from toolkit.cubin import Kernel
 from toolkit.launch_traffic import Residence
@@ -58,8 +50,13 @@ from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.simulator import simulate
 from toolkit.workload import Workload
+from validation import ROOT
+from validation.timing.published_kernels import timed
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case, rng
+from validation.timing.trial_launches import DEVICES, TRIALS
+from validation.timing.trial_launches import PARTS as TRIAL_PARTS
+from validation.timing.trial_launches import recorded as recorded_trial
 
-ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
 LEAST_PUBLISHED = 1024

@@ -1,6 +1,6 @@
 """How long a rung takes from its machine code to counters, verdict and predicted time.
 
-    python benchmarks/prediction_speed.py [--shape 4096] [--device h200] [--repeats 3] [RUNG ...]
+    python -m benchmarks.prediction_speed [--shape 4096] [--device h200] [--repeats 3] [RUNG ...]
 
 Each rung by itself, in fresh processes, its kernel compiled before: seconds of random matrices,
 execution of blocks, references in float64, recorded streams and their replay; not of imports.

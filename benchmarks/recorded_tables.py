@@ -1,6 +1,6 @@
 """The tables of docs/against_cublas.md and docs/validation.md that come from the recorded runs.
 
-    python benchmarks/recorded_tables.py
+    python -m benchmarks.recorded_tables
 
 A test compares what this prints with what stands there.
 """

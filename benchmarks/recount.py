@@ -1,7 +1,7 @@
 """The traffic of a run on a GPU, counted anew on a GPU of its kind: L2 and DRAM, in one pass.
 
-    python benchmarks/recount.py toolkit/recorded/h100-sxm.json.xz --output FILE   # needs ncu
-    python benchmarks/recount.py FILE --with FILE FILE --output FILE               # needs no GPU
+    python -m benchmarks.recount toolkit/recorded/h100-sxm.json.xz --output FILE   # needs ncu
+    python -m benchmarks.recount FILE --with FILE FILE --output FILE               # needs no GPU
 
 What was measured and simulated stays, and so do all counters but those of traffic, and whatever
 has other parameters by now. The machine code is that of the run: needs its nvcc, which gives the
@@ -19,12 +19,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from resimulate import as_it_was, compiled, plan_of
-
 from analysis.errors import CountersError, InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.result import Counted, Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED, scored
+from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import Selection
 from toolkit import ncu
 from toolkit.counted import CountableLaunch, countable

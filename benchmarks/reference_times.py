@@ -1,14 +1,14 @@
 """Times of the ladder, of cuBLAS and of other kernels, as a reference for predictions.
 
-    python benchmarks/reference_times.py --output reference_times.json      # needs a GPU
-    python benchmarks/reference_times.py --only trial --output trial.json   # of the trial alone
+    python -m benchmarks.reference_times --output reference_times.json      # needs a GPU
+    python -m benchmarks.reference_times --only trial --output trial.json   # of the trial alone
 
 Each launch is checked against NumPy once, then timed by events with L2 flushed before every
 sample, and with L2 as the launch before left it. The machine code is NVRTC's, so that
 `toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
-launches are those of `tests/timing/timed_launches.py`, `kernels.LADDER` and cuBLAS; where asked,
-those of `tests/timing/trial_launches.py` instead, of which half are nvcc's. What fails is recorded
-with its error, and the file is written anew after every launch or shape.
+launches are those of `validation/timing/timed_launches.py`, `kernels.LADDER` and cuBLAS; where
+asked, those of `validation/timing/trial_launches.py` instead, of which half are nvcc's. What fails
+is recorded with its error, and the file is written anew after every launch or shape.
 """
 
 from __future__ import annotations
@@ -30,15 +30,11 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
-from gpu_operands import GpuOperands
-from timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
-from trial_launches import TRIALS, Trial
-
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.statistics import median_interval
+from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant
 from toolkit.compile import compile_cubin
@@ -50,6 +46,8 @@ from toolkit.microbenchmarks.bench import Bench
 from toolkit.sampling import Sampling, Series, interleave
 from toolkit.store import write_atomically
 from toolkit.workload import Workload
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
+from validation.timing.trial_launches import TRIALS, Trial
 
 SHAPES = (
     "512", "1024", "1536", "2048", "4096", "8192", "1000x333x65", "4097x4095x4093", "127x129x31",
@@ -307,7 +305,7 @@ def _rung(
 
 
 def others(session: Session) -> Iterator[str]:
-    """Time the launches of tests/timing, one after the other."""
+    """Time the launches of validation/timing, one after the other."""
     for case in LAUNCHES:
         yield _timed(session, case, _about(case), partial(_by_nvrtc, session, case))
 
@@ -360,7 +358,7 @@ def _about(case: Case) -> Cell:
         "kind": "kernel",
         "label": case.name,
         "kernel": case.kernel,
-        "file": normpath(f"tests/corpus/{case.file}"),
+        "file": normpath(f"validation/corpus/{case.file}"),
         **_geometry(case.geometry),
     }
 

@@ -1,7 +1,7 @@
 """Rungs as they were compiled and with their multiply-adds reordered, timed beside cuBLAS.
 
-    python benchmarks/reordered.py                          # needs a GPU, half a minute
-    python benchmarks/reordered.py -v vectorized -s 4096 --json
+    python -m benchmarks.reordered                          # needs a GPU, half a minute
+    python -m benchmarks.reordered -v vectorized -s 4096 --json
 
 Both images are loaded through PyCUDA and launched on the same matrices. Their outputs are compared
 bit by bit before anything is timed; then plain, reordered and cuBLAS take turns. The same
@@ -18,10 +18,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from gpu_operands import GpuOperands, Operands
 
 from analysis.errors import ToolkitError
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
+from benchmarks.gpu_operands import GpuOperands, Operands
 from kernels.registry import Variant, parse_selection
 from toolkit.cublas import Cublas
 from toolkit.gpu import POISON, Gpu

@@ -1,7 +1,7 @@
 """The simulated part of a run on a GPU, made anew: counters, traffic and predicted times.
 
-    python benchmarks/resimulate.py profile.json [VARIANT...] [--shape 4096 ...] [--output FILE]
-    python benchmarks/resimulate.py toolkit/recorded/h200.json.xz
+    python -m benchmarks.resimulate profile.json [VARIANT...] [--shape 4096 ...] [--output FILE]
+    python -m benchmarks.resimulate toolkit/recorded/h200.json.xz
 
 What was measured and counted stays. Needs no GPU, but the nvcc of that run: the same source gives
 the same machine code. Takes some minutes for a whole ladder at seven shapes.

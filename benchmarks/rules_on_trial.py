@@ -1,12 +1,12 @@
 """The rules of the model of time and traffic on trial: errors with each rule and without it.
 
-    python benchmarks/rules_on_trial.py --part select --executions FOLDER --errors
-    python benchmarks/rules_on_trial.py --part ladder --device h100-sxm
-    python benchmarks/rules_on_trial.py --part choice
+    python -m benchmarks.rules_on_trial --part select --executions FOLDER --errors
+    python -m benchmarks.rules_on_trial --part ladder --device h100-sxm
+    python -m benchmarks.rules_on_trial --part choice
 
 Every launch is executed once, and kept in a folder if one is named; the model then runs with all
 rules, and without each of them (RULES of benchmarks/constants.py). The parts are those of
-tests/timing/trial_launches.py, the ladder's launches in the runs that ship, and the rungs that
+validation/timing/trial_launches.py, the ladder's launches in the runs that ship, and the rungs that
 `toolkit.best` takes. Prints, of each rule, the times and the counters of L2 and DRAM that it
 changes by more than 1%: how many launches and kernels, their mean error with the rule and without,
 and the bootstrap interval (95%) of the difference. Exits with 1 if a rule's error is not known.
@@ -34,14 +34,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
-from constants import BEST as CHOICE
-from constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
-from resimulate import as_it_was, compiled, plan_of
-from timed_launches import OPTIONS, rng
-from trial_launches import DEVICES, PARTS, TRIALS
-from trial_launches import recorded as recorded_trial
-
 import analysis.timing
 import toolkit.best
 import toolkit.launch_prediction
@@ -55,6 +47,9 @@ from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
 from analysis.traffic import Traffic
+from benchmarks.constants import BEST as CHOICE
+from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
+from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import BEST, Selection
 from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.recorded import recorded_run
@@ -62,6 +57,9 @@ from toolkit.simulated_ladder import LadderSimulator, residence
 from toolkit.tuned import FOLDER, Tuned, selection_of
 from toolkit.tuned import read as read_tuned
 from toolkit.workload import Workload
+from validation.timing.timed_launches import OPTIONS, rng
+from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
+from validation.timing.trial_launches import recorded as recorded_trial
 
 COUNTERS = (
     "lts__t_sectors_op_read.sum",

@@ -1,6 +1,6 @@
 """What the sanitizer costs: a checked simulation over a plain one, both on one core, in one run.
 
-    python benchmarks/sanitizer_cost.py
+    python -m benchmarks.sanitizer_cost
 
 Prints a line per rung, and fails where one costs more than three times the plain simulation. Each
 time is the median of some, one of each in turn, so that a busy machine hits both alike.

@@ -1,6 +1,6 @@
 """How fast kernels are executed on the CPU, every block and every counter, beside plain libraries.
 
-    python benchmarks/simulator_speed.py [--repeats 3]
+    python -m benchmarks.simulator_speed [--repeats 3]
 
 Per kernel: seconds of `simulate(..., blocks="all")` with a compiled kernel in the cache, thread
 instructions per second, and how many times longer that is than NumPy or SciPy need for the same

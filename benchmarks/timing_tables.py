@@ -1,6 +1,6 @@
 """Print the table of constants of docs/timing.md anew.
 
-    python benchmarks/timing_tables.py
+    python -m benchmarks.timing_tables
 
 tests/analysis/test_sm_constants.py holds the document to it.
 """

@@ -1,7 +1,7 @@
 """How far modelled traffic is from the hardware's, rung by rung: the tables of docs/validation.md.
 
-    python benchmarks/traffic_tables.py                  # of what ships: all squares, both devices
-    python benchmarks/traffic_tables.py --device h200    # simulated anew, at every shape
+    python -m benchmarks.traffic_tables                  # of what ships: all squares, both devices
+    python -m benchmarks.traffic_tables --device h200    # simulated anew, at every shape
 
 Prints modelled over counted. Where either is less than a mebibyte, there is nothing to compare.
 """

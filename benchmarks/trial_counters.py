@@ -1,7 +1,7 @@
 """What Nsight Compute counts of the launches on trial, into the file that has their times.
 
-    python benchmarks/reference_times.py --only trial --output trial.json
-    python benchmarks/trial_counters.py trial.json --into tests/timing/recorded/trial_h200.json.xz
+    python -m benchmarks.reference_times --only trial --output trial.json
+    python -m benchmarks.trial_counters trial.json --into trial_h200.json.xz
 
 Both need a GPU, this one ncu too.
 Caches are flushed before each launch, clocks are left as they are. Traffic is counted in one pass,
@@ -23,13 +23,11 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "timing"))
-from timed_launches import Case, rng
-from trial_launches import TRIALS, Trial
-
 from toolkit import ncu
 from toolkit.gpu import Gpu
 from toolkit.store import write_atomically
+from validation.timing.timed_launches import Case, rng
+from validation.timing.trial_launches import TRIALS, Trial
 
 TIMES = 3  # that traffic is counted
 PATIENCE_S = 160.0

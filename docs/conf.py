@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # the reference is of this checkout
 
 from docs.docstrings import restructured  # noqa: E402
 from docs.notebook_page import PLOTLY, markdown  # noqa: E402

@@ -7,7 +7,6 @@ says why.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,7 @@ from toolkit import profile, simulate
 from toolkit.executor import Execution
 from toolkit.progress import Progress
 from toolkit.tuning.ranking import ranked
-
-sys.path.append(str(Path(__file__).parent / "timing"))
-from timed_launches import OPTIONS, SMALL, Case, rng
+from validation.timing.timed_launches import OPTIONS, SMALL, Case, rng
 
 RECORDED = Path(__file__).with_suffix(".json")
 DEVICE = "h200"

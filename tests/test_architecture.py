@@ -7,13 +7,12 @@ import re
 import sys
 import tomllib
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from kernels import LADDER
+from validation import ROOT
 
-ROOT = Path(__file__).parents[1]
 OURS = {"analysis", "kernels", "reports", "toolkit"}
 MAY_IMPORT = {
     "analysis": {"analysis"},

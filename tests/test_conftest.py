@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import compiler_outputs
-
-ROOT = Path(__file__).parents[1]
+from validation import ROOT
 
 
 def test_predictions_are_made_anew_in_each_run(

@@ -17,8 +17,8 @@ import pytest
 
 from toolkit import native
 from toolkit.commands import nvidia_remedy
+from validation import ROOT
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
 SAXPY = """extern "C" __global__ void saxpy(float *y, const float *x, float a)
 {

@@ -17,8 +17,8 @@ from analysis.problem import Gemm
 from analysis.result import Profile, Record
 from toolkit.recorded import recorded_run
 from toolkit.simulator import simulate
+from validation import ROOT
 
-ROOT = Path(__file__).parents[1]
 README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
 
 

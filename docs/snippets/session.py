@@ -16,7 +16,16 @@ from pathlib import Path
 from docs.snippets.pages import ROOT, Block, PageError
 
 # What a reader has beside the page: a checkout.
-CHECKOUT = ("analysis", "benchmarks", "docs", "kernels", "reports", "tests", "toolkit")
+CHECKOUT = (
+    "analysis",
+    "benchmarks",
+    "docs",
+    "kernels",
+    "reports",
+    "tests",
+    "toolkit",
+    "validation",
+)
 COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "CLICOLOR_FORCE")
 MOST_SECONDS = 600  # of one block: it hangs
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from prediction_errors import (
+from analysis.accuracy import ACCURACIES, Accuracy, accuracies
+from analysis.devices import find_device
+from benchmarks.prediction_errors import (
     LIMIT_S,
     PARTS,
     TRIAL_PARTS,
@@ -19,12 +18,9 @@ from prediction_errors import (
     ratio,
     recorded_trial,
 )
-from recorded_tables import SHORT_S
+from benchmarks.recorded_tables import SHORT_S
+from validation import ROOT
 
-from analysis.accuracy import ACCURACIES, Accuracy, accuracies
-from analysis.devices import find_device
-
-ROOT = Path(__file__).parents[2]
 NO_LIMIT_S = 600.0
 
 

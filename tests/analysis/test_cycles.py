@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +35,7 @@ from analysis.cycles import (
 )
 from analysis.errors import InputError, UnavailableError
 from analysis.sm_constants import constants_for
-from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
-
-sys.path.append(str(Path(__file__).parent))
-from streams_by_hand import (
+from tests.analysis.streams_by_hand import (
     BAR,
     EXIT,
     FFMA,
@@ -56,8 +52,10 @@ from streams_by_hand import (
     ran,
     streams,
 )
+from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
+from validation import ROOT
 
-RECORDED = Path(__file__).parents[1] / "timing/recorded/constants_h200.json"
+RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 MEASURED = json.loads(RECORDED.read_text(encoding="utf-8"))["constants"]
 HOPPER = constants_for("sm_90")
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from analysis.cycles import Unit
 from analysis.devices import DEVICES
 from analysis.sm_constants import CONSTANTS, SmConstants, constants_for
+from benchmarks.timing_tables import table
+from validation import ROOT
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from timing_tables import table
-
-ROOT = Path(__file__).parents[2]
-RECORDED = Path(__file__).parents[1] / "timing/recorded/constants_h200.json"
+RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 RUN = json.loads(RECORDED.read_text(encoding="utf-8"))
 MEASURED = {name: constant["value"] for name, constant in RUN["constants"].items()}
 ABOUT_THE_RECORD = {"architecture", "taken_from", "is_fitted", "sources"}
@@ -212,6 +208,6 @@ def test_a_known_architecture_gets_its_own() -> None:
 
 
 def test_the_document_has_the_constants_of_the_code() -> None:
-    """After a change: python benchmarks/timing_tables.py prints the table."""
+    """After a change: python -m benchmarks.timing_tables prints the table."""
     text = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
     assert "\n".join(table()) in text

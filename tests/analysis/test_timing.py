@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,7 @@ from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.sm_constants import constants_for
 from analysis.timing import Work, most_blocks, predict
-
-sys.path.append(str(Path(__file__).parent))
-from streams_by_hand import FULL, code, streams
+from tests.analysis.streams_by_hand import FULL, code, streams
 
 H200 = find_device("h200")
 DEPTH, WARPS, MULTIPLY_ADDS = 16, 8, 8

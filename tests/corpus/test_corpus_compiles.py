@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +14,11 @@ from toolkit.cubin import Kernel, kernel_symbols
 from toolkit.executor import buffers_of
 from toolkit.sass.disassemble import disassemble
 from toolkit.tensor_map import MAP_BYTES, TensorMap
-
-sys.path.append(str(Path(__file__).parent))
-from case import CORPUS, Argument, Case, Near
-from cases import CASES, COUNTED, find
-from compiled import alone, compiled, of_file, sample
-from inventory import ARCHITECTURES, Source, sources
-from sample import ALSO, USUAL, in_sample
+from validation.corpus.case import CORPUS, Argument, Case, Near
+from validation.corpus.cases import CASES, COUNTED, find
+from validation.corpus.compiled import alone, compiled, of_file, sample
+from validation.corpus.inventory import ARCHITECTURES, Source, sources
+from validation.corpus.sample import ALSO, USUAL, in_sample
 
 FILES = sorted(path.name for path in CORPUS.glob("*.cu"))
 

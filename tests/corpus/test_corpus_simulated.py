@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from tests.sampling import chosen_of
 from toolkit.simulator import simulate
-
-sys.path.append(str(Path(__file__).parent))
-from case import Case
-from cases import CASES
-from compiled import compiled
-from inventory import ARCHITECTURES
-from sample import in_sample
+from validation.corpus.case import Case
+from validation.corpus.cases import CASES
+from validation.corpus.compiled import compiled
+from validation.corpus.inventory import ARCHITECTURES
+from validation.corpus.sample import in_sample
 
 LAUNCHES = [
     pytest.param(case, arch, id=f"{case.name}-{arch}")

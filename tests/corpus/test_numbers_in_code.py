@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +18,9 @@ from toolkit.cubin import Kernel, kernel_symbols
 from toolkit.sass.disassemble import disassemble
 from toolkit.sass.instruction import Immediate, Instruction
 from toolkit.sass.isa.registry import REGISTRY, Lowering, PoolEntry
-
-sys.path.append(str(Path(__file__).parent))
-from compiled import sample
-from inventory import ARCHITECTURES, sources
-from sample import USUAL
+from validation.corpus.compiled import sample
+from validation.corpus.inventory import ARCHITECTURES, sources
+from validation.corpus.sample import USUAL
 
 # Shifts, targets, segments and barriers stand in fields of their own.
 ELSEWHERE = {"BAR", "BRA", "LEA", "SHFL", "ULEA"}

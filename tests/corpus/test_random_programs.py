@@ -1,7 +1,7 @@
 """Random programs on the simulator and on the host's processor: the same results, bit by bit.
 
-Here are a few of them, the same ones each time. `python tests/corpus/random_warps.py 0 2000` takes
-2,000 others in which lanes work together.
+Here are a few of them, the same ones each time. `python -m validation.corpus.random_warps 0 2000`
+takes 2,000 others in which lanes work together.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from tests.sampling import chosen_of
 from toolkit.native import compile_library, compiler
 from toolkit.simulator import simulate
-
-sys.path.append(str(Path(__file__).parent))
-from inventory import ARCHITECTURES
-from random_programs import on_a_gpu, on_the_host
-from random_warps import FLAGS, mismatches
+from validation.corpus.inventory import ARCHITECTURES
+from validation.corpus.random_programs import on_a_gpu, on_the_host
+from validation.corpus.random_warps import FLAGS, mismatches
 
 THREADS = 64
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import struct
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "gpu")]
-from case import Case
-from cases import CASES
-from compiled import compiled
-from record_counters import METRICS, Gemm, counters_of, packing, source_tables, unknown_in
+from validation.corpus.case import Case
+from validation.corpus.cases import CASES
+from validation.corpus.compiled import compiled
+from validation.counters.record_counters import (
+    METRICS,
+    Gemm,
+    counters_of,
+    packing,
+    source_tables,
+    unknown_in,
+)
 
 WITH_STRUCTURES = [case for case in CASES if case.kernel in ("by_value", "small_arguments")]
 

@@ -1,8 +1,8 @@
 """Feed mutated input to everything that takes input from anywhere.
 
-    python tests/fuzz/fuzz.py                           # every target, as often as COUNTS says
-    python tests/fuzz/fuzz.py cubins --count 10000
-    python tests/fuzz/fuzz.py cubins --first 4711 --count 1      # repeats one case
+    python -m tests.fuzz.fuzz                           # every target, as often as COUNTS says
+    python -m tests.fuzz.fuzz cubins --count 10000
+    python -m tests.fuzz.fuzz cubins --first 4711 --count 1      # repeats one case
 
 Targets run in processes of their own, so that a crash or a hang counts as a failed case too. The
 cases of a target depend on --seed and their numbers alone. Failed cases are printed with their
@@ -21,11 +21,8 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from random import Random
 from threading import Timer
-
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
 SEED = 1
 LIMIT_S = 120  # of one case, many times what any takes
@@ -77,7 +74,7 @@ def main() -> int:
 
 def case(name: str, number: int, seed: int = SEED) -> bytes:
     """The bytes of one case: drawn at random, or one of the target's seeds with changes."""
-    import targets
+    from tests.fuzz import targets
 
     random = Random(f"{seed} {name} {number}")
     known = targets.seeds(name)
@@ -166,7 +163,7 @@ def _started(limit_s: float, then: Callable[[], None]) -> Timer:
 
 def run_here(name: str, seed: int, first: int, count: int) -> int:
     """Run cases in this process, and tell of each."""
-    import targets
+    from tests.fuzz import targets
 
     target = targets.TARGETS[name]
     failures = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from base64 import b64decode
 from pathlib import Path
 
@@ -13,13 +12,11 @@ from hypothesis import strategies as st
 
 from analysis.errors import RecordError
 from reports import render
+from tests.fuzz import fuzz
+from tests.fuzz.fuzz import COUNTS, case, run_apart
+from tests.fuzz.targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
 from toolkit.cli import damage_of
 from toolkit.store import parse
-
-sys.path.append(str(Path(__file__).parent))
-import fuzz
-from fuzz import COUNTS, case, run_apart
-from targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
 
 CASES = {"report": 3, "cubins": 1, "profiles": 1, "launches": 1, "command_line": 1}
 MOST = 60

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from analysis.geometry import Geometry
 from toolkit.executor import Launch
 from toolkit.gpu_launch import OnGpu, task_of
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from case import Case
-from cases import CASES, COUNTED
-from compiled import alone
-from refused import marks
+from validation.corpus.case import Case
+from validation.corpus.cases import CASES, COUNTED
+from validation.corpus.compiled import alone
+from validation.corpus.refused import marks
 
 pytestmark = pytest.mark.gpu
 

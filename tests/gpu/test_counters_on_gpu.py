@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+from validation import ROOT
+
+TESTS = ROOT / "tests"
 EXACT = (
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
@@ -22,15 +23,16 @@ EXACT = (
 
 @pytest.mark.ncu
 def test_exact_counters_repeat() -> None:
-    script = TESTS / "gpu" / "hardware_counters.py"
+    script = "validation.counters.hardware_counters"
     recording = json.loads(
         (TESTS / "kernels" / "recorded" / "counters_sm_90.json").read_text(encoding="utf-8")
     )
     done = subprocess.run(
-        [sys.executable, str(script), "256x256x256", "127x129x31"],
+        [sys.executable, "-m", script, "256x256x256", "127x129x31"],
         capture_output=True,
         text=True,
         check=True,
+        cwd=ROOT,
     )
     recorded = {(x["label"], x["executed_shape"]): x["counters"] for x in recording["launches"]}
     launches = json.loads(done.stdout)["launches"]

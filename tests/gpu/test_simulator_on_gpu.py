@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,11 +9,9 @@ from analysis.geometry import Geometry
 from toolkit.executor import Launch
 from toolkit.gpu_launch import OnGpu, task_of
 from toolkit.simulator import simulate
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from case import Case
-from cases import CASES
-from refused import marks
+from validation.corpus.case import Case
+from validation.corpus.cases import CASES
+from validation.corpus.refused import marks
 
 pytestmark = pytest.mark.gpu
 

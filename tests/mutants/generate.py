@@ -1,6 +1,6 @@
 """Fill mutants.json: mistakes somebody could make, drawn with a fixed seed.
 
-    python tests/mutants/generate.py
+    python -m tests.mutants.generate
 
 Mutants whose line the product still has stay as they are; others are drawn anew. Each site (a
 comparison, a sum, a call, ...) of a package has the same chance, so that long functions get more,
@@ -23,10 +23,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from tests.mutants.edits import (  # noqa: E402
+from tests.mutants.edits import (
     Function,
     Mutant,
     NotFoundError,
@@ -38,6 +35,7 @@ from tests.mutants.edits import (  # noqa: E402
     stored,
     without_comments,
 )
+from validation import ROOT
 
 SEED = 90
 # By lines of functions; C is a third.

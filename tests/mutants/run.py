@@ -1,9 +1,9 @@
 """Does the suite find bugs? Runs tests on a copy of the tree with each mutant of mutants.json.
 
-    python tests/mutants/run.py map     # once: which test executes which function, and its time
-    python tests/mutants/run.py         # every mutant
-    python tests/mutants/run.py 3 17    # some
-    python tests/mutants/run.py table   # what was found
+    python -m tests.mutants.run map     # once: which test executes which function, and its time
+    python -m tests.mutants.run         # every mutant
+    python -m tests.mutants.run 3 17    # some
+    python -m tests.mutants.run table   # what was found
 
 For each mutant, the tests that execute its function run, cheapest first, until one fails; the
 exhaustive tests run only on mutants that these missed. Every mutant gets a fresh copy of the tree
@@ -28,12 +28,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from tests.mutants import reached  # noqa: E402
-from tests.mutants.edits import Mutant, NotFoundError, apply, find, stored  # noqa: E402
-from tests.mutants.plugin import HANGS_AFTER_S  # noqa: E402
+from tests.mutants import reached
+from tests.mutants.edits import Mutant, NotFoundError, apply, find, stored
+from tests.mutants.plugin import HANGS_AFTER_S
+from validation import ROOT
 
 COLLECTION_S = 1.0  # what a file of tests costs before its first test
 IMPORT = "import"  # in the map: what the imports of the tests execute

@@ -12,8 +12,8 @@ import pytest
 from tests.mutants.edits import Mutant, NotFoundError, apply, find, functions, stored
 from tests.mutants.reached import instrument
 from tests.mutants.run import batches
+from validation import ROOT
 
-ROOT = Path(__file__).parents[2]
 MOST_LOST = 9  # of 90: a function may change, and `generate.py` draws others then
 
 PYTHON = '''
@@ -72,7 +72,7 @@ def test_the_stored_mutants_are_in_the_product_once() -> None:
             before = tree_of(lines[around.first : around.last])
             lines[line] = lines[line].replace(each.original, each.replacement)
             assert tree_of(lines[around.first : around.last]) != before, each
-    remedy = "python tests/mutants/generate.py draws others"
+    remedy = "python -m tests.mutants.generate draws others"
     assert len(lost) <= MOST_LOST, "\n".join([*lost, remedy])
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +17,8 @@ from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
-
-sys.path.append(str(Path(__file__).parent))
-from bugs import rung_part
-from deletions import LAUNCHES, Deletion, Launch, deletions
+from validation.planted.bugs import rung_part
+from validation.planted.deletions import LAUNCHES, Deletion, Launch, deletions
 
 
 def checked(code: Kernel, variant: Variant, shape: Gemm, parameters: dict[str, int]) -> Checked:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,15 +20,14 @@ from toolkit.rung_check import check_rung as checked_rung
 from toolkit.rung_check import sentence
 from toolkit.sanitizer import Checked, check
 from toolkit.tiles import rung_arguments
+from validation import ROOT
+from validation.corpus.cases import CASES, Case
+from validation.corpus.compiled import compiled
+from validation.corpus.sample import in_sample
+from validation.planted.bugs import Bug, bugs, rung_part, without_barriers
+from validation.planted.bugs import compiled as of_all
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
-from bugs import Bug, bugs, rung_part, without_barriers
-from bugs import compiled as of_all
-from cases import CASES, Case
-from compiled import compiled
-from sample import in_sample
-
-RECORDED = Path(__file__).parent / "recorded" / "compute_sanitizer_sm_90.json"
+RECORDED = ROOT / "validation/planted/recorded/compute_sanitizer_sm_90.json"
 RAGGED = Gemm(m=160, n=136, k=36)  # no multiple of any tile
 SMALL = Gemm(m=32, n=32, k=32)
 

@@ -87,7 +87,7 @@ def test_the_chapter_names_the_command_behind_each_accuracy(
     (row,) = found.accuracies.rows
     assert [cell.text for cell in row] == [
         "NVIDIA GeForce RTX 3090", "18", "times that xGeMM published", "9.2 %", "held-out",
-        "python benchmarks/prediction_errors.py --part published",
+        "python -m benchmarks.prediction_errors --part published",
     ]  # fmt: skip
 
 

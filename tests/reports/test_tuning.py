@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from zlib import decompress
 
-sys.path.append(str(Path(__file__).parent))
-
-from tuned_by_hand import DEFAULT, LEFT_OUT, SHAPE, TUNING, UNMEASURED, WINNER, WRONG
-
 from reports.tuning import candidates_table, lead, outcomes_table, page, points
+from tests.reports.tuned_by_hand import DEFAULT, LEFT_OUT, SHAPE, TUNING, UNMEASURED, WINNER, WRONG
 
 
 def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas() -> None:

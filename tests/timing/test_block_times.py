@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from benchmarks import block_times as benchmark
+from benchmarks.block_times import BlockTimes
 from kernels import LADDER
 from kernels.registry import parse_selection
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import block_times as benchmark
-from block_times import BlockTimes
-
 from toolkit.sass.translate import translate
 
 LIFE_NS = 1000

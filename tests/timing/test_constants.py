@@ -69,6 +69,6 @@ def test_constants_are_found_where_they_are_written_with_a_number(tmp_path: Path
 
 
 def test_the_document_has_the_table_of_rules() -> None:
-    """After a change: python benchmarks/constants.py --markdown prints it."""
+    """After a change: python -m benchmarks.constants --markdown prints it."""
     lines = constants.markdown(constants.rows(), constants.recorded_errors())
     assert "\n".join(lines) in DOCUMENT.read_text(encoding="utf-8")

@@ -16,11 +16,9 @@ from analysis.devices import find_device
 from analysis.errors import InputError, LaunchError
 from analysis.occupancy import occupancy
 from analysis.problem import Gemm
+from benchmarks import patched_kernels as benchmark
 from benchmarks.patches import OPERATIONS, operation
 from toolkit.patching import words
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import patched_kernels as benchmark
 
 H200 = find_device("h200")
 RUNGS, SHAPES = ("one-block", "tiled", "vectorized"), ("256",)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
-from prediction_errors import LEAST_PUBLISHED, of_rung
-from published_kernels import FILE, TIMED, rebuilt, timed
-
 from analysis.devices import find_device
 from analysis.problem import Gemm
+from benchmarks.prediction_errors import LEAST_PUBLISHED, of_rung
 from kernels.registry import Variant, parse_selection
 from tests.sampling import sampled
 from toolkit.compile import compile_cubin
@@ -25,8 +20,9 @@ from toolkit.published import publications
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.simulator import simulate
 from toolkit.workload import Workload
+from validation import ROOT
+from validation.timing.published_kernels import FILE, TIMED, rebuilt, timed
 
-ROOT = Path(__file__).parents[2]
 SIZE = 128  # of the square product that is executed: the largest tile, several phases
 AS_MOST = {"rtx-3090": 0.15, "t4": 0.20}  # of mean absolute error, promised
 QUICK = {"rtx-3090": 1024, "t4": 4096}  # the size at which the table is predicted again

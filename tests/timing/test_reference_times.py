@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from analysis.grid import MAX_GRID_Y
 from analysis.problem import parse_shape
+from benchmarks.reference_times import ALL_PARAMETERS, SHAPES, _selections
 from kernels import LADDER
 from toolkit.compile import compile_cubin
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from reference_times import ALL_PARAMETERS, SHAPES, _selections
-
-sys.path.append(str(Path(__file__).parent))
-from timed_launches import LAUNCHES, OPTIONS, Case
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case
 
 
 def test_every_rung_is_timed_at_some_shape_and_with_all_parameters() -> None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
+from benchmarks import reordered
 from kernels.registry import parse_selection
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import reordered
 
 
 def test_ratios_are_of_samples_that_were_taken_together() -> None:

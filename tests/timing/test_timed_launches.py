@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.simulator import simulate
-
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "corpus")]
-from case import CORPUS
-from compiled import compiled
-from timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
+from validation.corpus.case import CORPUS
+from validation.corpus.compiled import compiled
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
 
 
 def code_of(case: Case) -> Kernel:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
+from benchmarks import prediction_errors
 from tests.sampling import chosen_of, sampled
 from toolkit.simulator import simulate
-
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
-import prediction_errors
-from timed_launches import LAUNCHES, Case, rng
-from trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
+from validation.timing.timed_launches import LAUNCHES, Case, rng
+from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]
 

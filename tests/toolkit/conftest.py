@@ -15,7 +15,6 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -428,8 +427,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
 # What a child process runs: the made-up GPU, as some code changes it, and then the child's part.
 CHILD = """
 import ctypes, os, sys
-sys.path.insert(0, {folder!r})
-import conftest
+from tests.toolkit import conftest
 
 cuda = conftest.FakeCuda()
 sys.modules |= cuda.modules()
@@ -449,7 +447,7 @@ def children(
     script = tmp_path_factory.mktemp("child") / "child.py"
 
     def changed_by(code: str) -> None:
-        script.write_text(CHILD.format(folder=str(Path(__file__).parent), code=code))
+        script.write_text(CHILD.format(code=code))
 
     changed_by("")
     for user in ("gpu_bench", "gpu_launch"):

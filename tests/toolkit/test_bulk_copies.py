@@ -4,7 +4,6 @@ wrong."""
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from toolkit import TensorMap, simulate
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.executor import Execution
+from validation import ROOT
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = ROOT / "validation" / "corpus"
 HELPERS = (CORPUS / "bulk_copies.cu").read_text(encoding="utf-8").partition("// One tile")[0]
 SECTORS_READ, SECTORS_WRITTEN = "bulk__sectors_read.sum", "bulk__sectors_written.sum"
 BEGIN = "if (t == 0) begin(&barrier, 1), publish(); __syncthreads();"

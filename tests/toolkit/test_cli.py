@@ -26,8 +26,8 @@ from tests.reports.tuned_by_hand import TUNING
 from toolkit import cli, console, load, profile, save
 from toolkit.cli import app
 from toolkit.sampling import Sampling
+from validation import ROOT
 
-ROOT = Path(__file__).parents[2]
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
 COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
 

@@ -22,8 +22,7 @@ from toolkit import compiler_process
 from toolkit.compile import compile_cubin, supported_architectures
 from toolkit.cubin import Kernel, kernel_symbols
 from toolkit.headers import includes
-
-ROOT = Path(__file__).parents[2]
+from validation import ROOT
 
 PLAIN = 'extern "C" __global__ void plain(float* x) { x[threadIdx.x] = 1.0f; }\n'
 

@@ -12,14 +12,12 @@ from analysis.errors import CountersError
 from analysis.problem import parse_shape
 from analysis.result import Profile, Record
 from kernels.registry import parse_selection
+from tests.toolkit import fake_ncu
 from toolkit import load, ncu, profile, save
 from toolkit.counted import CountableLaunch, countable
 from toolkit.counters_file import read_counters
 from toolkit.progress import Progress
 from toolkit.records import planned
-
-sys.path.append(str(Path(__file__).parent))  # the made-up ncu writes the tables
-import fake_ncu
 
 METRICS = [*ncu.COUNTERS, *ncu.OF_LAUNCH]
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"

@@ -101,10 +101,9 @@ def alive(process: int) -> bool:
 @contextmanager
 def parent(code: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that has children of its own."""
-    head = f"""
+    head = """
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_isolated import Isolated, Worker
+from tests.toolkit.test_isolated import Isolated, Worker
 """
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with subprocess.Popen(

@@ -5,9 +5,6 @@ On the simulator, all blocks of a launch; tests/gpu/test_ladder_on_gpu.py does t
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,9 +19,7 @@ from toolkit.compile import compile_cubin
 from toolkit.executor import Execution, buffers_of
 from toolkit.simulator import Simulator
 from toolkit.tiles import rung_arguments
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from inventory import chosen_parameters, near_defaults
+from validation.corpus.inventory import chosen_parameters, near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67")
 DIVISIBLE = Gemm(m=128, n=256, k=64)

@@ -27,8 +27,7 @@ from toolkit.executor import Execution
 from toolkit.prediction import PACKAGES, blocks_of_an_sm, model_digest, spread_blocks_of_an_sm
 from toolkit.sass.disassemble import disassemble
 from toolkit.simulator import simulate
-
-ROOT = Path(__file__).parents[2]
+from validation import ROOT
 
 COPY = """extern "C" __global__ void copy(float *out, const float *in) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -21,8 +21,9 @@ from kernels.registry import Variant
 from toolkit import native, simulate
 from toolkit.executor import Execution
 from toolkit.sass import core
+from validation import ROOT
+from validation.corpus.random_programs import on_a_gpu
 
-ROOT = Path(__file__).parents[2]
 needs_zig = pytest.mark.skipif(find_spec("ziglang") is None, reason=f"needs {native.ZIG}")
 needs_compiler = pytest.mark.skipif(
     native.compiler() is None, reason="needs gcc, clang or the ziglang wheel"
@@ -151,9 +152,6 @@ def of_a_rung(variant: Variant) -> object:
 
 
 def of_a_program(seed: int) -> object:
-    sys.path.append(str(ROOT / "tests/corpus"))
-    from random_programs import on_a_gpu
-
     numbers = np.random.default_rng(seed).integers(-(2**31), 2**31, 64).astype(np.int32)
     arguments = [np.zeros(64, np.uint32), numbers, np.int32(64)]
     program = on_a_gpu(seed)

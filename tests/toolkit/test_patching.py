@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +19,7 @@ from toolkit.patching import WORD_BYTES, changed, rewritten, words
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import bind, translate
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from sample import in_small_sample
+from validation.corpus.sample import in_small_sample
 
 ARCHITECTURES = ("sm_75", "sm_86", "sm_90", "sm_120")
 OPCODES = {

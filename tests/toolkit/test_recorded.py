@@ -12,13 +12,11 @@ import pytest
 
 from analysis.errors import InputError, RecordError
 from analysis.scorecard import disagreements, scores
+from benchmarks.resimulate import resimulated
+from benchmarks.traffic_tables import shipped_run
 from toolkit import recorded
 from toolkit.recorded import amend, recorded_run, ship
 from toolkit.store import load, save
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from resimulate import resimulated
-from traffic_tables import shipped_run
 
 
 @pytest.fixture

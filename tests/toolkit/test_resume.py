@@ -23,6 +23,7 @@ from toolkit.cli import app
 from toolkit.experiment import profile
 from toolkit.progress import Progress
 from toolkit.store import load
+from validation import ROOT
 
 VARIANTS = ["tiled", "tiled:tile=16", "tiled:tile=8"]
 COMMAND = [sys.executable, "-m", "toolkit", "profile", "--executor", "simulate", "--seed", "3"]
@@ -252,5 +253,4 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path, how: int) -> None:
 
 
 def environment() -> dict[str, str]:
-    root = str(Path(__file__).parents[2])
-    return os.environ | {"PYTHONPATH": root}
+    return os.environ | {"PYTHONPATH": str(ROOT)}

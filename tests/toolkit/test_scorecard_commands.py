@@ -19,14 +19,12 @@ from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.problem import Gemm
 from analysis.result import Counted, Profile, Record
 from analysis.scorecard import disagreements, scored, scores
+from benchmarks.traffic_tables import shipped_run
 from kernels.registry import LADDER
 from tests.sampling import chosen_of
 from toolkit import console, load, profile, save
 from toolkit.cli import app
 from toolkit.sanitizer import Checked
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from traffic_tables import shipped_run
 
 GOLDEN = Path(__file__).with_name("sass") / "recorded" / "counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]

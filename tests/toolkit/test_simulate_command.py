@@ -30,8 +30,7 @@ from toolkit.cli import app
 from toolkit.compile import compile_cubin
 from toolkit.simulator import simulate
 from toolkit.workload import Workload
-
-ROOT = Path(__file__).parents[2]
+from validation import ROOT
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
 TRANSPOSE = """#ifndef TILE

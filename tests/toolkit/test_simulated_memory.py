@@ -7,10 +7,8 @@ kernels' own index arithmetic, warp by warp, and nothing else.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,8 @@ from tests.sampling import chosen_of
 from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator
 from toolkit.workload import Workload
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from inventory import chosen_parameters
+from validation import ROOT
+from validation.corpus.inventory import chosen_parameters
 
 DEVICE = find_device("rtx-3090")
 Lanes = NDArray[np.int64]
@@ -161,7 +158,7 @@ def test_requests_and_sectors_of_warps_at_the_edges(label: str, shape: str) -> N
         assert (sum(a.requests for a in machine), sum(a.sectors for a in machine)) == counts
 
 
-RECORDING = Path(__file__).parents[1] / "kernels" / "recorded" / "counters_sm_90.json"
+RECORDING = ROOT / "tests" / "kernels" / "recorded" / "counters_sm_90.json"
 LAUNCHES = json.loads(RECORDING.read_text(encoding="utf-8"))["launches"]
 OF_MEMORY = [
     *(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{short}.sum"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +31,7 @@ from toolkit.progress import Progress
 from toolkit.sampling import Sampling
 from toolkit.sanitizer import Checked
 from toolkit.simulator_bench import SimulatorBench
-
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from sample import ALSO, USUAL
+from validation.corpus.sample import ALSO, USUAL
 
 FULL, RAGGED = "256x256x64", "127x129x31"
 

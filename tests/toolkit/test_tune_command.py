@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from tests.reports.tuned_by_hand import TUNING
 from toolkit.cli import app
+from validation import ROOT
 
-ROOT = Path(__file__).parents[2]
 MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from analysis.errors import InputError
 from analysis.result import Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED
+from benchmarks.recount import SEVERAL, merged
+from benchmarks.traffic_tables import shipped_run
 from toolkit.ncu import INSTRUCTIONS, TRAFFIC
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from recount import SEVERAL, merged
-from traffic_tables import shipped_run
 
 READS = "dram__bytes_read.sum"
 

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +13,10 @@ import pytest
 from analysis.counters import MODELLED
 from tests.sampling import chosen_of
 from toolkit import simulate
+from validation import ROOT
+from validation.traffic.launches import LAUNCHES, SOURCE, Launch
 
-sys.path.append(str(Path(__file__).parent))
-from launches import LAUNCHES, SOURCE, Launch
-
-RECORDING = json.loads(
-    Path(__file__).with_name("recorded").joinpath("h200.json").read_text(encoding="utf-8")
-)
+RECORDING = json.loads((ROOT / "validation/traffic/recorded/h200.json").read_text(encoding="utf-8"))
 COUNTED = {entry["label"]: entry["counters"] for entry in RECORDING["launches"]}
 
 FETCHED = "l1tex__m_xbar2l1tex_read_sectors.sum"

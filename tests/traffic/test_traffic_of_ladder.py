@@ -6,21 +6,14 @@ the blocks of an SM differ a little, which is part of what a reader without a GP
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Profile
-from kernels import LADDER
-from tests.sampling import sampled
-from toolkit.sanitizer import Checked
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from traffic_tables import (
+from benchmarks.traffic_tables import (
     COUNTERS,
     PROMISED,
     SHIPPED,
@@ -33,6 +26,10 @@ from traffic_tables import (
     shipped_run,
     shipped_table,
 )
+from kernels import LADDER
+from tests.sampling import sampled
+from toolkit.sanitizer import Checked
+from validation import ROOT
 
 SQUARES = tuple(Gemm(m=n, n=n, k=n) for n in (512, 1024, 2048, 4096, 8192))
 RAGGED = parse_shape("4097x4095x4093")
@@ -115,7 +112,7 @@ def test_traffic_is_that_of_the_recorded_run(label: str, shape: Gemm) -> None:
 
 @pytest.mark.parametrize("what", COUNTERS)
 def test_the_table_in_the_docs_is_that_of_the_shipped_runs(what: str) -> None:
-    page = Path(__file__).parents[2] / "docs" / "validation.md"
+    page = ROOT / "docs" / "validation.md"
     assert shipped_table(what) in page.read_text(encoding="utf-8")
 
 

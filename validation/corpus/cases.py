@@ -7,14 +7,16 @@ counters; what they count follows from the seed of their input, except where thr
 
 from __future__ import annotations
 
-import cases_bulk
-import cases_control
-import cases_floats
-import cases_integers
-import cases_memory
-import cases_programs
-import cases_warps
-from case import Case
+from validation.corpus import (
+    cases_bulk,
+    cases_control,
+    cases_floats,
+    cases_integers,
+    cases_memory,
+    cases_programs,
+    cases_warps,
+)
+from validation.corpus.case import Case
 
 _THEMES = (
     cases_memory,

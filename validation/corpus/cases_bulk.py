@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from case import Argument, Case, Near, Outcome, blank
 from numpy.typing import NDArray
 
 from toolkit.tensor_map import TensorMap
+from validation.corpus.case import Argument, Case, Near, Outcome, blank
 
 HOPPER = 90
 FLOAT_EPSILON = float(np.finfo(np.float32).eps)

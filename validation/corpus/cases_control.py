@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from case import Case, Near, blank, flat, real, small, threads, tiles, words
-from exact import fma, ulps
 from numpy.typing import NDArray
+
+from validation.corpus.case import Case, Near, blank, flat, real, small, threads, tiles, words
+from validation.corpus.exact import fma, ulps
 
 
 def wrapped(number: int) -> int:

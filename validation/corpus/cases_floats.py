@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from case import Case, Near, blank, flat, floats, words
-from exact import (
+from numpy.typing import NDArray
+
+from validation.corpus.case import Case, Near, blank, flat, floats, words
+from validation.corpus.exact import (
     DOWN,
     NEAREST,
     UP,
@@ -25,7 +27,6 @@ from exact import (
     smaller,
     ulps,
 )
-from numpy.typing import NDArray
 
 N = 160
 ENDS = (0.0, -0.0, math.inf, -math.inf, math.nan)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from case import Argument, Case, blank, flat, words
-from cases_control import quotient, remainder
 from numpy.typing import NDArray
+
+from validation.corpus.case import Argument, Case, blank, flat, words
+from validation.corpus.cases_control import quotient, remainder
 
 LOW = 2**32 - 1
 WIDE = 2**64 - 1

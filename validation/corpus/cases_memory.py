@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from case import Case, Near, blank, flat, real, small, tiles, words
-from exact import fma
 from numpy.typing import NDArray
+
+from validation.corpus.case import Case, Near, blank, flat, real, small, tiles, words
+from validation.corpus.exact import fma
 
 FLOAT_EPSILON = 2.0**-24  # half a unit in the last place of 1
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from case import Case, Near, blank, flat, real, tiles
-from cases_memory import FLOAT_EPSILON, product
 from numpy.typing import NDArray
+
+from validation.corpus.case import Case, Near, blank, flat, real, tiles
+from validation.corpus.cases_memory import FLOAT_EPSILON, product
 
 
 def gemm_double_buffered(m: int, n: int, k: int) -> Case:

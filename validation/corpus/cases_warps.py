@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
-from case import AnyOrder, Case, Near, blank, flat, real, small, words
 from numpy.typing import NDArray
+
+from validation.corpus.case import AnyOrder, Case, Near, blank, flat, real, small, words
 
 FLOAT_EPSILON = 2.0**-24
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from case import CORPUS, Case
-from inventory import KERNEL, sources
-from sample import in_sample
-
 from tests.together import Part, image_of
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
+from validation.corpus.case import CORPUS, Case
+from validation.corpus.inventory import KERNEL, sources
+from validation.corpus.sample import in_sample
 
 
 def compiled(case: Case, arch: str) -> Kernel:

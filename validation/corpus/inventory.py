@@ -1,7 +1,7 @@
 """List every SASS opcode and operand form that the corpus and the ladder compile to.
 
-    python tests/corpus/inventory.py                  # the list, on stdout
-    python tests/corpus/inventory.py --into FOLDER    # also the cubins and their disassembly
+    python -m validation.corpus.inventory                  # the list, on stdout
+    python -m validation.corpus.inventory --into FOLDER    # also the cubins and their disassembly
 
 The ladder is taken with its default parameters. For each opcode with its modifiers: the
 architectures that use it, and per operand form the first few operands that were met, with their

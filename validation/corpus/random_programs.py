@@ -5,7 +5,7 @@ shifts and divisors are kept in range, numbers are clamped before they become in
 through an intrinsic. Nothing depends on the sign or the digits of a NaN. Loops, switches, breaks
 and returns depend on data, so that the lanes of a warp come apart.
 
-    python tests/corpus/random_programs.py 7     # the program of seed 7, on stdout
+    python -m validation.corpus.random_programs 7     # the program of seed 7, on stdout
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import intrinsics
+from validation.corpus import intrinsics
 
 BITS = {"int": 32, "unsigned": 32, "long long": 64, "unsigned long long": 64, "short": 16}
 REAL = {"float": "f", "double": ""}

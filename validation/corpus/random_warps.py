@@ -5,8 +5,8 @@ there, shared memory with barriers, atomic operations whose order does not matte
 calls through pointers that differ between lanes. The host runs each thread as a context of its own
 (ucontext), which waits where lanes or threads meet.
 
-    python tests/corpus/random_warps.py 7                 # the kernel of seed 7, on stdout
-    python tests/corpus/random_warps.py 0 2000            # compare the kernels of 2,000 seeds
+    python -m validation.corpus.random_warps 7                 # the kernel of seed 7, on stdout
+    python -m validation.corpus.random_warps 0 2000            # compare the kernels of 2,000 seeds
 
 The second command compiles each kernel for one of the architectures, in turn, simulates it, and
 compares all that it leaves in memory with the host's results, bit by bit.
@@ -23,15 +23,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from inventory import ARCHITECTURES
 from numpy.typing import NDArray
-from random_programs import ON_A_GPU, ON_THE_HOST, Writer
 
 from analysis.errors import ToolkitError
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.native import compile_library, compiler
 from toolkit.simulator import simulate
+from validation.corpus.inventory import ARCHITECTURES
+from validation.corpus.random_programs import ON_A_GPU, ON_THE_HOST, Writer
 
 BLOCKS, BLOCK, TALLIES = 2, 45, 6  # a full warp and a part of one in each block
 AT_A_TIME = 8  # kernels that are compiled together

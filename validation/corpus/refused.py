@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from case import Case
+
+from validation.corpus.case import Case
 
 # An H100 and an H200 report an illegal instruction, and nobody knows why: docs/validation.md.
 REFUSED = ("twice_a_tile",)

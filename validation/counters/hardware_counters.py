@@ -1,6 +1,6 @@
 """Launch the ladder under Nsight Compute and print what the hardware counted, as JSON.
 
-    python tests/gpu/hardware_counters.py 256x256x256 > tests/kernels/recorded/counters_sm_90.json
+    python -m validation.counters.hardware_counters 256x256x256 > counters_sm_90.json
 
 Needs a GPU, PyCUDA, nvcc, and ncu with permission to read hardware counters.
 """
@@ -86,7 +86,7 @@ def collect(shapes: list[Gemm]) -> dict[str, object]:
         "compute_capability": rows[0]["CC"],
         "compiler": nvcc(),
         "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python tests/gpu/hardware_counters.py {' '.join(names)}",
+        "command": f"python -m validation.counters.hardware_counters {' '.join(names)}",
         "launches": [
             {"label": variant.label(parameters), "executed_shape": str(shape), "counters": found}
             for (variant, parameters, shape), found in zip(

@@ -1,8 +1,8 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
-    python tests/gpu/record_counters.py prepare FOLDER              # needs NVRTC, no GPU
-    python tests/gpu/record_counters.py prepare FOLDER --only 'bulk|clusters'    # of some files
-    python tests/gpu/record_counters.py record FOLDER --into FILE   # needs a GPU, PyCUDA and ncu
+    python -m validation.counters.record_counters prepare FOLDER              # no GPU
+    python -m validation.counters.record_counters prepare FOLDER --only 'bulk|clusters'    # some
+    python -m validation.counters.record_counters record FOLDER --into FILE   # GPU
 
 `prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
 a manifest; `record` launches those very cubins under Nsight Compute, checks their outputs and
@@ -34,14 +34,12 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from case import Case
-from cases import COUNTED, RACING, find
-
 from analysis.geometry import Geometry
 from toolkit.driver import prepared_launch
 from toolkit.executor import buffer_of, buffers_of
 from toolkit.tensor_map import TensorMap, encoded
+from validation.corpus.case import Case
+from validation.corpus.cases import COUNTED, RACING, find
 
 ARCHITECTURE, CHIP = "sm_90", "gh100"
 OPTIONS = ("-lineinfo",)

@@ -1,6 +1,6 @@
 """Record what compute-sanitizer says of the planted bugs, on a GPU.
 
-    python tests/planted/record_sanitizer.py tests/planted/recorded/compute_sanitizer_sm_90.json
+    python -m validation.planted.record_sanitizer recorded/compute_sanitizer_sm_90.json
 
 Each kernel is compiled once, then launched by a small process of the driver API under each of the
 four tools, several at a time; a launch that does not end is stopped. Takes a minute or two.
@@ -21,12 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path += [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-from bugs import SEED, bugs, make_arguments, without_barriers
-
 from analysis.problem import Gemm
 from toolkit.arguments import UNWRITTEN, Buffer
 from toolkit.compile import compile_cubin
+from validation.planted.bugs import SEED, bugs, make_arguments, without_barriers
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ARCH = "sm_90"

@@ -1,4 +1,4 @@
-// Kernels of kinds that the corpus and tests/traffic lack, for times: stores with a stride, wide
+// Kernels of kinds that the corpus and validation/traffic lack, for times: stores with a stride, wide
 // vectors, arithmetic without much memory, and special functions.
 
 #define EXPORT extern "C" __global__ void

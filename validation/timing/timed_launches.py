@@ -1,4 +1,4 @@
-"""Launches whose times are held to hardware: kernels of tests/traffic, of the corpus, and others.
+"""Launches whose times are compared with hardware: kernels of traffic/, of the corpus, and others.
 
 Each is a `Case` of the corpus: source, grid, block, seeded arguments and what must come out. One
 table gives their sizes: `LAUNCHES` run 5 µs to 5 ms on a large GPU, `SMALL` are the same kernels
@@ -7,15 +7,12 @@ at sizes that the simulator takes at once. All are compiled with `OPTIONS`, for 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-from case import Argument, Case, Near, Outcome, blank, flat, tiles
+from validation.corpus.case import Argument, Case, Near, Outcome, blank, flat, tiles
 
 SEED = 20
 OPTIONS = ("-lineinfo",)
@@ -58,7 +55,7 @@ def _case(
     )
 
 
-# tests/traffic: (float* out, const float* in, int n) on a square matrix.
+# validation/traffic: (float* out, const float* in, int n) on a square matrix.
 
 
 def _square(

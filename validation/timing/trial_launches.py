@@ -1,4 +1,4 @@
-"""Launches that put the rules of times and traffic on trial: the kernels of tests/timing/trial.
+"""Launches that put the rules of times and traffic on trial: the kernels of trial/.
 
 Each kernel is in a family of similar ones. A family is in one of three parts: rules may be fitted
 on `fit`, chosen on `select`, and their accuracy is what `final` says, which is predicted once. A
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import lzma
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,14 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.append(str(Path(__file__).parents[1] / "corpus"))
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from case import Argument, Case, Near, Outcome, blank, flat, real, tiles
-from resimulate import by_nvcc
-from timed_launches import OPTIONS, Extent
-
+from benchmarks.resimulate import by_nvcc
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
+from validation.corpus.case import Argument, Case, Near, Outcome, blank, flat, real, tiles
+from validation.timing.timed_launches import OPTIONS, Extent
 
 FOLDER = Path(__file__).parent / "trial"
 PARTS = ("fit", "select", "final")

@@ -1,7 +1,7 @@
 """Record what hardware counts below L1, as golden data for the model of traffic.
 
-    python tests/traffic/record.py prepare FOLDER            # needs NVRTC, no GPU
-    python tests/traffic/record.py record FOLDER --into FILE # needs a GPU, PyCUDA and ncu
+    python -m validation.traffic.record prepare FOLDER            # needs NVRTC, no GPU
+    python -m validation.traffic.record record FOLDER --into FILE # needs a GPU, PyCUDA and ncu
 
 `prepare` compiles the kernels; `record` launches those very cubins under Nsight Compute, which
 flushes caches before each, several times over: L2's traffic differs a little from run to run.
@@ -20,8 +20,7 @@ from statistics import median
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parent))
-from launches import LAUNCHES, SOURCE
+from validation.traffic.launches import LAUNCHES, SOURCE
 
 REPEATS = 5
 METRICS = (

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from tuned_by_hand import SHAPE, UNMEASURED
-
 from reports.figures import foresight
+from tests.reports.tuned_by_hand import SHAPE, UNMEASURED
 
 
 def test_measured_configurations_are_compared_and_winners_are_stars() -> None:

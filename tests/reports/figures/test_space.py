@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from tuned_by_hand import SHAPE, WINNER
-
 from reports.figures import space
+from tests.reports.tuned_by_hand import SHAPE, WINNER
 
 
 def test_each_grade_is_a_trace_of_those_that_have_it() -> None:

@@ -5,22 +5,17 @@ R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor, trunc
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
-
-sys.path.append(str(Path(__file__).parent))
-
-from exact_floats import (
+from tests.toolkit.sass.exact_floats import (
     BFLOAT16,
     BINARY16,
     BINARY32,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import Event, Timer
 
 import numpy as np
@@ -14,14 +12,11 @@ import pytest
 
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
+from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.compile import compile_cubin
 from toolkit.sass import core
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.translate import bind, translate
-
-sys.path.append(str(Path(__file__).parent))
-
-from one_by_one import one_by_one
 
 # Each block waits for the one behind it, but for the last.
 BACKWARDS = """

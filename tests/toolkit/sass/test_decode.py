@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import ToolkitError, UnsupportedError
+from tests.toolkit.sass.decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
 from toolkit.compile import compile_cubin
 from toolkit.sass.decode import (
     OperandError,
@@ -37,9 +37,6 @@ from toolkit.sass.instruction import (
     SourceLine,
     Special,
 )
-
-sys.path.append(str(Path(__file__).parent))
-from decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
 
 FRESH = ("sm_75", "sm_90", "sm_120")
 

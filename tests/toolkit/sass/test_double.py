@@ -5,19 +5,14 @@ R2, R6 and R8 are the register pairs a, b and c; the pair R4 is written.
 
 from __future__ import annotations
 
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
-
-sys.path.append(str(Path(__file__).parent))
-
-from exact_floats import (
+from tests.toolkit.sass.exact_floats import (
     BINARY64,
     COMBINATIONS,
     COMPARISONS,

@@ -5,21 +5,16 @@ R2, R3 and R5 are the operands a, b and c; R4 is written.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, instructions, probe
-
-sys.path.append(str(Path(__file__).parent))
-
-from exact_floats import (
+from tests.toolkit.sass.exact_floats import (
     BINARY32,
     COMBINATIONS,
     COMPARISONS,

@@ -1,16 +1,15 @@
 """The simulator's counters beside those that GPUs recorded for the very same machine code.
 
-`recorded/counters_sm_90.json` comes from `tests/gpu/record_counters.py`, with the GPU (an H200),
-driver, compiler and options that it was made with; `recorded/instructions_sm_90.json` holds what
-the source page of the same run says of each instruction: warps, lanes, lanes whose guard was true,
-divergent branches, sectors of global accesses. `recorded/pointers_sm_90.json` was made in the same
-way on an H100, of `tests/corpus/pointers.cu`.
+`recorded/counters_sm_90.json` comes from `validation/counters/record_counters.py`, with the GPU (an
+H200), driver, compiler and options that it was made with; `recorded/instructions_sm_90.json` holds
+what the source page of the same run says of each instruction: warps, lanes, lanes whose guard was
+true, divergent branches, sectors of global accesses. `recorded/pointers_sm_90.json` was made in the
+same way on an H100, of `validation/corpus/pointers.cu`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -25,12 +24,9 @@ from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.executor import Execution
 from toolkit.simulator import simulate
-
-sys.path.append(str(Path(__file__).parents[2] / "corpus"))
-sys.path.append(str(Path(__file__).parents[2] / "gpu"))
-from cases import RACING, find
-from compiled import alone, compiled
-from record_counters import recipe
+from validation.corpus.cases import RACING, find
+from validation.corpus.compiled import alone, compiled
+from validation.counters.record_counters import recipe
 
 RECORDED = Path(__file__).with_name("recorded")
 GOLDEN = json.loads((RECORDED / "counters_sm_90.json").read_text(encoding="utf-8"))
@@ -94,7 +90,7 @@ def cubin_of(launch: dict[str, Any]) -> Kernel:
         )
     assert digest(cubin) == launch["code_sha256"], (
         f"{launch['file']} or the compiler has changed since its counters were recorded: "
-        "record them again with tests/gpu/record_counters.py"
+        "record them again with validation/counters/record_counters.py"
     )
     return cubin
 

@@ -5,10 +5,8 @@ R2, R3 and R5 are the operands a, b and c; R4 is written.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +14,7 @@ import pytest
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
 from tests.sampling import chosen_of
-from toolkit import simulate
-
-sys.path.append(str(Path(__file__).parent))
-
-from exact_floats import (
+from tests.toolkit.sass.exact_floats import (
     BFLOAT16,
     BINARY16,
     BINARY32,
@@ -34,6 +28,7 @@ from exact_floats import (
     samples,
     single,
 )
+from toolkit import simulate
 
 FORMATS = {"": BINARY16, ".BF16_V2": BFLOAT16}
 

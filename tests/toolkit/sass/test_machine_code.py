@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +13,13 @@ import pytest
 from analysis.cycles import NO_SCOREBOARD, Kind, Unit
 from analysis.devices import DEVICES
 from kernels import LADDER, Variant, parse_selection
+from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, lines
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
 from toolkit.rung_launch import compile_for
 from toolkit.sass.instruction import Instruction, Register
 from toolkit.sass.machine_code import machine_code
-
-sys.path.append(str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[2] / "corpus"))
-from machine_code_snapshots import ARCHITECTURES, RECORDED, lines
-from sample import in_small_sample
+from validation.corpus.sample import in_small_sample
 
 BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}
 VARIANTS = [variant for variant in LADDER if isinstance(variant, Variant)]

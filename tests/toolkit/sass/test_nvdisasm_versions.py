@@ -13,9 +13,7 @@ import pytest
 from toolkit.sass import disassemble as module
 from toolkit.sass.decode import decode
 from toolkit.sass.disassemble import Disassembler, disassemble
-
-sys.path.append(str(Path(__file__).parents[2] / "corpus"))
-from inventory import ARCHITECTURES, sources
+from validation.corpus.inventory import ARCHITECTURES, sources
 
 # Packages that hold a version: wheels of nvdisasm alone begin with CUDA 13.2.
 PACKAGES = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from analysis.errors import UnsupportedError
@@ -11,8 +9,7 @@ from docs.opcodes import ARCHITECTURES, opcode_list
 from tests.probe import instructions
 from toolkit.sass.isa import REGISTRY
 from toolkit.sass.isa.registry import lower
-
-ROOT = Path(__file__).parents[3]
+from validation import ROOT
 
 
 def test_the_written_list_is_the_registry() -> None:

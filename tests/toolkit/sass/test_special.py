@@ -5,9 +5,7 @@ R2 is the operand, R4 is written.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +14,8 @@ from numpy.typing import NDArray
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
 from tests.sampling import chosen_of
+from tests.toolkit.sass.exact_floats import BINARY16, BINARY32, probed, single
 from toolkit import simulate
-
-sys.path.append(str(Path(__file__).parent))
-
-from exact_floats import BINARY16, BINARY32, probed, single
 
 Doubles = NDArray[np.float64]
 F = BINARY32

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,12 @@ import pytest
 from analysis.cycles import Kind, Streams
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
+from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.compile import compile_cubin
 from toolkit.prediction import blocks_of_an_sm, streams_of
 from toolkit.sass.machine import Bound, Run, run_blocks
 from toolkit.sass.machine_code import machine_code
 from toolkit.sass.translate import bind, translate
-
-sys.path.append(str(Path(__file__).parent))
-
-from one_by_one import one_by_one
 
 TAKEN, OFF = 1, 2
 MOST = 1 << 16

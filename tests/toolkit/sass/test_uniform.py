@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from toolkit import simulate
-
-sys.path.append(str(Path(__file__).parents[2] / "corpus"))
-from random_warps import mismatches
+from validation.corpus.random_warps import mismatches
 
 # Each half of the warp calls its function thousands of times. Both compute the address of their
 # array in the same uniform register.
