@@ -32,7 +32,7 @@ from analysis.sm_constants import CONSTANTS
 from kernels.registry import LADDER, Variant
 from validation import ROOT
 
-ERRORS = ROOT / "tests" / "timing" / "recorded" / "rule_errors.json"
+ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/cycles/sm.c"
 SM_VALUES = "analysis/sm_constants.py"
 DEVICE_VALUES = "analysis/devices.py"

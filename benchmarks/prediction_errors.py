@@ -57,7 +57,7 @@ from validation.timing.trial_launches import DEVICES, TRIALS
 from validation.timing.trial_launches import PARTS as TRIAL_PARTS
 from validation.timing.trial_launches import recorded as recorded_trial
 
-RECORDED = ROOT / "tests" / "timing" / "recorded" / "times_h200.json"
+RECORDED = ROOT / "validation" / "timing" / "recorded" / "times_h200.json"
 LIMIT_S = 20.0
 LEAST_PUBLISHED = 1024
 # of a warp: what the slowest core of these machines executes in a second, at the least
