@@ -25,8 +25,8 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
-# code with the addresses of its first requests, the phases of a small tiled product; 5: the GPU's
-# state while samples were taken. Earlier ones are read too: what they lack is absent.
+# code with the addresses of its first requests; 5: the GPU's state while samples were taken.
+# Earlier ones are read too: what they lack is absent, and their `phases` are ignored.
 SCHEMA_VERSION = 5
 
 Status = Literal["ok", "skipped", "failed"]
@@ -516,45 +516,6 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileLoad:
-    """A thread loads [row][column] of `matrix` in a phase, and keeps it for its block."""
-
-    phase: int
-    thread: int
-    matrix: str
-    row: int
-    column: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class TileRead:
-    """A thread reads what some thread of its block loaded: [row][column] of `matrix`."""
-
-    phase: int
-    thread: int
-    matrix: str
-    row: int
-    column: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class TilePhases:
-    """Who loads and who reads what while one block computes its tile of a small product.
-
-    Matrices are `extent` by `extent`, tiles `tile` by `tile`; threads count along the rows of the
-    tile of C, whose first element is [row][column]. `basis` says how it was obtained.
-    """
-
-    extent: int
-    tile: int
-    row: int
-    column: int
-    loads: tuple[TileLoad, ...]
-    reads: tuple[TileRead, ...]
-    basis: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Profile:
     """One run of `profile`, complete in itself: it can be rendered elsewhere and later.
 
@@ -573,5 +534,4 @@ class Profile:
     environment: Environment
     records: tuple[Record, ...]
     listings: tuple[Listing, ...] = ()
-    phases: TilePhases | None = None
     conditions: tuple[Conditions, ...] = ()

@@ -30,7 +30,6 @@ from reports.figures import (
     parity,
     patterns,
     performance,
-    phases,
     predicted,
     roofline,
     rounds,
@@ -193,9 +192,6 @@ class Part:
     standing: tuple[str, ...]
     listings: str
     chapters: tuple[Chapter, ...]
-    phases: Drawing
-    phases_table: Table | None
-    phases_basis: str
     sizes: Drawing
     conditions: Drawing
     left_out: tuple[str, ...]
@@ -247,7 +243,6 @@ def _parts(runs: Sequence[Run]) -> Iterator[Part]:
 def _part(run: Run, number: int, name: str, first: int) -> Part:
     profile, recorded = run.profile, run.recorded
     shapes = ladder.shapes(profile)
-    of_phases = _drawing(phases, phases.figure(profile.phases))
     of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
     of_conditions = _drawing(conditions, conditions.figure(profile, recorded=recorded))
     return Part(
@@ -264,12 +259,9 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
             _chapter(profile, shape, recorded, number=first + place, run=number)
             for place, shape in enumerate(shapes)
         ),
-        phases=of_phases,
-        phases_table=phases.table(profile.phases) if profile.phases else None,
-        phases_basis=profile.phases.basis if profile.phases else "",
         sizes=of_sizes,
         conditions=of_conditions,
-        left_out=tuple(_left_out((of_phases, of_sizes, of_conditions))),
+        left_out=tuple(_left_out((of_sizes, of_conditions))),
         device=tuple(_device_rows(profile.device)),
         environment=tuple(_environment_rows(profile)),
         recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),

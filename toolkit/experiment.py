@@ -44,7 +44,6 @@ from toolkit.sampling import Sampling
 from toolkit.simulator import check_simulator
 from toolkit.simulator_bench import SimulatorBench
 from toolkit.theory_bench import TheoryBench
-from toolkit.tile_phases import tile_phases
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -191,10 +190,6 @@ def _run(
             conditions=tuple((conditions | bench.conditions).values()),
         )
 
-    def ended(status: Status) -> Profile:
-        phases = tile_phases(bench.device) if listings or bench.listings else None
-        return replace(profile_so_far(status), phases=phases)
-
     kept = Journal(journal, empty) if journal is not None else None
 
     def keep(record: Record) -> None:
@@ -223,8 +218,8 @@ def _run(
     except KeyboardInterrupt:
         if not records:
             raise
-        return ended("interrupted")
-    return ended("complete")
+        return profile_so_far("interrupted")
+    return profile_so_far("complete")
 
 
 def _finished(

@@ -50,9 +50,6 @@ from analysis.result import (
     Resources,
     Simulated,
     Theory,
-    TileLoad,
-    TilePhases,
-    TileRead,
 )
 from analysis.theory import theory
 from reports import render
@@ -477,7 +474,7 @@ def listing(label: str) -> Listing:
 
 
 def traced(made: Profile) -> Profile:
-    """The profile with the machine code of `listing` for every simulated rung, and the phases.
+    """The profile with the machine code of `listing` for every simulated rung.
 
     Its load takes a column of a matrix with rows of 64 floats, its shared load every other word.
     """
@@ -510,29 +507,10 @@ def traced(made: Profile) -> Profile:
         for r in made.records
     )
     labels = dict.fromkeys(r.label for r in records if r.simulated)
-    loads = tuple(
-        TileLoad(phase=phase, thread=thread, matrix=matrix, row=row, column=column)
-        for phase in range(2)
-        for thread in range(4)
-        for matrix, row, column in (
-            ("A", thread // 2, 2 * phase + thread % 2),
-            ("B", 2 * phase + thread // 2, thread % 2),
-        )
-    )
-    reads = tuple(
-        TileRead(phase=phase, thread=thread, matrix=matrix, row=row, column=column)
-        for phase in range(2)
-        for thread in range(4)
-        for k in (2 * phase, 2 * phase + 1)
-        for matrix, row, column in (("A", thread // 2, k), ("B", k, thread % 2))
-    )
     return replace(
         made,
         records=records,
         listings=tuple(map(listing, labels)),
-        phases=TilePhases(
-            extent=4, tile=2, row=0, column=0, loads=loads, reads=reads, basis="a basis"
-        ),
     )
 
 
@@ -601,7 +579,7 @@ def in_simulation() -> Profile:
 
 @pytest.fixture(scope="session")
 def in_trace(in_simulation: Profile) -> Profile:
-    """A simulation with machine code, first requests and phases."""
+    """A simulation with machine code and first requests."""
     return traced(in_simulation)
 
 

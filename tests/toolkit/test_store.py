@@ -105,6 +105,12 @@ def test_a_file_of_schema_4_has_no_conditions(path: Path) -> None:
     assert load(path) == replace(PROFILE, schema_version=4, conditions=())
 
 
+def test_the_phases_of_an_earlier_file_are_ignored(path: Path) -> None:
+    phases = {"extent": 4, "tile": 2, "loads": [{"phase": 0, "thread": 0, "matrix": "A"}]}
+    path.write_text(json.dumps(document(PROFILE, path) | {"phases": phases}), encoding="utf-8")
+    assert load(path) == PROFILE
+
+
 few = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
 )
