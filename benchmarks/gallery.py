@@ -23,7 +23,7 @@ from analysis.result import Profile
 from kernels import find
 from kernels.registry import Variant
 from reports import render
-from reports.figures import gap, hierarchy, tiles
+from reports.figures import gap, hierarchy
 from toolkit import profile
 from toolkit.recorded import recorded_run
 from validation import ROOT
@@ -50,7 +50,6 @@ OPENED = "tile_a[a_col + 3]"  # of this line the machine code is shown
 CONFLICT = "&tile_b[k][c_col + j]"  # and of this one the request
 # Single figures, from the profile and the run beside it
 FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
-    "tile-widths": lambda made, recorded: tiles.widths(made, made.records[0].shape),
     "hierarchy": lambda made, recorded: hierarchy.figure(
         _only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded=recorded
     ),

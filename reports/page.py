@@ -36,7 +36,6 @@ from reports.figures import (
     samples,
     sizes,
     steps,
-    tiles,
 )
 from reports.headline import Answer, answer, standing
 from reports.hierarchy import launches
@@ -332,16 +331,6 @@ def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[s
             title=predicted.TITLE,
             reading=predicted.reading(profile, shape, recorded=recorded),
             figure=predicted.figure(profile, shape, recorded=recorded),
-        ),
-        "widths": Drawing(
-            title=tiles.TITLE_OF_WIDTHS,
-            reading=tiles.READING_OF_WIDTHS,
-            figure=tiles.widths(profile, shape),
-        ),
-        "threads": Drawing(
-            title=tiles.TITLE_OF_THREADS,
-            reading=tiles.READING_OF_THREADS,
-            figure=tiles.threads(profile, shape),
         ),
     }
 

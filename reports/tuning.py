@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from analysis.tuning import Candidate, TunedShape, Tuning, cost
-from reports import style, text
-from reports.figures import foresight, space
-from reports.page import Drawing, plotly
+from reports import text
 from reports.table import Cell, Table, Title, plain_table
 from reports.templating import template
 
@@ -22,7 +21,6 @@ class Chapter:
     lead: str
     points: tuple[str, ...]
     table: Table
-    drawings: tuple[Drawing, ...]
 
 
 def page(tuning: Tuning) -> str:
@@ -32,8 +30,6 @@ def page(tuning: Tuning) -> str:
         tuning=tuning,
         created=text.moment(tuning.created),
         chapters=[_chapter(tuning, shape) for shape in tuning.shapes],
-        ink=style.INK,
-        plotly_js=plotly(),
     )
 
 
@@ -43,12 +39,6 @@ def _chapter(tuning: Tuning, shape: TunedShape) -> Chapter:
         lead=lead(tuning, shape),
         points=tuple(points(shape)),
         table=candidates_table(shape),
-        drawings=(
-            Drawing(title=space.TITLE, reading=space.READING, figure=space.figure(shape)),
-            Drawing(
-                title=foresight.TITLE, reading=foresight.READING, figure=foresight.figure(shape)
-            ),
-        ),
     )
 
 
@@ -84,6 +74,7 @@ def points(shape: TunedShape) -> Iterator[str]:
     if swept:
         known = sum(one.swept.from_cache for one in swept if one.swept)
         yield f"{len(swept)} were measured, {known} of them in an earlier run (from the cache)"
+    yield from _of_order(swept)
     if shape.winners:
         yield from _of_winners(shape)
     if shape.cublas:
@@ -97,6 +88,20 @@ def _lacking(shape: TunedShape) -> Iterator[str]:
     notes = Counter(note for one in shape.candidates for note in one.notes)
     for note, times in notes.items():
         yield f"{times} of {len(shape.candidates)} {note}"
+
+
+def _of_order(swept: Sequence[Candidate]) -> Iterator[str]:
+    """How well predicted times order the configurations that the sweep measured."""
+    times = [
+        (one.predicted.time_s, one.swept.median_s) for one in swept if one.predicted and one.swept
+    ]
+    pairs = list(combinations(times, 2))
+    agreed = sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in pairs)
+    if pairs:
+        yield (
+            f"predictions put {agreed} of {len(pairs)} pairs of measured configurations in the "
+            "measured order"
+        )
 
 
 def _of_winners(shape: TunedShape) -> Iterator[str]:

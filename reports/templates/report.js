@@ -215,13 +215,11 @@ const plainText = (html) =>
 const at = (values, place) => (Array.isArray(values) ? values[place] : values) ?? "";
 
 function* rowsOf(trace) {
-  const values = Array.isArray(trace.z) ? trace.z.flat() : null;
-  const length = values?.length ?? Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
-  const about = values ? trace.hovertext?.flat() : trace.hovertext;
+  const length = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
   for (let place = 0; place < length; place++) {
-    const x = values ? values[place] : at(trace.x, place), y = values ? "" : at(trace.y, place);
+    const x = at(trace.x, place), y = at(trace.y, place);
     if (x === "" && y === "") continue;
-    yield [plainText(trace.name ?? ""), x, y, plainText(at(about, place))];
+    yield [plainText(trace.name ?? ""), x, y, plainText(at(trace.hovertext, place))];
   }
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,12 +13,12 @@ from reports import render
 from reports.comparison import page
 from reports.tuning import page as tuning_page
 from tests.reports.browsing import VISIBLE, WIDTHS, Window
-from tests.reports.tuned_by_hand import SHAPE, TUNING, UNMEASURED
+from tests.reports.tuned_by_hand import TUNING
 from tests.sampling import chosen_of
 
 pytestmark = pytest.mark.browser
 
-FIGURES = 13  # of a measured run at two shapes: nothing was predicted, counted or traced
+FIGURES = 11  # of a measured run at two shapes: nothing was predicted, counted or traced
 INK = {"light": "rgb(27, 31, 36)", "dark": "rgb(230, 232, 235)"}
 INK_OF_FIRST = "getComputedStyle(document.querySelector('.xtick text')).fill"
 AT_ONE_WIDTH = chosen_of(map(pytest.param, [(400,), *WIDTHS]), lambda widths: widths == (400,))
@@ -104,8 +103,8 @@ def test_menus_change_the_figure(window: Window, of_two_shapes: str) -> None:
 
 def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: str) -> None:
     visit = window.show(of_two_shapes, is_kept=True)
-    figure = visit.page.locator("section[aria-labelledby=what-if-0] figure").nth(2)
-    plot = "document.querySelectorAll('section[aria-labelledby=what-if-0] .plot')[2]"
+    figure = visit.page.locator("section[aria-labelledby=sizes-0] figure")
+    plot = "document.querySelector('section[aria-labelledby=sizes-0] .plot')"
     shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).map(t => t.name)"
     assert len(visit.page.evaluate(shown)) == 7  # six rungs and cuBLAS
     figure.get_by_role("button", name="none", exact=True).press("Enter")
@@ -395,14 +394,8 @@ def test_a_comparison_fits_its_window(
     visit.assert_it_fits(widths)
 
 
-def test_a_tuning_run_draws_its_figures_at_every_shape(window: Window) -> None:
-    predicted = replace(UNMEASURED, shape=replace(SHAPE.shape, m=65))
-    visit = window.show(tuning_page(replace(TUNING, shapes=(predicted, SHAPE))), width=400)
-    assert visit.count(".plot .main-svg .scatterlayer .point") == 3  # one per configuration
-    visit.page.select_option("#shape", label="64 × 64 × 64")
-    visit.wait()
-    assert visit.count(".chapter") == 1
-    assert visit.count(".plot") == 2  # the space, and predicted over measured times
+def test_a_tuning_run_fits_its_window(window: Window) -> None:
+    visit = window.show(tuning_page(TUNING), width=400)
     visit.assert_it_fits((400,))
 
 

@@ -176,12 +176,12 @@ def test_text_stands_out_from_what_is_behind_it(
 
 def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamespace) -> None:
     html = render(build.only(build.profile(build.SHAPE, build.SMALL), "one-block"))
-    visit = window.show(html, fragment="#what-if-1", waits=False)
+    visit = window.show(html, fragment="#access-1", waits=False)
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
-    visit.until("Math.abs(document.getElementById('what-if-1').getBoundingClientRect().top) < 200")
+    visit.until("Math.abs(document.getElementById('access-1').getBoundingClientRect().top) < 200")
     visit.page.select_option("#shape", label="4096 × 4096 × 4096")
-    assert visit.page.evaluate("location.hash") == "#what-if-0"
+    assert visit.page.evaluate("location.hash") == "#access-0"
     visit.page.locator("nav a", has_text="Roofline").click()
     assert visit.page.evaluate("location.hash") == "#roofline-0"
 
@@ -301,7 +301,7 @@ def test_paper_has_whole_figures_and_tables(window: Window, of_two_shapes: str) 
         "[...document.querySelectorAll('figure')].filter(f => f.offsetParent)"
         ".map(f => f.getBoundingClientRect().height)"
     )
-    assert len(heights) == 13
+    assert len(heights) == 11
     assert max(heights) < PAPER_PX[1]
     assert visit.overflow() == 0  # else a browser shrinks all of the page
     assert visit.count("summary") == 0
