@@ -23,6 +23,8 @@ def test_one_request_is_shown_and_a_menu_offers_the_others(
     assert [trace.visible for trace in figure.data] == [True] * 3 + [False] * 6
     for place, button in enumerate(menu.buttons):
         assert [n // 3 == place for n in range(9)] == list(button.args[0]["visible"])
+    below = [button.args[1]["xaxis.title.text"].split()[-2] for button in menu.buttons]
+    assert below == ["sector", "bank", "bank"]
 
 
 def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(
