@@ -2,83 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from analysis.errors import InputError, UnsupportedError
-from analysis.problem import Gemm
-from benchmarks.patches import OPERATIONS, all_without_reuse, nop, operation, without
-from kernels import LADDER, find
+from kernels import find
 from kernels.registry import Variant
-from tests.sampling import chosen_of
 from toolkit.compile import compile_cubin
 from toolkit.cubin import Kernel
-from toolkit.patching import WORD_BYTES, changed, rewritten, words
-from toolkit.sass.machine import run_blocks
-from toolkit.sass.machine_code import machine_code
-from toolkit.sass.translate import bind, translate
-from validation.corpus.sample import in_small_sample
-
-ARCHITECTURES = ("sm_75", "sm_86", "sm_90", "sm_120")
-OPCODES = {
-    "barriers": "BAR",
-    "global loads": "LDG",
-    "global stores": "STG",
-    "shared loads": "LDS",
-    "shared stores": "STS",
-    "asynchronous copies": "LDGSTS",
-    "multiply-adds": "FFMA",
-}
-SCHEDULE = ("stall", "yields", "wait")
-
-
-# Of rungs whose warps wait for copies in shared memory nothing can be left out.
-PATCHABLE = [variant for variant in LADDER if variant.bulk_tiles is None]
-
-
-# What the loops of the rungs with tiles are made of: asynchronous copies load and store in one.
-LEFT_OUT = [
-    (variant, name)
-    for variant in PATCHABLE[3:]
-    for name in OPERATIONS
-    if name
-    not in (
-        ("global loads", "shared stores")
-        if variant.tiling(variant.defaults).asynchronous
-        else ("asynchronous copies",)
-    )
-]
-FIRST = {name: variant for variant, name in reversed(LEFT_OUT)}  # its code is the shortest
-OF_LOOPS = chosen_of(
-    [pytest.param(variant, name, id=f"{variant.name}-{name}") for variant, name in LEFT_OUT],
-    lambda case: case[0] is FIRST[case[1]],
+from toolkit.patching import (
+    ALWAYS,
+    BARRIERS,
+    NO_BARRIERS,
+    REUSE,
+    REUSE_BITS,
+    STALL,
+    WORD_BYTES,
+    Word,
+    changed,
+    rewritten,
+    with_field,
+    words,
 )
+from toolkit.sass.machine_code import machine_code
+
+NOP = 0x918 | ALWAYS | NO_BARRIERS << BARRIERS | 1 << STALL
 
 
-def test_every_class_is_left_out_of_some_rung() -> None:
-    assert {case.values[1] for case in OF_LOOPS} == set(OPERATIONS)
+def nop(_: Word) -> Word:
+    return NOP
 
 
-def compiled(variant: Variant, arch: str = "sm_90") -> Kernel:
+def compiled(variant: Variant) -> Kernel:
     return compile_cubin(
         variant.source,
         name=variant.file,
         kernel=variant.entry,
-        arch=arch,
+        arch="sm_90",
         defines=variant.macros(variant.defaults),
     )
-
-
-def patched(cubin: Kernel, name: str) -> Kernel:
-    """The kernel without the instructions of a class."""
-    patch = without(OPERATIONS[name])
-    return replace(cubin, image=rewritten(cubin.image, {cubin.symbol: patch}))
-
-
-def places(program: Kernel, opcode: str) -> list[int]:
-    return [n for n, i in enumerate(program.instructions) if i.opcode == opcode]
 
 
 @pytest.fixture(scope="module")
@@ -109,62 +71,26 @@ def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Kernel) ->
     assert start + 2 * WORD_BYTES <= differing[0] <= differing[-1] < start + 3 * WORD_BYTES
 
 
-@pytest.mark.parametrize(
-    ("variant", "arch"),
-    chosen_of(
-        [
-            pytest.param(variant, arch, id=f"{variant.name}-{arch}")
-            for variant in PATCHABLE
-            for arch in ARCHITECTURES
-            if variant.runs_on(int(arch.removeprefix("sm_")))
-        ],
-        lambda case: in_small_sample(case[0].file, case[1]),
-    ),
-)
-def test_operations_are_the_opcodes_that_nvdisasm_reads(variant: Variant, arch: str) -> None:
-    cubin = compiled(variant, arch)
-    code = words(cubin.image, cubin.symbol)
-    program = cubin
-    for name, opcode in OPCODES.items():
-        found = [n for n, word in enumerate(code) if operation(word) in OPERATIONS[name]]
-        assert found == places(program, opcode)
-
-
-@pytest.mark.parametrize(("variant", "name"), OF_LOOPS)
-def test_what_is_left_out_reads_as_nops_at_its_places(variant: Variant, name: str) -> None:
-    cubin = compiled(variant)
-    before, after = cubin, patched(cubin, name)
-    chosen = places(before, OPCODES[name])
+def test_what_is_replaced_reads_as_nops_at_its_places(vectorized: Kernel) -> None:
+    chosen = [n for n, i in enumerate(vectorized.instructions) if i.opcode == "FFMA"]
     assert chosen
-    for number, (old, new) in enumerate(zip(before.instructions, after.instructions, strict=True)):
-        assert new.text == ("NOP" if number in chosen else old.text)
 
+    def without(code: list[Word]) -> list[Word]:
+        return [nop(word) if n in chosen else word for n, word in enumerate(code)]
 
-def test_a_nop_keeps_the_schedule_and_holds_no_scoreboard(vectorized: Kernel) -> None:
-    program = vectorized
-    nops = without(frozenset().union(*OPERATIONS.values()))
-    image = rewritten(vectorized.image, {vectorized.symbol: nops})
-    before, after = (machine_code(p) for p in (program, vectorized.with_image(image)))
-    chosen = [place for opcode in OPCODES.values() for place in places(program, opcode)]
-    for kept in SCHEDULE:
-        assert (before[kept] == after[kept]).all()
-    for dropped in ("write_barrier", "read_barrier"):
-        assert (after[dropped][chosen] == 7).all()  # none
-    assert not after["reuse"][chosen].any()
-    others = np.delete(np.arange(len(before)), chosen)
-    assert (before[others] == after[others]).all()
-
-
-def test_a_nop_is_the_one_that_the_compiler_emits(vectorized: Kernel) -> None:
-    code = words(vectorized.image, vectorized.symbol)
-    padding = places(vectorized, "NOP")
-    assert padding
-    assert [nop(code[place]) for place in padding] == [code[place] for place in padding]
+    after = vectorized.with_image(rewritten(vectorized.image, {vectorized.symbol: without}))
+    texts = [i.text for i in vectorized.instructions]
+    assert [i.text for i in after.instructions] == [
+        "NOP" if n in chosen else text for n, text in enumerate(texts)
+    ]
 
 
 def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Kernel) -> None:
     symbol = vectorized.symbol
-    image = rewritten(vectorized.image, {symbol: all_without_reuse})
+    image = rewritten(
+        vectorized.image,
+        {symbol: lambda code: [with_field(word, REUSE, REUSE_BITS, 0) for word in code]},
+    )
     before, after = vectorized, vectorized.with_image(image)
     assert machine_code(before)["reuse"].any()
     assert not machine_code(after)["reuse"].any()
@@ -173,22 +99,6 @@ def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Ker
     reusing = np.flatnonzero(machine_code(before)["reuse"])
     both = words(vectorized.image, symbol), words(image, symbol)
     assert set(reusing) <= set(changed(*both))
-
-
-@pytest.mark.parametrize(("variant", "name"), OF_LOOPS)
-def test_the_simulator_runs_what_is_left(variant: Variant, name: str) -> None:
-    """Each step of K the product needs is gone, and still every loop ends."""
-    problem = Gemm(m=128, n=128, k=32)
-    geometry = variant.geometry(variant.defaults, problem)
-    a, b = np.ones((128, 32), np.float32), np.ones((32, 128), np.float32)
-    c = np.full((128, 128), np.nan, np.float32)
-    arguments = [a, b, c, *map(np.int32, (128, 128, 32)), np.float32(1), np.float32(0)]
-    bound, (_, _, result) = bind(translate(patched(compiled(variant), name)), geometry, arguments)
-    run_blocks(bound, [range(geometry.blocks)])
-    if name == "global stores":
-        assert np.isnan(result).all()
-    elif name != "barriers":  # without these it depends on who comes first
-        assert (result != 32).any()
 
 
 def test_a_kernel_that_is_not_there_is_an_error(vectorized: Kernel) -> None:
