@@ -23,8 +23,8 @@ class BuildLibraries(build_ext):
 
 setup(
     ext_modules=[
-        Extension(name, sources=[source], optional=True)
-        for name, (source, _) in native.libraries().items()
+        Extension(name, sources=list(sources), optional=True)
+        for name, (sources, _) in native.libraries().items()
     ],
     cmdclass={"build_ext": BuildLibraries},
 )

@@ -114,7 +114,7 @@ def _constants(given: Any, values: Mapping[str, Any], architecture: str) -> Any:
 @cache
 def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
     """The native model of the SM, compiled with other numbers."""
-    source, flags = libraries()["analysis._cycles"]
+    (source,), flags = libraries()["analysis._cycles"]
     text = (ROOT / source).read_text(encoding="utf-8")
     for name, value in values:
         text, times = re.subn(rf"\b{name} = [^,}}]+", f"{name} = {value}", text)
@@ -124,7 +124,7 @@ def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
     changed.write_text(text, encoding="utf-8")
     command = compiler()
     assert command is not None, "no C compiler works here"
-    compile_library(command, changed, folder / file_of("analysis._cycles"), flags)
+    compile_library(command, [changed], folder / file_of("analysis._cycles"), flags)
     with patch.object(cycles, "__file__", str(folder / "analysis" / "cycles" / "__init__.py")):
         return cycles._library.__wrapped__()
 

@@ -61,12 +61,13 @@ class BuildError(Exception):
     """A compiler that works does not compile a source."""
 
 
-def libraries() -> dict[str, tuple[str, Sequence[str]]]:
-    """Name of each library, as Python names modules -> its source and flags."""
-    core = ("toolkit/sass/core/core.c", (*CORE_FLAGS, f'-DCORE_SOURCES="{core_sources()}"'))
-    found: dict[str, tuple[str, Sequence[str]]] = {
+def libraries() -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+    """Name of each library, as Python names modules -> its sources and flags."""
+    sources = sorted(path.relative_to(ROOT).as_posix() for path in CORE.glob("*.c"))
+    core = (sources, (*CORE_FLAGS, f'-DCORE_SOURCES="{core_sources()}"'))
+    found: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         "toolkit.sass._core": core,
-        "analysis._cycles": ("analysis/cycles/sm.c", CYCLES_FLAGS),
+        "analysis._cycles": (["analysis/cycles/sm.c"], CYCLES_FLAGS),
     }
     if MACHINE == "x86_64":
         found["toolkit.sass._core_v3"] = (core[0], (*core[1], *V3))
@@ -101,23 +102,23 @@ def requirements() -> list[str]:
 
 def build(name: str, output: Path) -> None:
     """Compile a library. Raises BuildError where the compiler refuses."""
-    source, flags = libraries()[name]
+    sources, flags = libraries()[name]
     command = compiler()
     if command is None:
         raise BuildError(f"no C compiler works here: install gcc or clang, or: pip install {ZIG}")
-    compile_library(command, ROOT / source, output, flags)
+    compile_library(command, [ROOT / source for source in sources], output, flags)
 
 
 def compile_library(
-    command: Sequence[str], source: Path, output: Path, flags: Sequence[str]
+    command: Sequence[str], sources: Sequence[Path], output: Path, flags: Sequence[str]
 ) -> None:
-    """Compile one C source to a shared library. Raises BuildError with the compiler's message."""
+    """Compile C sources to a shared library. Raises BuildError with the compiler's message."""
     output.parent.mkdir(parents=True, exist_ok=True)
     position = [] if sys.platform == "win32" else ["-fPIC"]
     with TemporaryDirectory(dir=output.parent) as folder:
         made = Path(folder, output.name)
         ran = subprocess.run(
-            [*command, *flags, *position, "-shared", "-o", made, source, "-lm"],
+            [*command, *flags, *position, "-shared", "-o", made, *sources, "-lm"],
             check=False,
             env={"ZIG_GLOBAL_CACHE_DIR": _zig_cache(), **os.environ}
             if "ziglang" in command
@@ -127,7 +128,8 @@ def compile_library(
             errors="replace",
         )
         if ran.returncode:
-            raise BuildError(f"{shlex.join(command)} does not compile {source}:\n{ran.stderr}")
+            compiled = os.path.commonpath(sources)
+            raise BuildError(f"{shlex.join(command)} does not compile {compiled}:\n{ran.stderr}")
         made.replace(output)  # a process that has the old file open keeps it
 
 
@@ -166,7 +168,7 @@ def _works(command: Sequence[str]) -> bool:
         source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
         source.write_text(PROBE, encoding="utf-8")
         try:
-            compile_library(command, source, library, flags)
+            compile_library(command, [source], library, flags)
             return bool(ctypes.CDLL(str(library)).probe() == 1)
         except (BuildError, OSError, AttributeError):
             return False

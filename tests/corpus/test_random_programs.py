@@ -35,7 +35,7 @@ def of_the_host(seed: int, folder: Path) -> NDArray[np.uint32]:
     source.write_text(on_the_host(seed), encoding="utf-8")
     command = compiler()
     assert command
-    compile_library(command, source, library, FLAGS)
+    compile_library(command, [source], library, FLAGS)
     out = np.zeros(THREADS, np.uint32)
     given = inputs(seed)
     ctypes.CDLL(str(library)).run(

@@ -127,11 +127,12 @@ def build(root: Path, package: str = "") -> None:
     """Build the native libraries, or those of a package, in haste: with less optimization."""
     script = f"""
 from toolkit import native
-for name, (source, flags) in native.libraries().items():
+for name, (sources, flags) in native.libraries().items():
     if name.startswith({package!r}):
         flags = ["-O1" if flag == "-O3" else flag for flag in flags]
         output = native.ROOT / native.file_of(name)
-        native.compile_library(native.compiler(), native.ROOT / source, output, flags)
+        paths = [native.ROOT / source for source in sources]
+        native.compile_library(native.compiler(), paths, output, flags)
 """
     command = [sys.executable, "-c", script]
     subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def test_a_source_that_does_not_compile_is_named_and_leaves_no_library(tmp_path:
     source, library = tmp_path / "wrong.c", tmp_path / "wrong.so"
     source.write_text("int f(void) { return none; }\n", encoding="utf-8")
     with pytest.raises(native.BuildError, match=r"(?s)does not compile .*wrong\.c:\n.*none"):
-        native.compile_library(command, source, library, ())
+        native.compile_library(command, [source], library, ())
     assert list(tmp_path.iterdir()) == [source]
 
 
@@ -89,9 +89,9 @@ def test_the_libraries_compile_for_other_machines(
     monkeypatch.setattr(native, "MACHINE", target.partition("-")[0])
     if "windows" in target:
         monkeypatch.setattr(sys, "platform", "win32")
-    for name, (source, flags) in native.libraries().items():
+    for name, (sources, flags) in native.libraries().items():
         library = tmp_path / name
-        native.compile_library(native.zig(target), ROOT / source, library, flags)
+        native.compile_library(native.zig(target), paths(sources), library, flags)
         kind = {b"\xcf\xfa": "macos", b"MZ": "windows", b"\x7fE": "linux"}[library.read_bytes()[:2]]
         assert kind in target
         names = set(re.findall(rb"(?:core|sm)_[a-z_]+", library.read_bytes()))
@@ -108,11 +108,15 @@ def flavours(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]
     for name, command in (("first", native.compiler()), ("zig", zig_of_this_machine())):
         assert command
         folder = tmp_path_factory.mktemp(name)
-        for library, (source, flags) in native.libraries().items():
-            native.compile_library(command, ROOT / source, folder / f"{library}.so", flags)
+        for library, (sources, flags) in native.libraries().items():
+            native.compile_library(command, paths(sources), folder / f"{library}.so", flags)
         model = folder / "analysis._cycles.so"
         found += [(path, model) for path in sorted(folder.glob("toolkit*"))]
     return [one for one in found if ctypes.CDLL(str(one[0])).core_runs_here()]
+
+
+def paths(sources: Sequence[str]) -> list[Path]:
+    return [ROOT / source for source in sources]
 
 
 def zig_of_this_machine() -> tuple[str, ...]:
@@ -191,7 +195,8 @@ def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
         else:
             shutil.copy(source, target)
     (tmp_path / "analysis/cycles/sm.c").write_text("wrong\n", encoding="utf-8")
-    (tmp_path / "toolkit/sass/core/core.c").write_text("int x;\n", encoding="utf-8")
+    for source in (tmp_path / "toolkit/sass/core").glob("*.c"):
+        source.write_text("typedef int x;\n", encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-m", "toolkit.native"], cwd=tmp_path, check=False,
         capture_output=True, text=True,

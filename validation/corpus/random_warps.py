@@ -338,7 +338,7 @@ def of_the_host(seeds: Sequence[int], folder: Path) -> dict[int, list[NDArray[np
     source.write_text(on_the_host(seeds), encoding="utf-8")
     command = compiler()
     assert command
-    compile_library(command, source, library, FLAGS)
+    compile_library(command, [source], library, FLAGS)
     functions, found = ctypes.CDLL(str(library)), {}
     for seed in seeds:
         given = inputs(seed)

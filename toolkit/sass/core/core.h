@@ -4,14 +4,27 @@
  * this core and where its operands are. Everything that a lane can name is a vector of 32 words:
  * registers of the warp, uniform registers (all lanes alike), and the launch's constants, which
  * stand in a pool, so that an operation never asks what kind of operand it reads.
+ *
+ * The files, from low to high. Each includes only files before it, as a test checks:
+ *
+ *     core lanes operations grow
+ *     costs trace stream requests space memory atomics
+ *     integer floating double half convert special warp
+ *     check check_order check_threads check_shared check_blocks
+ *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
+ *     straight waits run blocks rounds entry probe
  */
 #ifndef CORE_H
 #define CORE_H
 
-#include <math.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -291,13 +304,6 @@ struct Worker {
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
 };
 
-typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
-
-/* An operation of the core, op_NAME: what instruction i does in the lanes m of warp w. */
-#define UNUSED __attribute__((unused))
-#define OPERATION(NAME) \
-    static void op_##NAME(UNUSED Worker *core, UNUSED Warp *w, UNUSED const Ins *i, UNUSED u32 m)
-
 /* For each block of the cluster that begins with `first`, each warp of a block, and each group of
  * lanes of a warp. */
 #define EACH_BLOCK(b, first) for (Block *b = (first); b < (first) + c->cluster_size; b++)
@@ -305,98 +311,10 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 #define EACH_GROUP(g, w) \
     for (__typeof__(&(w)->group[0]) g = (w)->group; g < (w)->group + (w)->groups; g++)
 
-#ifdef __clang__
-#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IVDEP _Pragma("GCC ivdep")
-#endif
-
-/* For each lane l; for those of mask m alone. */
-#define FOR_LANES for (int l = 0; l < LANES; l++)
-#define FOR_LANES_OF(m) FOR_LANES if ((m) >> l & 1)
-
-/* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
-#define EACH_LANE(m, statement)                   \
-    do {                                          \
-        if ((m) == FULL) {                        \
-            IVDEP FOR_LANES { statement; }        \
-        } else {                                  \
-            FOR_LANES_OF(m) { statement; }        \
-        }                                         \
-    } while (0)
-
-static inline u32 *vector(const Warp *w, u32 slot) {
-    return (slot & POOL ? (u32 *)w->pool : w->v) + (size_t)(slot & ~POOL) * LANES;
-}
-
-static inline u32 predicate(const Warp *w, u8 slot) {
-    return w->p[slot & ~PREDICATE_NOT] ^ (slot & PREDICATE_NOT ? FULL : 0);
-}
-
-static inline void set_predicate(Warp *w, u8 slot, u32 value, u32 m) {
-    w->p[slot] = (w->p[slot] & ~m) | (value & m);
-}
-
-static inline u32 modified(u32 x, u8 mod) {
-    if (mod & MOD_F32_ABS) x &= 0x7fffffffu;
-    if (mod & MOD_F32_NEG) x ^= 0x80000000u;
-    if (mod & MOD_F16_ABS) x &= 0x7fff7fffu;
-    if (mod & MOD_F16_NEG) x ^= 0x80008000u;
-    if (mod & MOD_NOT) x = ~x;
-    if (mod & MOD_INT_NEG) x = 0u - x;
-    return x;
-}
-
-/* Source k as 32-bit words; `room` is used where a modifier changes them. */
-static inline const u32 *source(const Warp *w, const Ins *i, int k, u32 *room) {
-    const u32 *x = vector(w, i->s[k]);
-    const u8 mod = i->mod[k];
-    if (!mod) return x;
-    IVDEP FOR_LANES room[l] = modified(x[l], mod);
-    return room;
-}
-
-/* Source k as 64-bit words of a register pair; F64 modifiers applied, NOT over all 64 bits. */
-static inline const u64 *source64(const Warp *w, const Ins *i, int k, u64 *room) {
-    const u32 *low = vector(w, i->s[k]), *high = low + LANES;
-    const u8 mod = i->mod[k];
-    FOR_LANES room[l] = (u64)high[l] << 32 | low[l];
-    if (mod)
-        FOR_LANES {
-            u64 x = room[l];
-            if (mod & MOD_F64_ABS) x &= ~(1ull << 63);
-            if (mod & MOD_F64_NEG) x ^= 1ull << 63;
-            if (mod & MOD_NOT) x = ~x;
-            if (mod & MOD_INT_NEG) x = 0ull - x;
-            room[l] = x;
-        }
-    return room;
-}
-
-static inline void put64(u32 *d, int l, u64 x) {
-    d[l] = (u32)x;
-    d[l + LANES] = (u32)(x >> 32);
-}
-
-static inline float as_float(u32 x) { float f; memcpy(&f, &x, 4); return f; }
-static inline u32 as_bits(float f) { u32 x; memcpy(&x, &f, 4); return x; }
-static inline double as_double(u64 x) { double f; memcpy(&f, &x, 8); return f; }
-static inline u64 as_bits64(double f) { u64 x; memcpy(&x, &f, 8); return x; }
-
-/* One bit per lane from words that are 0 or ~0. */
-static inline u32 bits_of(const u32 *truth) {
-    u32 mask = 0;
-    FOR_LANES mask |= (truth[l] >> 31) << l;
-    return mask;
-}
-
-/* The bits of `condition` over the lanes, as a predicate. */
-#define LANE_BITS(result, condition)                        \
-    do {                                                    \
-        u32 truth_[LANES];                                  \
-        IVDEP FOR_LANES truth_[l] = (condition) ? FULL : 0; \
-        (result) = bits_of(truth_);                         \
-    } while (0)
+/* Of each cluster that runs, in order. */
+#define EACH_CLUSTER(first)                                                                \
+    for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
+        if (first->lives)
 
 static inline void stop(Worker *c, u32 kind) {
     if (c->fault.kind) return;

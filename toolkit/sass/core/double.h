@@ -3,12 +3,11 @@
 #define DOUBLE_H
 
 #include "core.h"
-#include "floating.h"
+#include "lanes.h"
 
 #define SIGN64 0x8000000000000000u
 #define INF64 0x7ff0000000000000u
 #define QUIET64 0x0008000000000000u
-#define NAN64 0xfff8000000000000u /* of an invalid operation; a NaN operand passes, made quiet */
 
 #define REAL64(name, k)        \
     u64 name##_room[LANES];    \
@@ -26,80 +25,8 @@ static inline void merge_result64(Warp *w, const Ins *i, const u64 *r, u32 m) {
     merge64(vector(w, i->d[0]), r, m);
 }
 
-static inline u64 nan_of(u64 a, u64 b, u64 c) {
-    const u64 first = is_nan64(a) ? a : is_nan64(b) ? b : is_nan64(c) ? c : NAN64;
-    return first | QUIET64;
-}
-
-typedef void Lanes64(const u64 *a, const u64 *b, const u64 *c, u64 *r);
-
-static NOINLINE void DADD_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    (void)c;
-    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) + as_double(b[l]));
-}
-
-static NOINLINE void DMUL_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    (void)c;
-    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) * as_double(b[l]));
-}
-
-static NOINLINE void DFMA_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    IVDEP FOR_LANES
-        r[l] = as_bits64(fma(as_double(a[l]), as_double(b[l]), as_double(c[l])));
-}
-
-/* d = f(a, b, c), with the rounding in the flags. */
-static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
-    READ_ABC(REAL64);
-    u64 r[LANES], nans = 0;
-    const u32 mode = rounding(i->flags);
-    ROUNDED(mode, f(a, b, c, r));
-    IVDEP FOR_LANES nans |= as_double(r[l]) != as_double(r[l]) ? 1u : 0u;
-    if (nans)
-        FOR_LANES
-            if (is_nan64(r[l])) r[l] = nan_of(a[l], b[l], c[l]);
-    merge_result64(w, i, r, m);
-}
-
-OPERATION(DADD) {
-    double_operation(DADD_lanes, w, i, m);
-}
-
-OPERATION(DMUL) {
-    double_operation(DMUL_lanes, w, i, m);
-}
-
-OPERATION(DFMA) {
-    double_operation(DFMA_lanes, w, i, m);
-}
-
-OPERATION(DSETP) {
-    READ_AB(REAL64);
-    RELATIONS(i->aux);
-    u32 truth;
-    LANE_BITS(truth, RELATED(as_double(a[l]), as_double(b[l])));
-    set_compared(w, i, truth, m);
-}
-
 /* pd[0]: the first source is the extreme (the greatest; the least where flags say so), +0 above
  * -0, a number before a NaN; pd[1]: both are NaN. */
 enum { LEAST = 1 };
-OPERATION(DSETP_EXTREME) {
-    READ_AB(REAL64);
-    const u32 other = predicate(w, i->ps[0]);
-    u32 first = 0, neither = 0;
-    FOR_LANES {
-        const i64 flip = i->flags & LEAST ? -1 : 0;
-        const i64 x = (i64)(a[l] ^ (a[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;
-        const i64 y = (i64)(b[l] ^ (b[l] & SIGN64 ? ~SIGN64 : 0)) ^ flip;
-        const u32 na = is_nan64(a[l]), nb = is_nan64(b[l]);
-        first |= (nb ? !na : !na && x >= y ? 1u : 0u) << l;
-        neither |= (na & nb) << l;
-    }
-    set_predicate(w, i->pd[0], with_predicate(i->aux, first, other), m);
-    set_predicate(w, i->pd[1], with_predicate(i->aux, neither, other), m);
-}
-
-#define DOUBLE_OPS(OP) OP(DADD) OP(DMUL) OP(DFMA) OP(DSETP) OP(DSETP_EXTREME)
 
 #endif

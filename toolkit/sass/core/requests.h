@@ -13,36 +13,8 @@ struct Requests {
     u32 lost;
 };
 
-static void free_requests(Requests *r) {
-    if (!r) return;
-    free(r->noted); free(r->of); free(r);
-}
-
-static Requests *new_requests(u64 each, u32 length) {
-    Requests *r = calloc(1, sizeof *r);
-    if (!r) return NULL;
-    r->each = each;
-    r->of = calloc(length, sizeof *r->of);
-    if (r->of) return r;
-    free_requests(r);
-    return NULL;
-}
-
-/* The lanes in m access a[] of `space`. */
-static void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 space) {
-    Requests *r = c->requests;
-    if (r->lost || r->of[c->pc] >= r->each) return;
-    if (r->count == r->room) {
-        const u64 room = r->room ? 2 * r->room : 64;
-        Request *larger = realloc(r->noted, room * sizeof *larger);
-        if (!larger) { r->lost = 1; return; }
-        r->noted = larger;
-        r->room = room;
-    }
-    Request *one = &r->noted[r->count++];
-    r->of[c->pc]++;
-    *one = (Request){.block = c->block->index, .pc = c->pc, .warp = w->index, .mask = m, .space = space};
-    FOR_LANES one->address[l] = m >> l & 1 ? a[l] : 0;
-}
+void free_requests(Requests *r);
+Requests *new_requests(u64 each, u32 length);
+void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 space);
 
 #endif

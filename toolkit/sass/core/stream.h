@@ -6,17 +6,12 @@
 #define STREAM_H
 
 #include "core.h"
+#include "grow.h"
 
 /* A jump was taken; all lanes' guards were false; a straight run; it shall not have been executed. */
 enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
 #define LINE_UNDONE (~0ull) /* a line of such a step */
 #define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/cycles) */
-enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255,
-       MOST_OF_RUN = 0xffff };
-#define TAG_BANK_HIGH 0x1ad5daull /* bits of a line's number whose parity is a bit of its bank */
-#define TAG_BANK_LOW 0x1f7ab5ull
-#define SPREAD_SPACE (1ull << 46) /* addresses, apart from those of all buffers */
-#define LOCAL_SPACE (1ull << 55) /* lines of local memory, apart from all others */
 
 struct Stream {
     Step *steps;
@@ -29,15 +24,6 @@ struct Stream {
     u32 lost;
 };
 
-static void *grown(void *old, u64 *room, u64 wanted, size_t size) {
-    if (wanted <= *room) return old;
-    u64 larger = *room ? 2 * *room : 1 << 12;
-    while (larger < wanted) larger *= 2;
-    void *found = realloc(old, larger * size);
-    if (found) *room = larger;
-    return found;
-}
-
 #define GROW(stream, array, room, wanted)                                               \
     do {                                                                                \
         void *found_ = grown((stream)->array, &(stream)->room, wanted,                  \
@@ -46,28 +32,8 @@ static void *grown(void *old, u64 *room, u64 wanted, size_t size) {
         else (stream)->lost = 1;                                                        \
     } while (0)
 
-static Stream *new_stream(u64 most) {
-    Stream *s = calloc(1, sizeof *s);
-    if (s) s->most = most;
-    return s;
-}
-
-static void free_stream(Stream *s) {
-    if (!s) return;
-    free(s->steps); free(s->lines); free(s->segments); free(s);
-}
-
-/* From here on, steps are of this warp. */
-static void stream_warp(Worker *c, const Warp *w) {
-    Stream *s = c->stream;
-    GROW(s, segments, segment_room, s->segment_count + 1);
-    if (s->lost) return;
-    s->segments[s->segment_count++] =
-        (Segment){.block = c->block->index, .warp = w->index, .first = s->count, .first_line = s->line_count};
-}
-
 /* The instruction at pc; what it asks of memory is added while it is executed. */
-static void stream_step(Stream *s, u32 pc, u32 m) {
+static inline void stream_step(Stream *s, u32 pc, u32 m) {
     if (s->lost) return;
     if (s->executed == s->most) { s->lost = 1; return; }
     GROW(s, steps, room, s->count + 1);
@@ -76,104 +42,21 @@ static void stream_step(Stream *s, u32 pc, u32 m) {
     s->steps[s->count++] = (Step){.pc = pc, .flags = m ? 0 : STEP_OFF};
 }
 
-/* n instructions that follow each other and ask nothing of memory. */
-static void stream_run(Stream *s, u32 pc, u32 n) {
-    if (s->lost) return;
-    if (n > s->most - s->executed) { s->lost = 1; return; }
-    s->executed += n;
-    for (u32 some; n && !s->lost; pc += some, n -= some) {
-        some = n < MOST_OF_RUN ? n : MOST_OF_RUN;
-        GROW(s, steps, room, s->count + 1);
-        if (!s->lost) s->steps[s->count++] = (Step){.pc = pc, .clocks = (u16)some, .flags = STEP_RUN};
-    }
-}
+static inline Step *last_step(Stream *s) { return s->lost || !s->count ? NULL : &s->steps[s->count - 1]; }
 
-static Step *last_step(Stream *s) { return s->lost || !s->count ? NULL : &s->steps[s->count - 1]; }
-
-static void add_clocks(Stream *s, u64 clocks) {
+static inline void add_clocks(Stream *s, u64 clocks) {
     Step *step = s ? last_step(s) : NULL;
     if (step) step->clocks = (u16)(step->clocks + clocks);
 }
 
-static void stream_line(Stream *s, u64 line, u32 mask) {
-    Step *step = last_step(s);
-    if (!step || step->lines == MOST_LINES_OF_STEP) return;
-    GROW(s, lines, line_room, s->line_count + 1);
-    if (s->lost) return;
-    s->lines[s->line_count++] = line << SECTORS_OF_LINE | mask;
-    step->lines++;
-}
-
-/* The last step was not executed after all, but will be. */
-static void take_step_back(Stream *s) {
-    if (s->lost || !s->count) return;
-    s->count--;
-    s->executed--;
-}
-
-/* A word for the timing model, among the lines of the last step. */
-static void stream_word(Stream *s, u64 word) {
-    Step *step = last_step(s);
-    if (!step) return;
-    GROW(s, lines, line_room, s->line_count + 1);
-    if (s->lost) return;
-    s->lines[s->line_count++] = word;
-    if (++step->lines == 0) step->clocks++; /* of these steps, more than 255 are counted on there */
-}
-
-/* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule of
- * analysis.coalescing.tag_cycles, which a test holds against this one. */
-static u32 fullest_tag_bank(const u64 *line, u32 n) {
-    u32 lines[4] = {0, 0, 0, 0}, most = 0;
-    for (u32 k = 0; k < n; k++) {
-        const u32 high = (u32)__builtin_parityll(line[k] & TAG_BANK_HIGH);
-        const u32 bank = high * 2 + (u32)__builtin_parityll(line[k] & TAG_BANK_LOW);
-        if (++lines[bank] > most) most = lines[bank];
-    }
-    return most;
-}
-
-/* Where an address of the matrix that is spread would be with its rows further apart. */
-static u64 as_kept(const Launch *launch, u64 a) {
-    const u64 offset = a - launch->spread_base;
-    if (offset >= launch->spread_bytes) return a;
-    return SPREAD_SPACE + offset / launch->spread_from * launch->spread_to + offset % launch->spread_from;
-}
-
-static u64 kept_line(const Launch *launch, u64 line) { return as_kept(launch, line * LINE) / LINE; }
-
-/* What tells the lines of a warp's local memory from those of all others. */
-static u64 local_space(const Worker *c, const Warp *w) {
-    return LOCAL_SPACE | (c->block->index * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
-}
-
-/* The distinct lines of a request of the lanes in m, with their sectors, and its clocks: the most of
- * those of the data banks, of the tags, and of its width, as analysis.coalescing.global_cycles. */
-static void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space) {
-    Stream *s = c->stream;
-    u64 a[LANES];
-    FOR_LANES a[l] = as_kept(c->launch, executed[l]);
-    u64 line[2 * LANES];
-    u32 mask[2 * LANES], n = 0, last = 0;
-    FOR_LANES_OF(m) {
-        for (u64 sector = a[l] / SECTOR; sector <= (a[l] + width - 1) / SECTOR; sector++) {
-            const u64 wanted = space | sector / SECTORS_OF_LINE;
-            u32 k = last; /* neighbours mostly share a line */
-            if (!n || line[k] != wanted)
-                for (k = 0; k < n && line[k] != wanted; k++) {}
-            if (k == n) { line[n] = wanted; mask[n++] = 0; }
-            mask[k] |= 1u << sector % SECTORS_OF_LINE;
-            last = k;
-        }
-    }
-    for (u32 k = 0; k < n; k++) stream_line(s, line[k], mask[k]);
-    Step *step = last_step(s);
-    if (!step) return;
-    u32 clocks = fullest_bank(a, width, m);
-    const u32 tags = fullest_tag_bank(line, n), wide = width == 16 ? 4 : 1;
-    if (clocks < tags) clocks = tags;
-    if (clocks < wide) clocks = wide;
-    step->clocks = (u16)(step->clocks + clocks);
-}
+Stream *new_stream(u64 most);
+void free_stream(Stream *s);
+void stream_warp(Worker *c, const Warp *w);
+void stream_run(Stream *s, u32 pc, u32 n);
+void take_step_back(Stream *s);
+void stream_word(Stream *s, u64 word);
+u64 kept_line(const Launch *launch, u64 line);
+u64 local_space(const Worker *c, const Warp *w);
+void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space);
 
 #endif

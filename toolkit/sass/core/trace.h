@@ -7,7 +7,6 @@
 
 #include "core.h"
 
-enum { LINE = 128, SECTORS_OF_LINE = 4, FIRST_ROOM = 1 << 12 };
 enum { TOUCH_READ = 0, TOUCH_WRITE = 1, TOUCH_ATOMIC = 2 };
 
 typedef struct { u64 key; u32 epoch, mask; } Seen;
@@ -21,120 +20,13 @@ struct Trace {
     u32 epoch, lost;
 };
 
-static Trace *new_trace(u64 most) {
-    Trace *t = calloc(1, sizeof *t);
-    if (!t) return NULL;
-    t->most = most;
-    t->room = most < FIRST_ROOM ? most : FIRST_ROOM;
-    t->slots = FIRST_ROOM;
-    t->touches = malloc(t->room * sizeof *t->touches);
-    t->seen = calloc(t->slots, sizeof *t->seen);
-    t->epoch = 1;
-    if (t->touches && t->seen) return t;
-    free(t->touches); free(t->seen); free(t);
-    return NULL;
-}
-
-static void free_trace(Trace *t) {
-    if (!t) return;
-    free(t->touches); free(t->seen); free(t);
-}
-
-static void trace_block(Trace *t) {
-    t->epoch++;
-    t->used = 0;
-}
-
-static u64 scattered(u64 x) {
-    x *= 0x9e3779b97f4a7c15ull;
-    return x ^ x >> 29;
-}
-
-static Seen *seen_of(Seen *seen, u64 slots, u32 epoch, u64 key) {
-    u64 at = scattered(key) & (slots - 1);
-    while (seen[at].epoch == epoch && seen[at].key != key) at = (at + 1) & (slots - 1);
-    return &seen[at];
-}
-
-/* Twice the slots; false where there is no memory. */
-static int grow_seen(Trace *t) {
-    Seen *larger = calloc(2 * t->slots, sizeof *larger);
-    if (!larger) return 0;
-    for (u64 k = 0; k < t->slots; k++)
-        if (t->seen[k].epoch == t->epoch)
-            *seen_of(larger, 2 * t->slots, t->epoch, t->seen[k].key) = t->seen[k];
-    free(t->seen);
-    t->seen = larger;
-    t->slots *= 2;
-    return 1;
-}
-
-static int has_room(Trace *t) {
-    if (t->count < t->room) return 1;
-    const u64 room = 2 * t->room < t->most ? 2 * t->room : t->most;
-    if (room <= t->room) return 0;
-    Touch *larger = realloc(t->touches, room * sizeof *larger);
-    if (!larger) return 0;
-    t->touches = larger;
-    t->room = room;
-    return 1;
-}
-
-/* The sectors of `mask` that are new to `key` in this block; all are known from then on. */
-static u32 fresh_to(Trace *t, u64 key, u32 mask) {
-    if (2 * t->used >= t->slots && !grow_seen(t)) { t->lost = 1; return 0; }
-    Seen *seen = seen_of(t->seen, t->slots, t->epoch, key);
-    if (seen->epoch != t->epoch) {
-        *seen = (Seen){.key = key, .epoch = t->epoch};
-        t->used++;
-    }
-    const u32 fresh = mask & ~seen->mask;
-    seen->mask |= fresh;
-    return fresh;
-}
-
 /* Bits below a line's number, what a warp adds, and where the block stands. */
 enum { KEYS_OF_LINE = 8, OF_A_WARP = 64, TAG_SHIFT = 48, MOST_TAGS = 1 << 16 };
 
-static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
-    Trace *t = c->trace;
-    const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
-    if (t->lost) return;
-    /* stores of one warp to a sector can be merged, those of several cannot */
-    if (kind == TOUCH_WRITE)
-        t->written += (u32)__builtin_popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
-    const u32 fresh = fresh_to(t, key | kind, mask);
-    if (!fresh) return;
-    if (!has_room(t)) { t->lost = 1; return; }
-    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
-                                     .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind};
-}
-
-/* Sectors that L1 does not keep: each time they are asked for, they reach L2. */
-static void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
-    Trace *t = c->trace;
-    if (t->lost) return;
-    if (kind == TOUCH_WRITE) t->written += (u32)__builtin_popcount(mask);
-    if (!has_room(t)) { t->lost = 1; return; }
-    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
-                                     .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind};
-}
-
-/* A request of the lanes in m to global memory; neighbours in one line are looked up once. */
-static void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind) {
-    u64 line = ~0ull;
-    u32 mask = 0;
-    FOR_LANES_OF(m) {
-        if (a[l] / LINE != line) {
-            if (mask) touch_line(c, w, line, mask, kind);
-            line = a[l] / LINE;
-            mask = 0;
-        }
-        const u32 first = (u32)(a[l] % LINE) / SECTOR;
-        const u32 last = (u32)((a[l] + width - 1) % LINE) / SECTOR;
-        for (u32 s = first; s <= last; s++) mask |= 1u << s;
-    }
-    if (mask) touch_line(c, w, line, mask, kind);
-}
+Trace *new_trace(u64 most);
+void free_trace(Trace *t);
+void trace_block(Trace *t);
+void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind);
+void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind);
 
 #endif

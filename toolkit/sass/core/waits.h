@@ -3,55 +3,10 @@
 #ifndef WAITS_H
 #define WAITS_H
 
-#include "control.h"
 #include "core.h"
-#include "straight.h"
-#include "stream.h"
 
-enum { WAITS = 1, BEGINS_TO_WAIT = 2 };
-
-/* Note which instructions belong to such loops, whose last one is a branch. */
-static void mark_waits(Straight *all, const Launch *launch, u32 branch) {
-    for (u32 pc = 0; pc < launch->length; pc++) {
-        const Ins *i = &launch->program[pc];
-        if (i->op != branch || !(i->flags & BRANCH_WAITS)) continue;
-        for (u32 at = (u32)i->imm; at <= pc; at++) all[at].waits = WAITS;
-        all[i->imm].waits = BEGINS_TO_WAIT;
-    }
-}
-
-/* What the current pass of a warp through a waiting loop did, to be undone if another follows. */
-static void note_passed(Worker *c, Warp *w, u32 pc, u32 lanes, const Count *before) {
-    Pass *pass = &w->pass;
-    if (c->straight[pc].waits == BEGINS_TO_WAIT) *pass = (Pass){.lanes = lanes};
-    if (pass->lanes != lanes || pass->length == MOST_OF_PASS) { pass->lanes = 0; return; }
-    Passed *one = &pass->passed[pass->length++];
-    *one = (Passed){.pc = pc};
-    if (c->stream && !c->stream->lost) {
-        one->step = c->stream->count;
-        one->line = c->stream->line_count;
-        for (u32 k = 1; k <= c->stream->steps[one->step - 1].lines; k++)
-            c->stream->lines[one->line - k] |= FLAG_LINE;
-    }
-    u64 *more = (u64 *)&one->count;
-    const u64 *then = (const u64 *)before, *now = (const u64 *)&c->count[pc];
-    for (u32 k = 0; k < sizeof(Count) / sizeof(u64); k++) more[k] = now[k] - then[k];
-}
-
-/* The pass was in vain: it leaves nothing but its counts and steps, which go. */
-static void undo_pass(Worker *c, Warp *w) {
-    Pass *pass = &w->pass;
-    for (const Passed *one = pass->passed; one < pass->passed + pass->length; one++) {
-        u64 *count = (u64 *)&c->count[one->pc];
-        const u64 *more = (const u64 *)&one->count;
-        for (u32 k = 0; k < sizeof(Count) / sizeof(u64); k++) count[k] -= more[k];
-        if (!c->stream || c->stream->lost) continue;
-        Step *step = &c->stream->steps[one->step - 1];
-        step->flags |= STEP_UNDONE;
-        for (u32 k = 1; k <= step->lines; k++) c->stream->lines[one->line - k] = LINE_UNDONE;
-    }
-    w->steps -= pass->length;
-    pass->lanes = 0;
-}
+void mark_waits(Straight *all, const Launch *launch, u32 branch);
+void note_passed(Worker *c, Warp *w, u32 pc, u32 lanes, const Count *before);
+void undo_pass(Worker *c, Warp *w);
 
 #endif

@@ -5,12 +5,14 @@
  * round once, so that they are within that error, exact where the value is, and the same on every
  * machine: nothing here calls the mathematical library. Subnormal operands and results are zeros
  * but for TANH: compilers scale around the others. */
-#ifndef SPECIAL_H
-#define SPECIAL_H
+#include <math.h>
 
 #include "convert.h"
 #include "core.h"
 #include "floating.h"
+#include "half.h"
+#include "lanes.h"
+#include "operations.h"
 
 #define WHOLE 0x1.8p52 /* added and taken away: rounds to a whole number, in the low bits between */
 
@@ -206,9 +208,3 @@ OPERATION(MUFU_RSQ64H) {
     FOR_LANES x[l] = 1 / sqrt(x[l]);
     put_upper_word(w, i, m, x);
 }
-
-#define SPECIAL_OPS(OP)                                                                        \
-    OP(MUFU_RCP) OP(MUFU_RSQ) OP(MUFU_SQRT) OP(MUFU_EX2) OP(MUFU_SIN) OP(MUFU_COS)             \
-    OP(MUFU_TANH) OP(MUFU_LG2) OP(MUFU_RCP64H) OP(MUFU_RSQ64H)
-
-#endif

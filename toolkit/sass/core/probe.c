@@ -1,8 +1,10 @@
 /* For tests: run a program on one warp from any state, and see the state after. */
-#ifndef PROBE_H
-#define PROBE_H
+#include <string.h>
 
+#include "blocks.h"
+#include "bulk_ops.h"
 #include "core.h"
+#include "rounds.h"
 
 /* Run the launch's program on the first warp of `block`, of which `lanes` live. v is
  * [slots][LANES], p [PREDICATES], b [CONVERGENCE_BARRIERS][LANES]; they hold the state before,
@@ -23,5 +25,3 @@ EXPORT u32 core_probe(Worker *c, u64 block, u32 lanes, u32 *v, u32 *p, u32 *b) {
     memcpy(b, w->b, sizeof w->b);
     return c->fault.kind;
 }
-
-#endif

@@ -1,0 +1,390 @@
+#include "bulk_ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "atomics.h"
+#include "bulk.h"
+#include "check_blocks.h"
+#include "check_copies.h"
+#include "core.h"
+#include "costs.h"
+#include "lanes.h"
+#include "mbarrier.h"
+#include "mbarrier_ops.h"
+#include "operations.h"
+#include "space.h"
+#include "stream.h"
+#include "trace.h"
+
+static u32 word_of(const Warp *w, const Ins *i, int k, u32 n) {
+    return vector(w, i->s[k])[n * LANES];
+}
+
+static u64 pair_of(const Warp *w, const Ins *i, int k) {
+    return (u64)word_of(w, i, k, 1) << 32 | word_of(w, i, k, 0);
+}
+
+static void bulk_fault(Worker *c, const Warp *w, u32 kind, u32 space, u64 address, u64 bytes) {
+    if (c->fault.kind) return;
+    stop(c, kind);
+    blame(c, w, 1);
+    c->fault.space = space;
+    c->fault.address = address;
+    c->fault.width = (u32)bytes;
+}
+
+/* Host memory of global bytes; NULL where no buffer holds them. */
+static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
+    const Allocation *all = allocation_of(c, address, address + bytes);
+    return all && (all->writable || !is_store) ? all->host + (address - all->base) : NULL;
+}
+
+static void reduce_bytes(Worker *c, u32 aux, u8 *to, const u8 *from, u32 bytes) {
+    const u32 type = aux >> ATOMIC_TYPE_SHIFT & 0xff;
+    const u32 size = type == TYPE_U64 || type == TYPE_S64 || type == TYPE_F64 ? 8 : 4;
+    for (u32 k = 0; k + size <= bytes; k += size) {
+        u64 old = 0, x = 0;
+        memcpy(&old, to + k, size);
+        memcpy(&x, from + k, size);
+        const u64 new = combined(aux & 0xff, type, 0, old, x, 0);
+        memcpy(to + k, &new, size);
+    }
+    c->changes++;
+}
+
+static void put_bytes(Worker *c, const Bulk *b, u8 *to, const u8 *from, u32 bytes) {
+    if (b->reduces) reduce_bytes(c, b->aux, to, from, bytes);
+    else memcpy(to, from, bytes);
+    c->changes++;
+}
+
+/* A row of a tile and its place in shared memory, in pieces that stay together. */
+static void row_to_shared(u8 *shared, u32 offset, const TensorMap *map, const u8 *row) {
+    for (u32 k = 0; k < row_bytes(map); k += UNIT)
+        memcpy(shared + swizzled(offset + k, map->swizzle), row + k, UNIT);
+}
+static void row_from_shared(const u8 *shared, u32 offset, const TensorMap *map, u8 *row) {
+    for (u32 k = 0; k < row_bytes(map); k += UNIT)
+        memcpy(row + k, shared + swizzled(offset + k, map->swizzle), UNIT);
+}
+
+static void mark_tile(Block *to, u32 offset, const TensorMap *map, u8 written) {
+    if (is_dense(map)) {
+        mark_bytes(to, offset, rows_of(map) * row_bytes(map), written);
+        return;
+    }
+    for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
+        for (u32 k = 0; k < row_bytes(map); k += UNIT)
+            mark_bytes(to, swizzled(offset + k, map->swizzle), UNIT, written);
+}
+
+/* What a copy will write is nobody's until it is there. */
+static void spoil(Worker *c, const Bulk *b) {
+    const u32 offset = offset_at(b->shared);
+    if (b->direction == TO_GLOBAL || b->reduces) return;
+    EACH_BLOCK(to, b->issuer->cluster) {
+        if (!(b->blocks >> to->rank & 1)) continue;
+        if (!b->is_tile || is_dense(&b->map)) {
+            memset(to->shared + offset, 0xff, b->bytes);
+            mark_bytes(to, offset, (u32)b->bytes, 0);
+            continue;
+        }
+        u8 nothing[MOST_BOX * MOST_ELEMENT];
+        memset(nothing, 0xff, sizeof nothing);
+        for (u32 n = 0; n < rows_of(&b->map); n++)
+            row_to_shared(to->shared, offset + n * row_pitch(&b->map), &b->map, nothing);
+        mark_tile(to, offset, &b->map, 0);
+    }
+}
+
+static void tile_to_shared(Worker *c, const Bulk *b, Block *to) {
+    u8 row[MOST_BOX * MOST_ELEMENT];
+    for (u32 n = 0; n < rows_of(&b->map); n++) {
+        const Row r = row_at(b, n);
+        if (r.last - r.first < row_bytes(&b->map)) memset(row, 0, row_bytes(&b->map));
+        if (r.last > r.first)
+            memcpy(row + r.first, global_at(c, r.address + r.first, r.last - r.first, 0),
+                   r.last - r.first);
+        row_to_shared(to->shared, offset_at(b->shared) + n * row_pitch(&b->map), &b->map, row);
+    }
+    mark_tile(to, offset_at(b->shared), &b->map, 1);
+}
+
+static void tile_to_global(Worker *c, const Bulk *b) {
+    u8 row[MOST_BOX * MOST_ELEMENT];
+    for (u32 n = 0; n < rows_of(&b->map); n++) {
+        const Row r = row_at(b, n);
+        if (r.last <= r.first) continue;
+        row_from_shared(b->issuer->shared, offset_at(b->from) + n * row_pitch(&b->map), &b->map, row);
+        check_bulk_write(c, r.address + r.first, r.last - r.first);
+        put_bytes(c, b, global_at(c, r.address + r.first, r.last - r.first, 1), row + r.first,
+                  r.last - r.first);
+    }
+}
+
+/* Make a copy, and tell the barriers that wait for it. */
+static void make(Worker *c, const Bulk *b) {
+    Block *own = c->block;
+    Checker *of_own = c->checker;
+    c->block = b->issuer;
+    c->checker = b->issuer->checker;
+    c->pc = b->pc;
+    const u8 *from = b->direction == WITHIN_SHARED ? block_at(c, b->from)->shared + offset_at(b->from)
+                     : b->direction == TO_GLOBAL   ? b->issuer->shared + offset_at(b->from)
+                     : b->is_tile                  ? NULL
+                                                   : global_at(c, b->global, b->bytes, 0);
+    if (b->direction == TO_GLOBAL) {
+        if (b->is_tile) tile_to_global(c, b);
+        else {
+            check_bulk_write(c, b->global, b->bytes);
+            put_bytes(c, b, global_at(c, b->global, b->bytes, 1), from, (u32)b->bytes);
+        }
+    }
+    for (u32 rank = 0; rank < c->cluster_size && b->direction != TO_GLOBAL; rank++) {
+        Block *to = b->issuer->cluster + rank;
+        if (!(b->blocks >> rank & 1)) continue;
+        if (b->is_tile) tile_to_shared(c, b, to);
+        else {
+            put_bytes(c, b, to->shared + offset_at(b->shared), from, (u32)b->bytes);
+            mark_bytes(to, offset_at(b->shared), (u32)b->bytes, 1);
+        }
+        if (is_followed(c)) check_made(c, b);
+        count_down(c, (u64)rank << RANK_SHIFT | offset_at(b->mbarrier), 0, -(i64)b->bytes, 0);
+    }
+    if (c->fault.kind) c->fault.block = b->issuer->index;
+    c->block = own;
+    c->checker = of_own;
+}
+
+static void make_at(Worker *c, u32 k) {
+    const Bulk b = c->bulk[k];
+    memmove(c->bulk + k, c->bulk + k + 1, (--c->bulk_count - k) * sizeof b);
+    make(c, &b);
+}
+
+/* Make the oldest copy of all, and let those look who wait for it. Whether there was one. */
+int make_oldest(Worker *c) {
+    if (!c->bulk_count) return 0;
+    make_at(c, 0);
+    if (c->phases) wake(c);
+    return 1;
+}
+
+/* Make the copies of a cluster that ends. */
+void make_all_of(Worker *c, const Block *cluster) {
+    for (u32 k = 0; k < c->bulk_count;)
+        if (c->bulk[k].issuer->cluster == cluster) make_at(c, k);
+        else k++;
+}
+
+static void queue(Worker *c, const Bulk *b) {
+    if (c->bulk_count == c->bulk_room) {
+        const u32 room = c->bulk_room ? 2 * c->bulk_room : 16;
+        Bulk *larger = realloc(c->bulk, room * sizeof *larger);
+        if (!larger) { stop(c, NO_MEMORY); return; }
+        c->bulk = larger;
+        c->bulk_room = room;
+    }
+    spoil(c, b);
+    c->bulk[c->bulk_count++] = *b;
+}
+
+/* Global bytes that a copy moves: they reach L2 each time, for L1 keeps none of them. */
+static void count_bytes(Worker *c, const Warp *w, u64 address, u64 bytes, u32 kind) {
+    const u64 first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
+    c->count[c->pc].sectors += last - first + 1;
+    for (u64 line = first / SECTORS_OF_LINE; line <= last / SECTORS_OF_LINE; line++) {
+        u32 mask = 0;
+        for (u32 k = 0; k < SECTORS_OF_LINE; k++) {
+            const u64 sector = line * SECTORS_OF_LINE + k;
+            mask |= (u32)(sector >= first && sector <= last) << k;
+        }
+        if (c->trace) trace_past_l1(c, w, line, mask, kind);
+        if (c->stream) stream_word(c->stream, kept_line(c->launch, line) << SECTORS_OF_LINE | mask);
+    }
+}
+
+/* Count a copy, and let the timing model know of its barrier, its bytes and its lines. */
+static void count_bulk(Worker *c, const Warp *w, const Bulk *b) {
+    Count *count = &c->count[c->pc];
+    const u32 kind = b->direction == TO_SHARED ? TOUCH_READ : b->reduces ? TOUCH_ATOMIC : TOUCH_WRITE;
+    count->requests++;
+    if (c->stream) {
+        stream_word(c->stream, b->direction == TO_GLOBAL ? 0 : b->mbarrier);
+        stream_word(c->stream, (u64)__builtin_popcount(b->blocks) << 32 | b->bytes);
+    }
+    if (b->direction == WITHIN_SHARED) return;
+    const u64 before = count->sectors;
+    if (!b->is_tile) count_bytes(c, w, b->global, b->bytes, kind);
+    for (u32 n = 0; b->is_tile && n < rows_of(&b->map); n++) {
+        const Row r = row_at(b, n);
+        if (r.last > r.first) count_bytes(c, w, r.address + r.first, r.last - r.first, kind);
+    }
+    count->ideal += count->sectors - before;
+}
+
+/* Whether the shared memory of a copy is there and aligned, in all blocks that it concerns. */
+static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment,
+                        int is_store) {
+    if (in_shared_memory(c, address, bytes) && !(address % alignment)) return 1;
+    if (address % alignment) bulk_fault(c, w, MISALIGNED, SPACE_SHARED, address, alignment);
+    else bulk_fault(c, w, OUT_OF_BOUNDS, SPACE_SHARED, address, bytes);
+    c->fault.is_store = (u32)is_store;
+    return 0;
+}
+
+static int check_global(Worker *c, const Warp *w, u64 address, u64 bytes, int is_store) {
+    if (address % UNIT) bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, address, UNIT);
+    else if (!global_at(c, address, bytes, is_store))
+        bulk_fault(c, w, OUT_OF_BOUNDS, SPACE_GLOBAL, address, bytes);
+    c->fault.is_store = c->fault.kind ? (u32)is_store : 0;
+    return !c->fault.kind;
+}
+
+/* The tensor map at a generic address; false, with the fault noted, where there is none for so many
+ * axes, or none of an array that is there. */
+static int read_map(Worker *c, const Warp *w, u64 address, u32 axes, int is_store, TensorMap *map) {
+    const u8 *at = address % MAP_ALIGNMENT ? NULL : global_at(c, address, MAP_BYTES, 0);
+    if (at) memcpy(map, at, sizeof *map);
+    if (!at || map->mark != MAP_MARK || map->axes != axes) {
+        bulk_fault(c, w, NO_TENSOR_MAP, SPACE_GLOBAL, address, axes);
+        return 0;
+    }
+    u64 extent = map->element; /* to the end of the last element: rows may be further apart */
+    for (u32 k = 0; k < map->axes; k++) extent += (map->size[k] - 1) * map->pitch[k];
+    return check_global(c, w, map->address, extent, is_store);
+}
+
+/* The blocks that get a copy: those of the mask, or the one that the address names. */
+static u32 receivers(const Worker *c, u64 shared, u32 mask) {
+    const u32 all = c->cluster_size >= LANES ? FULL : (1u << c->cluster_size) - 1;
+    return mask ? mask & all : block_at(c, shared) ? 1u << (shared >> RANK_SHIFT) : 0;
+}
+
+static Bulk begun_bulk(const Worker *c, const Warp *w, const Ins *i) {
+    return (Bulk){.issuer = c->block, .pc = c->pc, .warp = w->index, .group = w->bulk_groups,
+                  .aux = i->aux >> AXES_BITS, .reduces = i->flags & BULK_REDUCES};
+}
+
+/* The type of ATOMIC that a map's elements have (cuda.h, CUtensorMapDataType); -1 for none. */
+static int type_of(const TensorMap *map) {
+    static const i8 types[] = {-1,       -1,       TYPE_U32,   TYPE_S32, TYPE_U64,
+                               TYPE_S64, TYPE_F16X2, TYPE_F32, -1};
+    return map->type < sizeof types ? types[map->type] : -1;
+}
+
+/* UTMALDG: s[0] where to, the barrier, and the coordinates; s[1] the map, s[2] from bit 16 on the
+ * blocks. UTMASTG and
+ * UTMAREDG have no barrier. aux: how many axes; then, as of ATOMIC, what is done to them. */
+static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
+    Bulk b = begun_bulk(c, w, i);
+    const u32 axes = i->aux & ((1 << AXES_BITS) - 1), first = direction == TO_SHARED ? 2 : 1;
+    b.direction = direction;
+    b.is_tile = 1;
+    b.shared = b.from = word_of(w, i, 0, 0);
+    if (!read_map(c, w, pair_of(w, i, 1), axes, direction == TO_GLOBAL, &b.map)) return;
+    for (u32 k = 0; k < axes; k++) b.at[k] = (i32)word_of(w, i, 0, first + k);
+    b.bytes = (u64)rows_of(&b.map) * row_bytes(&b.map);
+    const i64 along_row = (i64)b.at[0] * b.map.element;
+    if (along_row % UNIT) { /* an illegal instruction, to the hardware */
+        u64 address = b.map.address + (u64)along_row;
+        for (u32 k = 1; k < axes; k++) address += (u64)(b.at[k] * (i64)b.map.pitch[k]);
+        bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, address, UNIT);
+        c->fault.is_store = direction == TO_GLOBAL;
+        return;
+    }
+    if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT,
+                      direction == TO_SHARED)) return;
+    if (direction == TO_SHARED) {
+        b.mbarrier = word_of(w, i, 0, 1);
+        b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? word_of(w, i, 2, 0) >> 16 : 0);
+        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+    }
+    if (b.reduces && type_of(&b.map) < 0) {
+        bulk_fault(c, w, UNIMPLEMENTED, SPACE_GLOBAL, b.map.address, axes);
+        return;
+    }
+    if (b.reduces) b.aux |= (u32)type_of(&b.map) << ATOMIC_TYPE_SHIFT;
+    count_bulk(c, w, &b);
+    if (is_followed(c)) check_issue(c, w, i, &b);
+    queue(c, &b);
+}
+
+OPERATION(TENSOR_LOAD) {
+    tensor_copy(core, w, i, TO_SHARED);
+}
+OPERATION(TENSOR_STORE) {
+    tensor_copy(core, w, i, TO_GLOBAL);
+}
+
+/* UBLKCP, UBLKRED: s[0] where to (and the barrier), s[1] where from, s[2] how many times 16 bytes, and
+ * from bit 16 on the blocks. */
+static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
+    Bulk b = begun_bulk(c, w, i);
+    const u32 size = word_of(w, i, 2, 0);
+    b.direction = direction;
+    b.bytes = (u64)(size & 0xffff) * UNIT;
+    b.global = pair_of(w, i, direction == TO_GLOBAL ? 0 : 1);
+    b.shared = direction == TO_GLOBAL ? 0 : word_of(w, i, 0, 0);
+    b.from = direction == TO_SHARED ? 0 : word_of(w, i, 1, 0);
+    if (!b.bytes) return;
+    if (direction != TO_SHARED && !check_shared(c, w, b.from, b.bytes, UNIT, 0)) return;
+    if (direction != WITHIN_SHARED &&
+        !check_global(c, w, b.global, b.bytes, direction == TO_GLOBAL))
+        return;
+    if (direction != TO_GLOBAL) {
+        b.mbarrier = word_of(w, i, 0, 1);
+        b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? size >> 16 : 0);
+        if (!check_shared(c, w, b.shared, b.bytes, UNIT, 1)) return;
+        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+    }
+    count_bulk(c, w, &b);
+    if (is_followed(c)) check_issue(c, w, i, &b);
+    queue(c, &b);
+}
+
+OPERATION(BULK_LOAD) {
+    run_of_bytes(core, w, i, TO_SHARED);
+}
+OPERATION(BULK_STORE) {
+    run_of_bytes(core, w, i, TO_GLOBAL);
+}
+OPERATION(BULK_SHARED) {
+    run_of_bytes(core, w, i, WITHIN_SHARED);
+}
+
+/* UTMACMDFLUSH: the stores since the last one are a group. */
+OPERATION(BULK_GROUP) {
+    w->bulk_groups++;
+}
+
+/* DEPBAR: of the groups of this warp all but the last aux are made. */
+OPERATION(BULK_WAIT) {
+    const u32 pc = core->pc;
+    for (u32 k = 0; k < core->bulk_count;) {
+        const Bulk *b = &core->bulk[k];
+        if (b->issuer == core->block && b->warp == w->index && b->direction == TO_GLOBAL &&
+            b->group + i->aux < w->bulk_groups)
+            make_at(core, k);
+        else k++;
+    }
+    core->pc = pc;
+}
+
+/* STAS: s[2] to another block's memory, and its barrier hears of the bytes: s[0] both addresses. */
+OPERATION(STORE_ASYNC) {
+    const u32 *to = vector(w, i->s[0]), *mbarrier = to + LANES, *x = vector(w, i->s[2]);
+    for (int l = 0; l < LANES && !core->fault.kind; l++) {
+        const u64 address = (u32)(to[l] + (u32)i->imm);
+        if (!(m >> l & 1)) continue;
+        if (!check_shared(core, w, address, i->width, i->width, 1)) return;
+        if (!check_shared(core, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+        Block *b = block_at(core, address);
+        for (u32 k = 0; k < i->width / WORD; k++)
+            memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);
+        mark_bytes(b, offset_at(address), i->width, 1);
+        stream_mbarrier(core, mbarrier[l], arrival_word(0, -(i64)i->width));
+        count_down(core, mbarrier[l], 0, -(i64)i->width, 0);
+    }
+}

@@ -1,0 +1,259 @@
+#include "check_blocks.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "check_order.h"
+#include "core.h"
+#include "lanes.h"
+#include "space.h"
+
+/* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
+typedef struct { u32 writer, reader; } Owner;
+typedef struct { u32 pc; u16 thread, fences; } Reader; /* who that reader was */
+typedef struct { u32 pc, stamp; u16 thread, fences; } Writer; /* of the last write, and its phase */
+typedef struct { u32 block; Reader by; } Earlier; /* rare: a reader of another block before the last one */
+
+struct Shadow { Owner *owner; Reader *reader; Writer *writer; Earlier *earlier; };
+
+static Event write_of(const Writer *x) {
+    return (Event){.warp = x->thread / LANES, .stamp = x->stamp, .fences = x->fences};
+}
+/* Of reads the phase is not kept. */
+static Event read_of(const Reader *x) { return (Event){.warp = x->thread / LANES, .fences = x->fences}; }
+
+void free_checks(Checks *all, u32 allocations) {
+    if (!all) return;
+    for (u32 n = 0; all->shadow && n < allocations; n++) {
+        free(all->shadow[n].owner); free(all->shadow[n].reader);
+        free(all->shadow[n].writer); free(all->shadow[n].earlier);
+    }
+        if (all->releases) {
+        free(all->releases->bucket); free(all->releases->at); free(all->releases->seen);
+    }
+    free(all->releases); free(all->shadow); free(all->found); free(all);
+}
+
+/* NULL where there is not enough memory. */
+Checks *new_checks(const Launch *launch) {
+    Checks *all = calloc(1, sizeof *all);
+    if (!all) return NULL;
+    all->grain = launch->check;
+    all->shift = (u32)__builtin_ctz(all->grain);
+    all->shadow = calloc(launch->allocation_count + 1, sizeof *all->shadow);
+    all->found = calloc(MOST_FINDINGS, sizeof *all->found);
+    if (!all->shadow || !all->found) goto failed;
+    for (u32 n = 0; n < launch->allocation_count; n++) {
+        const size_t cells = launch->allocations[n].bytes / all->grain + 1;
+        Shadow *shadow = &all->shadow[n];
+        shadow->owner = calloc(cells, sizeof(Owner));
+        shadow->reader = calloc(cells, sizeof(Reader));
+        shadow->writer = calloc(cells, sizeof(Writer));
+        shadow->earlier = calloc(cells, sizeof(Earlier));
+        if (!shadow->owner || !shadow->reader || !shadow->writer || !shadow->earlier) goto failed;
+    }
+    return all;
+failed:
+    free_checks(all, launch->allocation_count);
+    return NULL;
+}
+
+static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,
+                          u32 block, u32 pc, u32 thread) {
+    const Finding f = {.kind = kind, .space = SPACE_GLOBAL, .pc = c->pc, .pc_before = pc,
+                       .block = c->block->index, .block_before = block - 1, .thread = thread_of(w, lane),
+                       .thread_before = thread, .address = address, .width = width};
+    report(c, &f);
+}
+
+static Reader reader_now(const Worker *c, const Warp *w, int lane) {
+    return (Reader){.pc = c->pc, .thread = (u16)thread_of(w, lane),
+                    .fences = (u16)c->checker->order->fences};
+}
+
+/* This block has read a cell; the last other one that did is kept. */
+static inline void note_reader(const Shadow *shadow, u64 cell, u32 me, Reader now) {
+    Owner *owner = &shadow->owner[cell];
+    if (owner->reader == me) return;
+    if (owner->reader)
+        shadow->earlier[cell] = (Earlier){.block = owner->reader, .by = shadow->reader[cell]};
+    owner->reader = me;
+    shadow->reader[cell] = now;
+}
+
+static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                              const Shadow *shadow, u64 cell, int unwritten) {
+    const u32 me = (u32)c->block->index + 1;
+    const Owner *owner = &shadow->owner[cell];
+    if (owner->writer) {
+        const Writer *writer = &shadow->writer[cell];
+        const Event last = write_of(writer);
+        if (is_foreign(c, w, lane, owner->writer, &last))
+            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer, writer->pc,
+                          writer->thread);
+    } else if (unwritten) {
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
+    }
+    note_reader(shadow, cell, me, reader_now(c, w, lane));
+}
+
+/* Reads of other blocks that a write is not ordered after. */
+static void check_readers(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                          const Shadow *shadow, u64 cell) {
+    const u32 last = shadow->owner[cell].reader;
+    const Reader *reader = &shadow->reader[cell];
+    const Earlier *earlier = &shadow->earlier[cell];
+    const Event read = read_of(reader), before = read_of(&earlier->by);
+    if (!last) return;
+    if (is_foreign(c, w, lane, last, &read))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, last, reader->pc, reader->thread);
+    else if (is_foreign(c, w, lane, earlier->block, &before))
+        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, earlier->block, earlier->by.pc,
+                      earlier->by.thread);
+}
+
+static void note_write(const Worker *c, const Warp *w, int lane, const Shadow *shadow, u64 cell) {
+    shadow->owner[cell].writer = (u32)c->block->index + 1;
+    shadow->writer[cell] = (Writer){.pc = c->pc, .stamp = c->checker->phase[w->index],
+                                    .thread = (u16)thread_of(w, lane),
+                                    .fences = (u16)c->checker->order->fences};
+}
+
+static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
+                               const Shadow *shadow, u64 cell, int alike) {
+    const u32 before = shadow->owner[cell].writer;
+    const Writer *writer = &shadow->writer[cell];
+    const Event last = write_of(writer);
+    if (!alike && is_foreign(c, w, lane, before, &last))
+        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, before, writer->pc,
+                      writer->thread);
+    check_readers(c, w, lane, address, width, shadow, cell);
+    /* who stores again what its own block has written changes nothing */
+    if (!alike || before != (u32)c->block->index + 1) note_write(c, w, lane, shadow, cell);
+}
+
+/* A bulk copy writes global memory: nobody is blamed for the order, but the bytes are written. */
+void check_bulk_write(Worker *c, u64 address, u64 bytes) {
+    const Launch *launch = c->launch;
+    const Checks *all = c->checks;
+    for (u32 n = 0; all && n < launch->allocation_count; n++) {
+        const Allocation *x = &launch->allocations[n];
+        if (!inside(x, address, address + bytes)) continue;
+        const u64 first = (address - x->base) >> all->shift, count = bytes >> all->shift;
+        for (u64 cell = first; cell < first + count; cell++)
+            all->shadow[n].owner[cell].writer = BY_ATOMICS;
+    }
+}
+
+/* A bulk copy reads global memory, as the lane does that issues it. */
+void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64 bytes) {
+    const Allocation *all = bytes ? allocation_of(c, address, address + bytes) : NULL;
+    if (!all || !c->checks) return; /* beyond the edges, or it is about to stop */
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
+    const u64 first = (address - all->base) >> shift;
+    const u64 last = (address + bytes - 1 - all->base) >> shift;
+    const Reader now = reader_now(c, w, lane);
+    for (u64 cell = first; cell <= last; cell++) {
+        const u32 writer = shadow->owner[cell].writer;
+        if (writer == me || (!writer && !all->unwritten)) note_reader(shadow, cell, me, now);
+        else
+            check_global_read(c, w, lane, all->base + (cell << shift), 1u << shift, shadow, cell,
+                              (int)all->unwritten);
+    }
+}
+
+/* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
+ * one has written. */
+static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
+    const Checker *k = c->checker;
+    const Allocation *all = allocation_of(c, e->low, e->high + width);
+    if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
+    const Owner *owners = c->checks->shadow[all - c->launch->allocations].owner;
+    const u32 me = (u32)c->block->index + 1, count = width >> k->shift;
+    const int lanes = e->low == e->high ? 1 : LANES;
+    u32 news = 0, cells[LANES];
+    if (owners[(a[0] - all->base) >> k->shift].reader != me) return 0; /* most often all are alike */
+    FOR_LANES cells[l] = (u32)((a[l] - all->base) >> k->shift);
+    for (u32 n = 0; n < count && !news; n++)
+        for (int l = 0; l < lanes; l++)
+            news |= (owners[cells[l] + n].reader ^ me) | owners[cells[l] + n].writer;
+    return !news;
+}
+
+/* One lane's access of a buffer. */
+static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, const Allocation *all,
+                              u64 offset, int is_store, int relaxed, const u32 *x) {
+    Checker *k = c->checker;
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1;
+    const u64 first = offset >> k->shift, count = i->width >> k->shift;
+    for (u64 cell = first; cell < first + count; cell++) {
+        Owner *owner = &shadow->owner[cell];
+        const int known = owner->writer == me || (!owner->writer && !all->unwritten);
+        if (!is_store && known && owner->reader == me) continue;
+        const u64 address = all->base + (cell << k->shift);
+        if (relaxed) {
+            if (is_store) owner->writer = BY_ATOMICS;
+        } else if (is_store && !owner->writer && !owner->reader) {
+            note_write(c, w, l, shadow, cell);
+        } else if (is_store) {
+            const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
+                                       held(k, all->host + (cell << k->shift));
+            check_global_write(c, w, l, address, i->width, shadow, cell, alike);
+        } else {
+            check_global_read(c, w, l, address, i->width, shadow, cell, (int)all->unwritten);
+        }
+    }
+}
+
+/* Reads of one buffer, of what no other block has written, or all threads know that it has: neighbours
+ * are often of one write. The lanes that this is not true of. */
+static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const Extent *e, u32 width) {
+    const Allocation *all = allocation_of(c, e->low, e->high + width);
+    if (!all || all->unwritten) return m;
+    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
+    u32 left = 0, known_writer = 0;
+    Event known = {0};
+    FOR_LANES_OF(m) {
+        const u64 first = (a[l] - all->base) >> shift, end = first + (width >> shift);
+        const Reader now = reader_now(c, w, l);
+        for (u64 cell = first; cell < end; cell++) {
+            const u32 writer = shadow->owner[cell].writer;
+            if (writer && writer != me) {
+                const Event last = write_of(&shadow->writer[cell]);
+                const int alike = writer == known_writer && last.warp == known.warp &&
+                                  last.stamp == known.stamp && last.fences == known.fences;
+                if (!alike && is_foreign(c, NULL, 0, writer, &last)) {
+                    left |= 1u << l;
+                    continue;
+                }
+                known_writer = writer, known = last;
+            }
+            note_reader(shadow, cell, me, now);
+        }
+    }
+    return left;
+}
+
+void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
+                   int is_store, int relaxed, const u32 *x) {
+    const Checker *k = c->checker;
+    const Allocation *all = NULL;
+    u64 before = 0;
+    if (!is_store && !relaxed) {
+        if (is_known(c, a, e, i->width)) return;
+        if (e->low == e->high) m &= -m; /* one lane stands for all */
+        m = note_own_reads(c, w, m, a, e, i->width);
+    }
+    for (; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        if (before == a[l] && all && !is_store && !relaxed) continue; /* neighbours read the same */
+        before = a[l];
+        if (!all || !inside(all, a[l], a[l] + i->width)) all = allocation_of(c, a[l], a[l] + i->width);
+        if (!all) continue; /* it is about to stop */
+        if (relaxed && (k->order->fences || c->checks->releases)) synchronise(c, w, l, a[l]);
+        check_global_lane(c, w, i, l, all, a[l] - all->base, is_store, relaxed, x);
+    }
+}

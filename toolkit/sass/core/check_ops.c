@@ -1,0 +1,312 @@
+#include "check_ops.h"
+
+#include <string.h>
+
+#include "atomics.h"
+#include "check.h"
+#include "check_blocks.h"
+#include "check_copies.h"
+#include "check_order.h"
+#include "check_shared.h"
+#include "check_threads.h"
+#include "core.h"
+#include "costs.h"
+#include "grow.h"
+#include "lanes.h"
+#include "memory.h"
+#include "operations.h"
+#include "space.h"
+
+/* The checked operations: what is checked comes first, since a load may change its own address. */
+
+/* Lanes that are in another memory get the address of one that is in this. */
+static void narrow(u64 *a, u32 m) {
+    const u64 first = a[__builtin_ctz(m)];
+    FOR_LANES
+        if (!(m >> l & 1)) a[l] = first;
+}
+
+/* A generic address says by its window which space it means. */
+static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
+                          int relaxed, u32 kind, const u32 *x) {
+    const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
+    u64 b[LANES];
+    u32 in_shared, in_own, in_local;
+    LANE_BITS(in_shared, in_shared_window(c, a[l]));
+    LANE_BITS(in_own, (a[l] - from) >> SHARED_WINDOW_BITS == 0);
+    LANE_BITS(in_local, in_local_window(c, a[l]));
+    const u32 in_global = m & ~in_shared & ~in_local;
+    if (m & in_own) {
+        FOR_LANES b[l] = a[l] - from;
+        narrow(b, m & in_own);
+        const Extent e = extent_of(b);
+        check_own_shared(c, w, i, m & in_own, b, &e, is_store, kind, x);
+    }
+    if (in_global) {
+        memcpy(b, a, sizeof b);
+        narrow(b, in_global);
+        const Extent e = extent_of(b);
+        check_buffers(c, w, i, in_global, b, &e, is_store, relaxed, x);
+    }
+}
+
+static u32 words_of(const Ins *i) { return i->width > WORD ? i->width / WORD : 1; }
+
+/* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
+
+static u32 space_of(const Worker *c, const Ins *i, u64 address) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    if (space != SPACE_GENERIC) return space;
+    if (in_shared_window(c, address)) return SPACE_SHARED;
+    return in_local_window(c, address) ? SPACE_LOCAL : SPACE_GLOBAL;
+}
+
+/* A generic address, within the memory that it means. */
+static u64 within_space(const Worker *c, const Ins *i, u64 address, u32 space) {
+    if ((i->flags >> SPACE_SHIFT & 7) != SPACE_GENERIC || space == SPACE_GLOBAL) return address;
+    if (space == SPACE_LOCAL) return address - c->launch->local_window;
+    return (address - c->launch->shared_window) & ((1ull << SHARED_WINDOW_BITS) - 1);
+}
+
+/* What is wrong with an access; 0: nothing. */
+static u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
+    const Launch *launch = c->launch;
+    if (address & (i->width - 1)) return FOUND_MISALIGNED;
+    if (space == SPACE_SHARED && c->cluster_size > 1) return 0; /* whose block it is shows later */
+    if (space == SPACE_SHARED) return is_in_shared(launch, address, i->width) ? 0 : FOUND_OUT_OF_BOUNDS;
+    if (space == SPACE_LOCAL)
+        return address + i->width <= launch->local_bytes ? 0 : FOUND_OUT_OF_BOUNDS;
+    const Allocation *all = allocation_of(c, address, address + i->width);
+    return !all ? FOUND_OUT_OF_BOUNDS : is_store && !all->writable ? FOUND_WRITE_TO_CONSTANT : 0;
+}
+
+/* Whether no lane faults, seen at once. */
+static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    if (e->bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
+    if (space == SPACE_SHARED) return all_in_shared(c, e, i->width);
+    const Allocation *all = allocation_of(c, e->low, e->high + i->width);
+    return all && (all->writable || !is_store);
+}
+
+/* A lane's access is left out. */
+static void drop(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane, u64 address,
+                 int is_store) {
+    const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
+                       .block = c->block->index, .thread = thread_of(w, lane), .thread_before = NOBODY,
+                       .address = address, .width = i->width, .is_store = (u32)is_store};
+    if (!report(c, &f)) return;
+    if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
+    if (c->checks->faults < MOST_FAULTS) return;
+    c->checks->lost = 1;
+    stop(c, CANCELLED);
+}
+
+/* The lanes of m whose access can be made; the others get the address of one of them. */
+static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Extent *e, int is_store) {
+    u32 sound = m;
+    *e = extent_of(a);
+    if (is_sound(c, i, e, is_store)) return m;
+    for (u32 left = m; left && !c->fault.kind; left &= left - 1) {
+        const int l = __builtin_ctz(left);
+        const u32 space = space_of(c, i, a[l]);
+        const u64 address = within_space(c, i, a[l], space);
+        const u32 kind = fault_of(c, i, address, space, is_store);
+        if (!kind) continue;
+        sound &= ~(1u << l);
+        drop(c, w, i, kind, space, l, address, is_store);
+    }
+    if (sound && sound != m) {
+        narrow(a, sound);
+        *e = extent_of(a);
+    }
+    return sound;
+}
+
+/* Registers that an access would have written, had it been made. */
+static void give_zeros(Warp *w, const Ins *i, u32 m) {
+    u32 *d = vector(w, i->d[0]);
+    for (u32 k = 0; k < words_of(i); k++)
+        FOR_LANES_OF(m) d[k * LANES + l] = 0;
+}
+
+/* The lanes of m whose access can be made; those are checked. */
+static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
+    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    Extent e;
+    const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
+    const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
+    /* a volatile store to shared memory is one like any other */
+    const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
+    u64 a[LANES];
+    addresses(w, i, m, a);
+    if (space == SPACE_SHARED) own_shared(c, a);
+    m = sound_lanes(c, w, i, m, a, &e, is_store);
+    if (!m) return 0;
+    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, &e, is_store, kind, x);
+    else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, &e, is_store, relaxed, x);
+    else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
+    return m;
+}
+
+OPERATION(CHECK_LOAD) {
+    const u32 sound = check_access(core, w, i, m, 0, 0);
+    if (sound) op_LOAD(core, w, i, sound);
+    if (m != sound) give_zeros(w, i, m & ~sound);
+}
+
+OPERATION(CHECK_STORE) {
+    const u32 sound = check_access(core, w, i, m, 1, 0);
+    if (sound) op_STORE(core, w, i, sound);
+}
+
+OPERATION(CHECK_ATOMIC) {
+    const u32 sound = check_access(core, w, i, m, 1, 1);
+    if (sound) op_ATOMIC(core, w, i, sound);
+    if (m != sound) give_zeros(w, i, m & ~sound);
+}
+
+static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
+    Checker *k = c->checker;
+    void *room = grown(k->pending, &k->pending_room, k->pending_count + 1, sizeof(Pending));
+    if (!room) { stop(c, NO_MEMORY); return; }
+    k->pending = room;
+    k->pending[k->pending_count++] =
+        (Pending){.thread = thread, .group = k->committed[thread],
+                  .first = (u32)address >> k->shift, .cells = width >> k->shift};
+}
+
+OPERATION(CHECK_COPY_ASYNC) {
+    Ins shared = *i, global = *i;
+    u64 a[LANES], from[LANES];
+    Extent e, origin;
+    global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
+    global.s[0] = i->s[2];
+    global.s[1] = i->s[3];
+    const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & predicate(w, i->ps[0]);
+    if (whole) {
+        addresses(w, &global, whole, from);
+        m &= ~whole | sound_lanes(core, w, &global, whole, from, &origin, 0);
+    }
+    shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
+    shared.imm = (i32)i->aux;
+    if (!m) return;
+    addresses(w, &shared, m, a);
+    own_shared(core, a);
+    m = sound_lanes(core, w, &shared, m, a, &e, 1);
+    if (!m) return;
+    check_own_shared(core, w, &shared, m, a, &e, 1, WRITE_ASYNC, NULL);
+    FOR_LANES_OF(m) note_pending(core, thread_of(w, l), a[l], i->width);
+    if (whole & m) {
+        narrow(from, whole & m);
+        origin = extent_of(from);
+        check_buffers(core, w, &global, whole & m, from, &origin, 0, 0, NULL);
+    }
+    op_COPY_ASYNC(core, w, i, m);
+}
+
+/* LDGDEPBAR: the copies so far are a group. */
+OPERATION(CHECK_COMMIT) {
+    FOR_LANES_OF(m) core->checker->committed[thread_of(w, l)]++;
+}
+
+/* From here on a copy is as if its thread had stored it. */
+static void settle(Checker *k, const Warp *w, const Pending *p) {
+    for (u32 cell = p->first; cell < p->first + p->cells; cell++) {
+        Written *written = &k->written[cell];
+        if (written->kind != WRITE_ASYNC || written->thread != p->thread) continue;
+        written->kind = WRITE_PLAIN;
+        written->epoch = k->epoch;
+        written->stamp = k->phase[w->index];
+    }
+}
+
+/* DEPBAR: all but the last aux groups of these lanes are there, and those of bulk copies have read. */
+OPERATION(CHECK_WAIT) {
+    Checker *k = core->checker;
+    u64 kept = 0;
+    for (u64 n = 0; n < k->pending_count; n++) {
+        const Pending p = k->pending[n];
+        const int mine = p.thread / LANES == w->index && m >> p.thread % LANES & 1;
+        if (mine && p.group + i->aux < k->committed[p.thread]) settle(k, w, &p);
+        else k->pending[kept++] = p;
+    }
+    k->pending_count = kept;
+    check_copies_read(core, w, i->aux);
+    op_BULK_WAIT(core, w, i, m);
+}
+
+/* MEMBAR of the device: what the block did so far may be published. */
+OPERATION(CHECK_FENCE) {
+    core->checker->order->fences++;
+}
+
+/* Lanes of m synchronise, each with those that its mask names; s[5] is the mask where there is one,
+ * else the compiler kept none: all of them. */
+static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    const u32 *masks = i->reserved & CHECK_HAS_MASK ? vector(w, i->s[5]) : NULL;
+    if (masks) check_masks(c, w, masks, m);
+    for (u32 left = m, lanes; left; left &= ~lanes) {
+        lanes = masks ? (left & masks[__builtin_ctz(left)]) | (left & -left) : left;
+        check_warp_sync(c, w, lanes);
+    }
+}
+
+/* A __syncwarp() where the compiler knows that the lanes are together: no more than a place in the
+ * code is left of it. */
+OPERATION(CHECK_SYNCWARP) {
+    synchronise_lanes(core, w, i, m);
+}
+
+/* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
+ * accesses are made in the order of its instructions. */
+OPERATION(CHECK_COLLECTIVE) {
+    synchronise_lanes(core, w, i, m);
+    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(core, w, i, m);
+}
+
+/* Registers that hold what nobody wrote. */
+static Suspect *suspect_at(const Worker *c, const Warp *w, u32 slot) {
+    Suspect *x = &c->checker->suspect[(size_t)w->index * c->launch->slots + slot];
+    return slot < c->launch->slots && x->lanes ? x : NULL;
+}
+
+static void clear_suspect(Worker *c, const Warp *w, u32 slot, u32 m) {
+    Suspect *x = suspect_at(c, w, slot);
+    if (!x) return;
+    x->lanes &= ~m;
+    c->checker->suspects[w->index] -= !x->lanes;
+}
+
+/* Lanes of m use a register: those that still hold what memory is filled with. */
+static void report_use(Worker *c, const Warp *w, u32 slot, u32 m) {
+    const Suspect *x = suspect_at(c, w, slot);
+    if (!x || !(x->lanes & m)) return;
+    const u32 *value = vector(w, slot), pc = c->pc;
+    FOR_LANES {
+        const Unwritten *read = &x->of[l];
+        if (!(x->lanes & m & 1u << l) || (value[l] != FULL && read->width >= WORD)) continue;
+        c->pc = read->pc;
+        report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, l, (u64)read->cell << c->checker->shift,
+                     read->width);
+    }
+    c->pc = pc;
+    clear_suspect(c, w, slot, m);
+}
+
+/* An instruction that a warp executes while some of its registers hold what nobody wrote. A copy of one
+ * is as much. */
+void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    const Suspect *moved = handler_of(i->op) == op_MOV ? suspect_at(c, w, i->s[0]) : NULL;
+    const Suspect copy = moved ? *moved : (Suspect){0};
+    for (int k = 0; k < SOURCES && !moved; k++)
+        for (u32 n = 0; n < (k == 2 ? words_of(i) : 1); n++) report_use(c, w, i->s[k] + n, m);
+    for (u32 n = 0; n < words_of(i); n++) clear_suspect(c, w, i->d[0] + n, m);
+    clear_suspect(c, w, i->d[1], m);
+    if (!(copy.lanes & m)) return;
+    Suspect *to = &c->checker->suspect[(size_t)w->index * c->launch->slots + i->d[0]];
+    c->checker->suspects[w->index] += !to->lanes;
+    to->lanes |= copy.lanes & m;
+    FOR_LANES
+        if (copy.lanes & m & 1u << l) to->of[l] = copy.of[l];
+}

@@ -1,0 +1,18 @@
+/* What orders the threads of a block: its barriers, those of its cluster, and masks of lanes. */
+#ifndef CHECK_THREADS_H
+#define CHECK_THREADS_H
+
+#include "core.h"
+
+void free_checker(Checker *k);
+Checker *new_checker(const Launch *launch, u32 warps);
+void check_block(Worker *c);
+void check_warp_sync(Worker *c, const Warp *w, u32 lanes);
+void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count);
+void check_opening(Worker *c, u32 number, u32 expected);
+void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m);
+void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m);
+void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc);
+void check_cluster(Worker *c, Block *first);
+
+#endif

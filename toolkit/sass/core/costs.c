@@ -1,0 +1,70 @@
+#include "costs.h"
+
+#include "core.h"
+#include "lanes.h"
+
+/* Of each value among x[l] of the lanes in m the first lane that has it. */
+u32 first_lanes(const u64 *x, u32 m) {
+    u32 found = 0;
+    while (m) {
+        const u64 first = x[__builtin_ctz(m)];
+        u32 same;
+        LANE_BITS(same, x[l] == first);
+        found |= m & (0u - m);
+        m &= ~same;
+    }
+    return found;
+}
+
+/* How many values there are. */
+int distinct(const u64 *x, u32 m) { return __builtin_popcount(first_lanes(x, m)); }
+
+u32 sectors_of(const u64 *a, u32 m) {
+    u64 sector[LANES];
+    FOR_LANES sector[l] = a[l] / SECTOR;
+    return (u32)distinct(sector, m);
+}
+
+/* Words in the fullest bank, over accesses of `width` bytes by the lanes in m. */
+u32 fullest_bank(const u64 *a, u32 width, u32 m) {
+    u8 words[BANKS] = {0};
+    u64 piece[LANES];
+    const u32 unit = width < WORD ? WORD : width;
+    u32 most = 0;
+    FOR_LANES piece[l] = a[l] / unit;
+    while (m) {
+        const u64 first = piece[__builtin_ctz(m)];
+        u32 same;
+        LANE_BITS(same, piece[l] == first);
+        m &= ~same;
+        for (u32 k = 0; k < unit / WORD; k++) {
+            u8 *bank = &words[(first * (unit / WORD) + k) % BANKS];
+            if (++*bank > most) most = *bank;
+        }
+    }
+    return most;
+}
+
+/* Whether lanes at `distance` read the same, wherever both are active. */
+static int pairs_agree(const u64 *a, u32 m, int distance) {
+    FOR_LANES
+        if (m >> l & 1 && m >> (l ^ distance) & 1 && a[l] != a[l ^ distance]) return 0;
+    return 1;
+}
+
+/* Wavefronts of a shared request and those it would take without bank conflicts: the rule of
+ * analysis.coalescing.shared_wavefronts, which a test holds against this one. */
+u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_free) {
+    int groups = width <= WORD ? 1 : (int)(width / WORD);
+    u32 total = 0;
+    if (!is_store && groups > 1 && (pairs_agree(a, m, 1) || pairs_agree(a, m, 2))) groups /= 2;
+    *conflict_free = 0;
+    for (int g = 0; g < groups; g++) {
+        const int lanes = LANES / groups;
+        const u32 of_group = m & ((lanes == LANES ? FULL : (1u << lanes) - 1) << g * lanes);
+        if (!of_group) continue;
+        total += fullest_bank(a, width, of_group);
+        ++*conflict_free;
+    }
+    return total;
+}

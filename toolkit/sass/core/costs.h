@@ -1,0 +1,17 @@
+/* What the memory system counts for a request: sectors, banks and wavefronts. */
+#ifndef COSTS_H
+#define COSTS_H
+
+#include "core.h"
+
+enum { SECTOR = 32, LINE = 128, SECTORS_OF_LINE = 4, WORD = 4, BANKS = 32 };
+
+static inline u32 ceil_div(u32 x, u32 y) { return (x + y - 1) / y; }
+
+u32 first_lanes(const u64 *x, u32 m);
+int distinct(const u64 *x, u32 m);
+u32 sectors_of(const u64 *a, u32 m);
+u32 fullest_bank(const u64 *a, u32 width, u32 m);
+u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_free);
+
+#endif

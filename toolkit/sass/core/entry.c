@@ -1,0 +1,180 @@
+/* What the Python side calls (toolkit/sass/core.py): workers, and what they found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocks.h"
+#include "bulk_ops.h"
+#include "check.h"
+#include "check_blocks.h"
+#include "check_threads.h"
+#include "core.h"
+#include "costs.h"
+#include "memory.h"
+#include "operations.h"
+#include "requests.h"
+#include "rounds.h"
+#include "straight.h"
+#include "stream.h"
+#include "trace.h"
+#include "waits.h"
+
+EXPORT void core_sizes(u32 *sizes) {
+    const u32 all[] = {sizeof(Ins), sizeof(Count), sizeof(Launch), sizeof(Fault), sizeof(Allocation),
+                       sizeof(Touch), sizeof(Step), sizeof(Segment), sizeof(Request), sizeof(Finding)};
+    memcpy(sizes, all, sizeof all);
+}
+
+EXPORT void core_free_worker(Worker *c) {
+    for (u32 k = 0; c->blocks && k < c->slots; k++) {
+        free(c->blocks[k].arena); free(c->blocks[k].warps); free(c->blocks[k].shared);
+        free(c->blocks[k].shared_written);
+        free_checker(c->blocks[k].checker);
+    }
+    free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
+    free(c->own_turns); free(c->straight);
+    free_trace(c->own_trace);
+    free_stream(c->own_stream);
+    free_requests(c->own_requests);
+    free_checks(c->checks, c->launch->allocation_count);
+    free(c);
+}
+
+#ifndef CORE_SOURCES
+#define CORE_SOURCES ""
+#endif
+
+/* The SHA-256 of the sources that this was built from, by name. */
+EXPORT const char *core_sources(void) { return CORE_SOURCES; }
+
+/* A worker for `launch`, NULL where there is not enough memory. One that does not run only keeps what
+ * others count for it. */
+EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, u32 runs) {
+    const u32 warps = ceil_div(launch->block[0] * launch->block[1] * launch->block[2], LANES);
+    Worker *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->launch = launch;
+    c->count = c->counts = counts;
+    c->own_turns = calloc((size_t)launch->length + 1, sizeof *c->own_turns);
+    c->budget = budget;
+    c->warp_count = warps;
+    c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    if (launch->most_touches) c->own_trace = new_trace(launch->most_touches);
+    if (launch->most_steps) c->own_stream = new_stream(launch->most_steps);
+    if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
+    if (runs) {
+        c->slots = launch->most_resident * c->cluster_size;
+        c->straight = new_straight(launch, OP_FFMA);
+        if (c->straight) mark_waits(c->straight, launch, OP_BRANCH);
+        c->last_allocation = calloc(launch->length, sizeof(u32));
+        c->memo = calloc(launch->length, SHAPES * sizeof(Memo));
+        c->uncounted = calloc(launch->length, sizeof(Count));
+        c->blocks = calloc(c->slots, sizeof(Block));
+        if (launch->check) c->checks = new_checks(launch);
+    }
+    if (!c->own_turns || (runs && !c->straight) ||
+        (launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
+        (launch->most_requests && !c->own_requests) ||
+        (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks)) ||
+        (runs && launch->check && !c->checks)) {
+        core_free_worker(c);
+        return NULL;
+    }
+    return c;
+}
+
+/* Run clusters first, first + step, ... below last; the kind of the fault that stopped them. Of the
+ * blocks of `kept` others keep what they do, and nobody of the rest; NULL: this worker does of all.
+ *
+ * One cluster runs at a time, unless its blocks can do nothing but wait for others': then twice as
+ * many run, and so on. */
+EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, u64 kept_count) {
+    u64 next = first;
+    while (!c->fault.kind && (c->running || next < last)) {
+        if (c->launch->cancel) stop(c, CANCELLED);
+        if (!c->running) {
+            start_cluster(c, next, kept, kept_count);
+            next += step;
+            continue;
+        }
+        c->asked_again = 0;
+        if (run_round(c) && !(c->asked_again && in_vain(c))) continue;
+        if (c->fault.kind || !c->running || make_oldest(c)) continue;
+        const u32 wanted = 2 * c->running, most = c->launch->most_resident;
+        int more = 0;
+        for (; next < last && c->running < wanted && c->running < most && !c->fault.kind; next += step) {
+            start_cluster(c, next, kept, kept_count);
+            more = 1;
+        }
+        if (!more && !expire(c)) note_deadlock(c);
+    }
+    return c->fault.kind;
+}
+
+EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *unwritten_reads) {
+    *fault = c->fault;
+    *unwritten = c->unwritten;
+    *unwritten_reads = c->unwritten_reads;
+}
+
+/* What was noted of the blocks so far, and how much; NULL where some of it was lost. `written` are
+ * sectors that warps wrote, each for the first time. */
+EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
+    const Trace *t = c->own_trace;
+    *count = t ? t->count : 0;
+    *written = t ? t->written : 0;
+    return t && !t->lost ? t->touches : NULL;
+}
+
+/* What the blocks so far executed, which is the caller's from then on. */
+EXPORT Stream *core_take_stream(Worker *c) {
+    Stream *s = c->own_stream;
+    c->own_stream = NULL;
+    return s;
+}
+
+EXPORT void core_free_stream(Stream *s) { free_stream(s); }
+
+/* Its steps, NULL where some were lost; their segments, and their lines. */
+EXPORT const Step *core_steps(const Stream *s, u64 *count) {
+    *count = s->count;
+    return s->lost ? NULL : s->steps;
+}
+
+EXPORT const Segment *core_segments(const Stream *s, u64 *count) {
+    *count = s->segment_count;
+    return s->segments;
+}
+
+EXPORT const u64 *core_lines(const Stream *s, u64 *count) {
+    *count = s->line_count;
+    return s->lines;
+}
+
+/* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
+EXPORT const Request *core_requests(const Worker *c, u64 *count) {
+    *count = c->own_requests ? c->own_requests->count : 0;
+    return c->own_requests && !c->own_requests->lost ? c->own_requests->noted : NULL;
+}
+
+EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
+    *count = c->checks ? c->checks->found_count : 0;
+    *lost = c->checks ? c->checks->lost : 0;
+    return c->checks ? c->checks->found : NULL;
+}
+
+/* True if this processor and its operating system have the instructions that this build uses. */
+#ifdef __AVX2__
+#include <cpuid.h>
+
+enum { FMA_OSXSAVE_AVX = 1 << 12 | 1 << 27 | 1 << 28, AVX2 = 1 << 5, SAVED_YMM = 6 };
+
+/* CPUID itself: not every compiler's run-time library has what __builtin_cpu_supports reads. */
+EXPORT u32 core_runs_here(void) {
+    u32 a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || ~c & FMA_OSXSAVE_AVX) return 0;
+    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (a & SAVED_YMM) == SAVED_YMM && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & AVX2;
+}
+#else
+EXPORT u32 core_runs_here(void) { return 1; }
+#endif

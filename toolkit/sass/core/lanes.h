@@ -1,0 +1,157 @@
+/* Vectors of 32 lanes: how operations read and write them. */
+#ifndef LANES_H
+#define LANES_H
+
+#include <string.h>
+
+#include "core.h"
+
+#ifdef __clang__
+#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IVDEP _Pragma("GCC ivdep")
+#endif
+
+/* For each lane l; for those of mask m alone. */
+#define FOR_LANES for (int l = 0; l < LANES; l++)
+#define FOR_LANES_OF(m) FOR_LANES if ((m) >> l & 1)
+
+/* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
+#define EACH_LANE(m, statement)                   \
+    do {                                          \
+        if ((m) == FULL) {                        \
+            IVDEP FOR_LANES { statement; }        \
+        } else {                                  \
+            FOR_LANES_OF(m) { statement; }        \
+        }                                         \
+    } while (0)
+
+static inline u32 *vector(const Warp *w, u32 slot) {
+    return (slot & POOL ? (u32 *)w->pool : w->v) + (size_t)(slot & ~POOL) * LANES;
+}
+
+static inline u32 predicate(const Warp *w, u8 slot) {
+    return w->p[slot & ~PREDICATE_NOT] ^ (slot & PREDICATE_NOT ? FULL : 0);
+}
+
+static inline void set_predicate(Warp *w, u8 slot, u32 value, u32 m) {
+    w->p[slot] = (w->p[slot] & ~m) | (value & m);
+}
+
+static inline u32 modified(u32 x, u8 mod) {
+    if (mod & MOD_F32_ABS) x &= 0x7fffffffu;
+    if (mod & MOD_F32_NEG) x ^= 0x80000000u;
+    if (mod & MOD_F16_ABS) x &= 0x7fff7fffu;
+    if (mod & MOD_F16_NEG) x ^= 0x80008000u;
+    if (mod & MOD_NOT) x = ~x;
+    if (mod & MOD_INT_NEG) x = 0u - x;
+    return x;
+}
+
+/* Source k as 32-bit words; `room` is used where a modifier changes them. */
+static inline const u32 *source(const Warp *w, const Ins *i, int k, u32 *room) {
+    const u32 *x = vector(w, i->s[k]);
+    const u8 mod = i->mod[k];
+    if (!mod) return x;
+    IVDEP FOR_LANES room[l] = modified(x[l], mod);
+    return room;
+}
+
+/* Source k as 64-bit words of a register pair; F64 modifiers applied, NOT over all 64 bits. */
+static inline const u64 *source64(const Warp *w, const Ins *i, int k, u64 *room) {
+    const u32 *low = vector(w, i->s[k]), *high = low + LANES;
+    const u8 mod = i->mod[k];
+    FOR_LANES room[l] = (u64)high[l] << 32 | low[l];
+    if (mod)
+        FOR_LANES {
+            u64 x = room[l];
+            if (mod & MOD_F64_ABS) x &= ~(1ull << 63);
+            if (mod & MOD_F64_NEG) x ^= 1ull << 63;
+            if (mod & MOD_NOT) x = ~x;
+            if (mod & MOD_INT_NEG) x = 0ull - x;
+            room[l] = x;
+        }
+    return room;
+}
+
+static inline void put64(u32 *d, int l, u64 x) {
+    d[l] = (u32)x;
+    d[l + LANES] = (u32)(x >> 32);
+}
+
+static inline float as_float(u32 x) { float f; memcpy(&f, &x, 4); return f; }
+static inline u32 as_bits(float f) { u32 x; memcpy(&x, &f, 4); return x; }
+static inline double as_double(u64 x) { double f; memcpy(&f, &x, 8); return f; }
+static inline u64 as_bits64(double f) { u64 x; memcpy(&x, &f, 8); return x; }
+
+/* One bit per lane from words that are 0 or ~0. */
+static inline u32 bits_of(const u32 *truth) {
+    u32 mask = 0;
+    FOR_LANES mask |= (truth[l] >> 31) << l;
+    return mask;
+}
+
+/* The bits of `condition` over the lanes, as a predicate. */
+#define LANE_BITS(result, condition)                        \
+    do {                                                    \
+        u32 truth_[LANES];                                  \
+        IVDEP FOR_LANES truth_[l] = (condition) ? FULL : 0; \
+        (result) = bits_of(truth_);                         \
+    } while (0)
+
+#define SOURCE(name, k)        \
+    u32 name##_room[LANES];    \
+    const u32 *const name = source(w, i, k, name##_room)
+#define SOURCE64(name, k)      \
+    u64 name##_room[LANES];    \
+    const u64 *const name = source64(w, i, k, name##_room)
+/* Sources by their usual names, each read as `KIND` does: SOURCE, PAIR, ... */
+#define READ_AB(KIND) KIND(a, 0); KIND(b, 1)
+#define READ_ABC(KIND) READ_AB(KIND); KIND(c, 2)
+#define DESTINATION(name) u32 *const name = vector(w, i->d[0])
+
+/* d[l] = value for the lanes of m; lanes of a partial mask are blended, not branched over. */
+#define WRITE(m, d, value)                                            \
+    do {                                                              \
+        if ((m) == FULL) {                                            \
+            IVDEP FOR_LANES (d)[l] = (value);                         \
+        } else {                                                      \
+            IVDEP FOR_LANES (d)[l] = (m) >> l & 1 ? (value) : (d)[l]; \
+        }                                                             \
+    } while (0)
+
+/* The same for a register pair and a 64-bit value. */
+#define WRITE64(m, d, value)                      \
+    do {                                          \
+        if ((m) == FULL) {                        \
+            IVDEP FOR_LANES put64(d, l, (value)); \
+        } else {                                  \
+            FOR_LANES_OF(m) put64(d, l, (value)); \
+        }                                         \
+    } while (0)
+
+/* The two words of a register pair, for operations that can do without 64-bit lanes. */
+typedef struct { const u32 *low, *high; } Pair;
+
+static inline Pair pair(const Warp *w, const Ins *i, int k, u32 *room) {
+    const u32 *const x = vector(w, i->s[k]);
+    if (!i->mod[k]) return (Pair){x, x + LANES};
+    u64 wide[LANES];
+    source64(w, i, k, wide);
+    FOR_LANES put64(room, l, wide[l]);
+    return (Pair){room, room + LANES};
+}
+
+#define PAIR(name, k)             \
+    u32 name##_room[2 * LANES];   \
+    const Pair name = pair(w, i, k, name##_room)
+
+static inline i32 as_signed(u32 x) { return (i32)x; }
+
+/* A predicate of the warp's uniform file is written whole, whoever is active. */
+static inline void set_truth(Warp *w, u8 slot, u32 value, u32 m) {
+    const int uniform = slot > PT && slot <= UPT;
+    set_predicate(w, slot, value, uniform ? FULL : m);
+}
+
+#endif

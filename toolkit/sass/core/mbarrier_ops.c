@@ -1,0 +1,128 @@
+#include "mbarrier_ops.h"
+
+#include "check_copies.h"
+#include "core.h"
+#include "groups.h"
+#include "lanes.h"
+#include "mbarrier.h"
+#include "memory.h"
+#include "operations.h"
+#include "space.h"
+#include "stream.h"
+
+static void mbarrier_fault(Worker *c, u64 address, Mbarrier b) {
+    if (c->fault.kind) return;
+    stop(c, ARRIVALS);
+    c->fault.address = address;
+    c->fault.pending = b.pending;
+    c->fault.bytes = b.bytes;
+    c->fault.phase = b.phase;
+}
+
+/* Count `arrivals` and `bytes` down; when nothing lacks any more, the next phase begins. Bytes may
+ * come before they are announced: until the last arrival they can be less than none. */
+void count_down(Worker *c, u64 address, u32 arrivals, i64 bytes, u32 leaving) {
+    Mbarrier b = unpacked(read_mbarrier(c, address));
+    const i64 lack = b.bytes + bytes;
+    if (arrivals > b.pending || lack >= MOST_COUNT || lack <= -MOST_COUNT) {
+        mbarrier_fault(c, address, b);
+        return;
+    }
+    b.pending -= arrivals;
+    b.expected -= leaving;
+    b.bytes = (i32)lack;
+    if (!b.pending && !b.bytes) {
+        b.phase ^= 1;
+        b.pending = b.expected;
+        c->phases++;
+        generation_at(c, address)->generation++;
+        if (is_followed(c)) check_phase(c, address);
+    }
+    write_mbarrier(c, address, packed(b));
+}
+
+/* The addresses of barriers, one for each lane; false, with the fault noted, where one has none. */
+static int mbarriers_of(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
+    addresses(w, i, m, a);
+    FOR_LANES_OF(m) {
+        const int inside = in_shared_memory(c, a[l], MBARRIER_BYTES);
+        if (inside && a[l] % MBARRIER_BYTES == 0) continue;
+        memory_fault(c, w, i, inside ? MISALIGNED : OUT_OF_BOUNDS, SPACE_SHARED, l, a[l], 1);
+        c->fault.width = MBARRIER_BYTES;
+        return 0;
+    }
+    return 1;
+}
+
+/* What the timing model hears of a barrier: which one, and a number that says what is done. */
+void stream_mbarrier(Worker *c, u64 address, u64 number) {
+    if (!c->stream) return;
+    stream_word(c->stream, address);
+    stream_word(c->stream, number);
+}
+
+/* SYNCS.EXCH: d the old value, s[2] the new one: this initializes a barrier. */
+OPERATION(MBARRIER_EXCHANGE) {
+    u64 a[LANES], room[LANES];
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    const u64 *x = source64(w, i, 2, room);
+    u32 *d = vector(w, i->d[0]);
+    if (is_followed(core)) check_begin(core, w, i, m, a);
+    FOR_LANES_OF(m) {
+        put64(d, l, read_mbarrier(core, a[l]));
+        write_mbarrier(core, a[l], x[l]);
+        generation_at(core, a[l])->generation = 0;
+        mark_bytes(block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES, 1);
+        if (a[l] != a[__builtin_ctz(m)] || l == __builtin_ctz(m))
+            stream_mbarrier(core, a[l], unpacked(x[l]).pending);
+    }
+}
+
+OPERATION(MBARRIER_ARRIVE) {
+    const u32 by = i->aux & ARRIVE_MASK, of = i->aux >> BYTES_MODE_SHIFT;
+    const u32 *x = vector(w, i->s[2]);
+    u32 *d = vector(w, i->d[0]);
+    u64 a[LANES], before[LANES];
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    for (int l = 0; l < LANES && !core->fault.kind; l++) {
+        if (!(m >> l & 1)) continue;
+        const u32 arrivals = by == ARRIVE_SOURCE ? x[l] : by;
+        const i64 bytes = of == BYTES_SOURCE ? (i64)x[l] : of == BYTES_CAME ? -(i64)x[l] : of;
+        before[l] = read_mbarrier(core, a[l]);
+        check_bytes(core, w, i, l, block_at(core, a[l]), offset_at(a[l]), MBARRIER_BYTES);
+        stream_mbarrier(core, a[l], arrival_word(arrivals, bytes));
+        if (is_followed(core)) check_arrive(core, w, i, l, a[l]);
+        count_down(core, a[l], arrivals, bytes, i->flags & MBARRIER_LEAVE ? arrivals : 0);
+    }
+    if (core->fault.kind) {
+        blame(core, w, m);
+        return;
+    }
+    if (is_followed(core)) check_arrived(core, w);
+    FOR_LANES_OF(m) put64(d, l, before[l]);
+}
+
+/* SYNCS.PHASECHK: whether the phase is over whose parity stands in bit 31 of s[2]. MBARRIER_TRYWAIT
+ * waits for that; it is not asked again and again as on hardware, where it depends on time. */
+OPERATION(MBARRIER_CHECK) {
+    Group *g = current(w);
+    const u32 *parity = vector(w, i->s[2]);
+    u64 a[LANES];
+    u32 over = 0;
+    if (!mbarriers_of(core, w, i, m, a)) return;
+    FOR_LANES_OF(m) over |= (u32)(read_mbarrier(core, a[l]) >> PHASE_SHIFT != parity[l] >> 31) << l;
+    if (over != m && i->flags & MBARRIER_TRYWAIT && !g->expired) {
+        g->state = AT_MBARRIER;
+        g->mbarrier = a[__builtin_ctz(m & ~over)];
+        g->pc = core->pc;
+        g->retries = 1;
+        if (core->stream) take_step_back(core->stream);
+        return;
+    }
+    if (is_followed(core)) check_wait(core, w, over, a, parity);
+    const int first = __builtin_ctz(m);
+    stream_mbarrier(core, a[first], over >> first & 1 ? generation_at(core, a[first])->generation : 0);
+    g->expired = 0;
+    if (over != m) w->ends_slice = core->asked_again = 1;
+    set_predicate(w, i->pd[0], over, m);
+}

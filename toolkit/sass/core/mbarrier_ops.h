@@ -1,0 +1,12 @@
+/* Operations on barriers in shared memory: arrivals and bytes are counted down, phase by phase. */
+#ifndef MBARRIER_OPS_H
+#define MBARRIER_OPS_H
+
+#include "core.h"
+
+static inline u64 arrival_word(u32 arrivals, i64 bytes) { return (u64)arrivals << 32 | (u32)(i32)bytes; }
+
+void count_down(Worker *c, u64 address, u32 arrivals, i64 bytes, u32 leaving);
+void stream_mbarrier(Worker *c, u64 address, u64 number);
+
+#endif

@@ -1,0 +1,144 @@
+#include "rounds.h"
+
+#include "blocks.h"
+#include "bulk_ops.h"
+#include "control.h"
+#include "core.h"
+#include "mbarrier.h"
+#include "run.h"
+#include "straight.h"
+
+static int cluster_lives(const Worker *c, Block *first) {
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            if (w->groups) return 1;
+    return 0;
+}
+
+static int warp_is_ready(const Warp *w) {
+    EACH_GROUP(g, w)
+        if (g->state == READY) return 1;
+    return 0;
+}
+
+/* Let each warp run for a while that can. Whether one could. */
+int run_round(Worker *c) {
+    int ran = 0;
+    EACH_CLUSTER(first) {
+        EACH_BLOCK(b, first) {
+            take_up(c, b);
+            EACH_WARP(w, b) {
+                const int ready = warp_is_ready(w);
+                ran |= ready;
+                if (ready || w->groups > 1) run_warp(c, w);
+                if (c->fault.kind) break;
+            }
+            if (!c->fault.kind && c->launch->cancel) stop(c, CANCELLED);
+            if (c->fault.kind) return 0;
+            open_barriers(c);
+            if (c->phases) wake(c);
+        }
+        if (!cluster_lives(c, first)) {
+            make_all_of(c, first);
+            EACH_BLOCK(b, first) {
+                b->lives = 0;
+                if (b->keeper) count_straight(b->keeper, c->launch->length);
+            }
+            c->running--;
+        }
+    }
+    return ran;
+}
+
+/* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
+ * for lanes of their own warp, which wait there in turn; or who asks in vain. */
+static void note_waiting(Worker *c, u32 state) {
+    EACH_CLUSTER(first)
+    EACH_BLOCK(of, first) {
+        take_up(c, of);
+        EACH_WARP(w, of)
+            EACH_GROUP(g, w) {
+                const u32 at = state == READY || state == AT_MBARRIER ? g->pc : g->pc - 1;
+                if (g->state != state) continue;
+                if (!c->fault.kind) {
+                    c->pc = at;
+                    stop(c, DEADLOCK);
+                    blame(c, w, g->mask);
+                    if (state != AT_MBARRIER) continue;
+                    const Mbarrier b = unpacked(read_mbarrier(c, g->mbarrier));
+                    c->fault.address = g->mbarrier;
+                    c->fault.pending = b.pending;
+                    c->fault.bytes = b.bytes;
+                    c->fault.phase = b.phase;
+                }
+            }
+    }
+}
+
+static void count_waiting(Worker *c) {
+    EACH_CLUSTER(first)
+    EACH_BLOCK(b, first) {
+        if (b->index != c->fault.block) continue;
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w) {
+                const u32 at = g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
+                if (at == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
+            }
+    }
+}
+
+void note_deadlock(Worker *c) {
+    static const u32 order[] = {AT_MBARRIER, AT_CLUSTER, AT_BARRIER, READY, AT_WARPSYNC, AT_BSYNC};
+    for (u32 k = 0; k < sizeof order / sizeof *order && !c->fault.kind; k++) note_waiting(c, order[k]);
+    c->fault.resident = c->running * c->cluster_size;
+    count_waiting(c);
+}
+
+static u64 mixed(u64 hash, u64 x) {
+    hash = (hash ^ x) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 32;
+}
+
+/* What all threads are at. Where it comes again and nothing has changed in between, it always will. */
+static u64 state_of_all(Worker *c) {
+    const size_t registers = (size_t)c->launch->slots * LANES;
+    u64 hash = c->changes;
+    EACH_CLUSTER(first)
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b) {
+            for (size_t r = 0; w->groups && r < registers; r++) hash = mixed(hash, w->v[r]);
+            for (u32 r = 0; w->groups && r < PREDICATES; r++) hash = mixed(hash, w->p[r]);
+            EACH_GROUP(g, w) hash = mixed(hash, (u64)g->pc << 32 | g->mask);
+            if (w->groups) hash = mixed(hash, (u64)w->current << 32 | w->stuck);
+        }
+    return hash;
+}
+
+/* Whether the threads that run are going round in circles: their state is compared with one that is
+ * kept for twice as many rounds each time. */
+int in_vain(Worker *c) {
+    Watch *watch = &c->watch;
+    if (c->changes != watch->changes) {
+        *watch = (Watch){.changes = c->changes, .most = 1};
+        return 0;
+    }
+    const u64 state = state_of_all(c);
+    if (watch->rounds && state == watch->state) return 1;
+    if (++watch->rounds < watch->most) return 0;
+    *watch = (Watch){.changes = c->changes, .state = state, .rounds = 1, .most = 2 * watch->most};
+    return 0;
+}
+
+/* Whoever waits for a barrier in shared memory is told that its time is over, once for each change. */
+int expire(Worker *c) {
+    int any = 0;
+    if (c->expired_at == c->changes) return 0;
+    EACH_CLUSTER(first)
+    EACH_BLOCK(b, first)
+        EACH_WARP(w, b)
+            EACH_GROUP(g, w)
+                if (g->state == AT_MBARRIER) any = g->expired = 1;
+    c->expired_at = c->changes;
+    if (any) wake(c);
+    return any;
+}

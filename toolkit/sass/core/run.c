@@ -1,0 +1,106 @@
+#include "run.h"
+
+#include "check.h"
+#include "check_ops.h"
+#include "control.h"
+#include "core.h"
+#include "groups.h"
+#include "lanes.h"
+#include "operations.h"
+#include "straight.h"
+#include "stream.h"
+#include "waits.h"
+
+/* Shorter where blocks run that wait for others: what they do in vain shows in no counter then. */
+enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
+
+/* Run a warp until all its groups wait or have left, or a slice is over. Uniform registers are the
+ * warp's: code that writes one and reads it some instructions later must not be interrupted by
+ * another group. So a warp with several groups goes on for another slice, in which most of them meet,
+ * and then up to a branch backward, as every loop has one in which lanes wait for others. */
+static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w, const int is_checked) {
+    const Launch *launch = c->launch;
+    const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
+    i64 left = slice;
+    int is_at_loop = 0;
+    w->yielded = w->ends_slice = 0;
+    if (!w->groups) return;
+    if (c->stream) stream_warp(c, w);
+    while (w->groups && !c->fault.kind) {
+        if (current(w)->state != READY) {
+            resume(w);
+            if (current(w)->state != READY && !release_innermost(c, w)) break;
+        }
+        const int may_end = w->groups == 1 || (left < -slice && (is_at_loop || left < -2 * slice));
+        if ((left-- <= 0 && may_end) || w->ends_slice) {
+            c->budget -= slice - left;
+            if (launch->cancel) stop(c, CANCELLED);
+            if (c->budget < 0) stop(c, LIMIT);
+            give_way(c, w);
+            rotate(w);
+            return;
+        }
+        Group *g = current(w);
+        const u32 pc = g->pc;
+        if (pc >= launch->length) {
+            stop(c, BAD_TARGET);
+            return;
+        }
+        if (!is_checked && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
+            const u32 run = c->straight[pc].run, n = run <= left + 1 ? run : (u32)left + 1;
+            run_straight(c, w, pc, n);
+            left -= n - 1;
+            w->steps += n;
+            g->pc = pc + n;
+            g->fresh = 0;
+            continue;
+        }
+        const Ins *i = &launch->program[pc];
+        Count *count = &c->count[pc];
+        const u32 lanes = g->mask, m = lanes & predicate(w, i->guard), waits = c->straight[pc].waits;
+        Count before;
+        if (waits) before = *count;
+        c->pc = pc;
+        w->steps++;
+        if (g->retries) {
+            g->retries = 0;
+        } else if (g->again) {
+            g->again = 0;
+            count->reissued++;
+            count->reissued_threads += (u32)__builtin_popcount(g->mask);
+        } else {
+            count->executed++;
+            count->threads += (u32)__builtin_popcount(g->mask);
+            count->predicated += (u32)__builtin_popcount(m);
+        }
+        if (c->stream) stream_step(c->stream, pc, m);
+        if (i->op >= FIRST_CONTROL) {
+            const u64 jumps = count->taken;
+            control(c, w, i, m);
+            is_at_loop = i->op == OP_BRANCH && current(w)->pc <= pc;
+            Step *step = c->stream ? last_step(c->stream) : NULL;
+            if (step && count->taken != jumps) step->flags |= STEP_TAKEN;
+            if (c->fault.kind) blame(c, w, m ? m : g->mask);
+            if (!waits) continue;
+            note_passed(c, w, pc, lanes, &before);
+            if (i->flags & BRANCH_WAITS && i->op == OP_BRANCH && w->pass.lanes == current(w)->mask &&
+                current(w)->pc < pc)
+                undo_pass(c, w);
+            continue;
+        }
+        g->pc = pc + 1;
+        g->fresh = is_at_loop = 0;
+        const u64 wavefronts = count->wavefronts;
+        if (is_checked && m && c->checker->suspects[w->index]) check_use(c, w, i, m);
+        if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
+        if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
+        if (waits) note_passed(c, w, pc, lanes, &before);
+    }
+    c->budget -= slice - left;
+    if (c->budget < 0) stop(c, LIMIT);
+}
+
+void run_warp(Worker *c, Warp *w) {
+    if (c->checker) run_warp_as(c, w, 1);
+    else run_warp_as(c, w, 0);
+}
