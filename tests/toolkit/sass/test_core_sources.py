@@ -1,0 +1,86 @@
+"""The C files of the core: in which order they include each other, and what headers hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from toolkit import native
+
+SOURCES = sorted(native.CORE.glob("*.c"))
+HEADERS = sorted(native.CORE.glob("*.h"))
+needs_compiler = pytest.mark.skipif(
+    native.compiler() is None, reason="needs gcc, clang or the ziglang wheel"
+)
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def compiled(arguments: list[str], folder: Path) -> str:
+    """What the compiler says of C that it shall only check."""
+    command = native.compiler()
+    assert command
+    ran = subprocess.run(
+        [*command, "-std=c11", "-fsyntax-only", *arguments], cwd=folder, check=False,
+        capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return ran.stderr
+
+
+def test_each_file_includes_only_files_before_it_in_the_order_of_core_h() -> None:
+    listed = re.search(
+        r"from low to high.*?:\n(.*?)\*/", text_of(native.CORE / "core.h"), re.DOTALL
+    )
+    assert listed
+    order = re.findall(r"\w+", listed[1])
+    assert sorted(order) == sorted({path.stem for path in (*SOURCES, *HEADERS)})
+    for path in (*SOURCES, *HEADERS):
+        for included in re.findall(r'#include "(\w+)\.h"', text_of(path)):
+            is_own = path.suffix == ".c" and included == path.stem
+            assert is_own or order.index(included) < order.index(path.stem), (path.name, included)
+
+
+def test_no_file_includes_a_c_file() -> None:
+    for path in (*SOURCES, *HEADERS):
+        assert not re.search(r'#include ".*\.c"', text_of(path)), path.name
+
+
+def test_functions_that_headers_define_are_inline() -> None:
+    head = re.compile(r"^\w[\w\s*]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+    for path in HEADERS:
+        code = re.sub(r"^#(?:\\\n|[^\n])*", "", without_comments(text_of(path)), flags=re.MULTILINE)
+        for found in head.finditer(code):
+            assert found[0].startswith("static inline "), (path.name, found[1])
+
+
+@needs_compiler
+def test_each_header_compiles_alone(tmp_path: Path) -> None:
+    for header in HEADERS:
+        # twice: a header guards itself
+        alone = f'#include "{header.name}"\n' * 2
+        (tmp_path / f"{header.stem}.c").write_text(alone, encoding="utf-8")
+    files = [f"{header.stem}.c" for header in HEADERS]
+    compiled([f"-I{native.CORE}", "-Wall", "-Werror", *files], tmp_path)
+
+
+@needs_compiler
+def test_functions_that_other_files_can_call_are_declared_in_a_header() -> None:
+    said = compiled(["-Wmissing-prototypes", *(path.name for path in SOURCES)], native.CORE)
+    undeclared = set(re.findall(r"no previous prototype for (?:function )?'(\w+)'", said))
+    entries = {
+        name
+        for path in SOURCES
+        for name in re.findall(r"^EXPORT .*?\b(core_\w+)\(", text_of(path), re.M)
+    }
+    assert undeclared == entries  # which Python declares
