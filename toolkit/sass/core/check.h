@@ -14,7 +14,7 @@
  * ordered with, its own thread included, until that thread waits for it; a bulk copy, until somebody
  * waits for its mbarrier (check_copies.h).
  *
- * In global memory, accesses of different blocks are ordered as check_blocks.h says.
+ * In global memory, accesses of different blocks are ordered as check_order.h says.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -87,7 +87,7 @@ typedef struct { u32 began, done, *arriving, *ended; } Gate;
 typedef struct { u32 pc, cell, width; } Unwritten;
 typedef struct { u32 lanes; Unwritten of[LANES]; } Suspect;
 
-typedef struct Order Order; /* what the block knows of others: check_blocks.h */
+typedef struct Order Order; /* what the block knows of others: check_order.h */
 typedef struct Shadow Shadow;
 typedef struct Releases Releases;
 
