@@ -91,7 +91,7 @@ def kernels(limit_s: float = LIMIT_S) -> Iterator[Cell]:
     found = measured(times, "kernel")
     for case in LAUNCHES:
         if case.name in found:
-            source = ROOT / "tests" / "corpus" / case.file
+            source = ROOT / "validation" / "corpus" / case.file
             yield {"label": case.name, **_predicted(case, source, times["device"], limit_s)} | {
                 f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()
             }
