@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
 from toolkit.executor import Argument
 from toolkit.files import check_regular
-from toolkit.host import available_bytes
+from toolkit.host_resources import available_bytes
 from toolkit.signature import Declared
 
 TYPES: dict[str, np.dtype[Any]] = {

@@ -19,12 +19,12 @@ from toolkit.block_plan import Blocks
 from toolkit.executor import Execution, read_source
 from toolkit.files import same_file
 from toolkit.launch_checks import architecture_of, device_of
-from toolkit.plan import chosen_seed
 from toolkit.rung_launch import RungLaunch, is_name, rung_launch
 from toolkit.sanitizer import Checked, check
 from toolkit.signature import Declared, kernel_names, signature
 from toolkit.simulator import MAX_INSTRUCTIONS, simulate
 from toolkit.store import check_writable
+from toolkit.workload import chosen_seed
 
 Extent = tuple[int, int, int]
 

@@ -12,7 +12,7 @@ from analysis.problem import Gemm
 from kernels.registry import Selection, Variant, find
 from toolkit.executor import Launch, buffers_of
 from toolkit.gpu_launch import Task
-from toolkit.host import sparse_zeros
+from toolkit.host_resources import sparse_zeros
 from toolkit.tiles import position_of_c, rung_arguments
 from toolkit.workload import Workload
 

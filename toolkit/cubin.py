@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
     from toolkit.sass.instruction import Instruction, SourceLine
-    from toolkit.sass.schedule_facts import ScheduleFacts
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
@@ -238,13 +237,6 @@ class Kernel:
         from toolkit.sass.program import decoded
 
         return decoded(self)
-
-    @cached_property
-    def schedule(self) -> ScheduleFacts:
-        """How its code fetches tiles and waits. Raises as `instructions` does."""
-        from toolkit.sass.schedule_facts import schedule_facts
-
-        return schedule_facts(self)
 
     def with_image(self, image: bytes) -> Kernel:
         """The kernel after its machine code was patched."""

@@ -23,7 +23,7 @@ from analysis.errors import REBUILD, UnavailableError, first_line
 from toolkit import commands, ncu
 from toolkit.compile import REMEDY as INSTALL_NVRTC
 from toolkit.compile import compiler_version, supported_architectures
-from toolkit.environment import driver_library
+from toolkit.driver import driver_library
 from toolkit.sass.core import library
 
 Status = Literal["ok", "missing", "optional missing", "problem"]

@@ -8,23 +8,37 @@ the first one stands 48 bytes behind that. Here the driver, which knows, gets a 
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import (
     addressof,
     byref,
     c_char_p,
     c_int,
+    c_uint8,
     c_uint32,
+    c_uint64,
     c_void_p,
     create_string_buffer,
     pointer,
+    string_at,
 )
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from analysis.errors import LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit.environment import driver_library
+from toolkit.tensor_map import (
+    DATA_TYPES,
+    L2_PROMOTIONS,
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    SWIZZLES,
+    Tiling,
+)
 
 _MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
@@ -87,3 +101,48 @@ def _library() -> Any:
     if library is None:
         raise UnavailableError("this machine has no NVIDIA driver: install it")
     return library
+
+
+def driver_library() -> Any:
+    """The library of the CUDA driver, None where there is no driver."""
+    with suppress(OSError):
+        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedMap:
+    """The 128 bytes that a kernel takes for a tensor map."""
+
+    content: bytes
+
+
+def encoded(tiling: Tiling, address: int) -> EncodedMap:
+    """The tensor map of an array in a GPU's memory, as the driver encodes it.
+
+    Raises UnavailableError without a driver of CUDA 12, LaunchError where it refuses.
+    """
+    inwards = range(len(tiling.shape) - 1, -1, -1)
+    pitches = [tiling.pitches_bytes[axis] for axis in inwards[1:]]
+    room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
+    at = addressof(room) + -addressof(room) % MAP_ALIGNMENT
+    call_driver(
+        "cuTensorMapEncodeTiled",
+        c_void_p(at),
+        c_uint32(DATA_TYPES[tiling.dtype.name]),
+        c_uint32(len(tiling.shape)),
+        c_void_p(address),
+        _array(c_uint64, [tiling.shape[axis] for axis in inwards]),
+        _array(c_uint64, pitches or [0]),  # none of them is read then
+        _array(c_uint32, [tiling.box[axis] for axis in inwards]),
+        _array(c_uint32, [1 for _ in inwards]),  # no element is left out
+        c_uint32(0),  # CU_TENSOR_MAP_INTERLEAVE_NONE
+        c_uint32(SWIZZLES.index(tiling.swizzle)),
+        c_uint32(L2_PROMOTIONS.index(tiling.l2_promotion)),
+        c_uint32(0),  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
+    )
+    return EncodedMap(content=string_at(at, MAP_BYTES))
+
+
+def _array(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*values)

@@ -5,11 +5,9 @@ Nothing here fails, and nothing here names the host or the user: a profile is ma
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module, metadata
@@ -90,13 +88,6 @@ def commit(root: Path = Path(__file__).parents[1]) -> str | None:
             describe.split(), cwd=root, env=inherited, timeout=1, capture_output=True, check=True
         )
         return done.stdout.decode().strip()
-    return None
-
-
-def driver_library() -> Any:
-    """The library of the CUDA driver, None where there is no driver."""
-    with suppress(OSError):
-        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     return None
 
 

@@ -23,9 +23,7 @@ from analysis.errors import (
 from analysis.geometry import Geometry
 from analysis.result import Resources
 from toolkit.cubin import Kernel, read_kernel
-from toolkit.driver import prepared_launch
-from toolkit.environment import driver_library
-from toolkit.tensor_map import EncodedMap
+from toolkit.driver import EncodedMap, driver_library, prepared_launch
 
 if TYPE_CHECKING:
     from analysis.devices import Device

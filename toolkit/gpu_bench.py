@@ -31,7 +31,8 @@ from toolkit.cublas import Cublas
 from toolkit.environment import GpuMonitor
 from toolkit.gpu import Gpu, nvcc_version
 from toolkit.gpu_launch import InAChild, Task
-from toolkit.host import available_bytes, measure_cpu
+from toolkit.host import measure_cpu
+from toolkit.host_resources import available_bytes
 from toolkit.launches import marker_source
 from toolkit.plan import Plan
 from toolkit.progress import Progress

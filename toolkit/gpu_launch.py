@@ -22,6 +22,7 @@ from analysis.errors import LaunchError
 from analysis.problem import Gemm
 from toolkit.cubin import Kernel
 from toolkit.cublas import Cublas
+from toolkit.driver import encoded
 from toolkit.executor import (
     Argument,
     Execution,
@@ -35,7 +36,7 @@ from toolkit.executor import (
 from toolkit.gpu import POISON, Gpu, LoadedKernel
 from toolkit.isolated import Isolated
 from toolkit.signature import signature
-from toolkit.tensor_map import TensorMap, encoded
+from toolkit.tensor_map import TensorMap
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
 GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 KiB

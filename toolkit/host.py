@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from importlib import import_module
-from math import prod
-from pathlib import Path
-from threading import Lock
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from analysis.problem import Gemm
 from analysis.result import Record
+from toolkit.host_resources import available_bytes
 from toolkit.plan import Plan
 from toolkit.records import skipped, with_check, with_measurement
 from toolkit.sampling import Series, interleave
@@ -69,30 +57,6 @@ def measure_cpu(
     return with_measurement(record, series["cpu"], clock="host clock", l2="host"), interrupted
 
 
-def available_bytes() -> int | None:
-    """Memory that the host or its container can still give; None where neither says."""
-    known = [found for found in (_free_on_host(), _free_in_container()) if found is not None]
-    return min(known, default=None)
-
-
-def _free_on_host() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail"))
-    except (OSError, ValueError, StopIteration):
-        return None
-
-
-def _free_in_container() -> int | None:
-    """What is left of the limit of a control group, version 2, as containers set it."""
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-    except (OSError, ValueError):  # no group, or the limit "max"
-        return None
-    return max(limit - used, 0)
-
-
 def _expected_seconds(problem: Gemm, seed: int) -> float:
     trial = Workload(TRIAL, seed)
     _sgemm(trial.a, trial.b)  # starts the threads of BLAS
@@ -112,51 +76,3 @@ def _sgemm(a: Matrix, b: Matrix) -> Matrix:
 
     product: Matrix = sgemm(1.0, b.T, a.T).T
     return product
-
-
-def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """Zeros of which little will be touched: memory is taken for that alone.
-
-    NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole.
-    """
-    size = prod(shape) * np.dtype(dtype).itemsize
-    return np.frombuffer(mmap.mmap(-1, max(1, size)), np.uint8, size).view(dtype).reshape(shape)
-
-
-_blas_lock = Lock()
-_blas_before: list[int] = []  # an entry for each that wants one thread: how many there were
-
-
-@contextmanager
-def blas_on_one_thread() -> Iterator[None]:
-    """While others compute: threads of OpenBLAS that have nothing to do ask for work all the time.
-
-    That is for NumPy's products, in all threads of the process; another BLAS goes on as it does.
-    """
-    get, set_to = _blas_threads() or (lambda: 1, lambda threads: None)
-    with _blas_lock:
-        _blas_before.append(_blas_before[0] if _blas_before else get())
-        set_to(1)
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            before = _blas_before.pop()
-            if not _blas_before:  # who leaves last gives them back
-                set_to(before)
-
-
-@cache
-def _blas_threads() -> tuple[Any, Any] | None:
-    """What reads and sets the number of threads of NumPy's OpenBLAS; None where it has another."""
-    try:
-        found = ctypes.CDLL(str(import_module("numpy.linalg._umath_linalg").__file__))
-    except OSError:
-        return None
-    for prefix in ("scipy_", ""):
-        for suffix in ("64_", ""):
-            names = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
-            get, set_to = (getattr(found, name, None) for name in names)
-            if get and set_to:
-                return get, set_to
-    return None

@@ -9,7 +9,7 @@ from threading import Lock
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, Gemm
-from toolkit.host import available_bytes
+from toolkit.host_resources import available_bytes
 from toolkit.workload import Matrix, Tile, TileReference, Workload
 
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too

@@ -16,7 +16,7 @@ from analysis.occupancy import occupancy
 from analysis.result import Resources
 from toolkit.cubin import Parameter
 from toolkit.executor import Argument, buffers_of, check_numpy
-from toolkit.host import available_bytes
+from toolkit.host_resources import available_bytes
 from toolkit.signature import Declared
 from toolkit.tensor_map import MAP_BYTES, TensorMap
 

@@ -33,6 +33,7 @@ from toolkit.prediction import (
 )
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.touched import Exchange
 from toolkit.sass.translate import Translated
 
@@ -123,7 +124,7 @@ def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any])
     known: dict[str, Any] = {
         "weight": executed / waiting["blocks"] / (streams.executed / streams.blocks),
         "are_apart": end_apart(
-            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
+            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         ),
     }
     if launch.exchange is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,8 +13,7 @@ from analysis.problem import Gemm, parse_shape
 from kernels.registry import BEST, Selection, Variant, parse_selection, whole_ladder
 from toolkit.best import best_for
 from toolkit.sampling import Sampling
-
-LARGEST_SEED = 2**63 - 1
+from toolkit.workload import chosen_seed
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -97,15 +95,6 @@ def parse_shapes(shapes: Iterable[str | int | Gemm]) -> tuple[Gemm, ...]:
     return _unique(
         shape if isinstance(shape, Gemm) else parse_shape(str(shape)) for shape in shapes
     )
-
-
-def chosen_seed(seed: int | None) -> int:
-    """`seed`, or a new one; raises InputError where it is out of range."""
-    if seed is None:
-        return secrets.randbits(32)
-    if not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
-    return seed
 
 
 def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:

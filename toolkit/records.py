@@ -24,9 +24,11 @@ from analysis.result import (
 )
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
-from kernels.registry import CUBLAS, LADDER, Reference, Selection, Variant
+from kernels.registry import CUBLAS, LADDER, Reference, Selection
 from toolkit.cublas import sentence_on
+from toolkit.rung_launch import padding
 from toolkit.sampling import Series
+from toolkit.workload import wrong_result
 
 BEST_RUNG = len(LADDER) + 1  # the top of the ladder
 
@@ -80,18 +82,6 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
     )
 
 
-def padding(variant: Variant, problem: Gemm) -> str | None:
-    """A note on the zeros that a product is padded with, None where it needs none."""
-    executed = variant.executed(problem)
-    if executed == problem:
-        return None
-    return (
-        f"padded with zeros to {executed}, because N and K must be multiples of "
-        f"{variant.multiple_of}; counts and times are those of the padded product, without the "
-        "padding itself"
-    )
-
-
 def with_resources(record: Record, resources: Resources, device: Device) -> Record:
     """The record with the compiler's resources, and the occupancy that follows from them."""
     geometry = record.geometry
@@ -119,16 +109,6 @@ def with_check(record: Record, check: Check) -> Record:
     record = replace(record, check=check)
     wrong = wrong_result(check)
     return record if wrong is None else failed(record, wrong)
-
-
-def wrong_result(check: Check) -> str | None:
-    """What is wrong with a result, None where nothing is."""
-    if check.passed:
-        return None
-    where = f"C[{check.worst_row}][{check.worst_column}]"
-    if check.worst_ratio is None:
-        return f"wrong result: {where} is not a number, or infinitely far off"
-    return f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"
 
 
 def with_counted(record: Record, counted: Counted | str) -> Record:

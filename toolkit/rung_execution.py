@@ -31,7 +31,7 @@ from toolkit.block_plan import (
     rung_plans,
 )
 from toolkit.executor import buffers_of
-from toolkit.host import blas_on_one_thread, sparse_zeros
+from toolkit.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.ladder_inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.residents import most_resident
 from toolkit.rung_launch import RungLaunch

@@ -34,7 +34,7 @@ from reports import text
 from toolkit.best import best_for
 from toolkit.cubin import Kernel
 from toolkit.executor import Argument, buffers_of
-from toolkit.host import sparse_zeros
+from toolkit.host_resources import sparse_zeros
 from toolkit.kernel_source import compile_kernel
 from toolkit.tiles import rung_arguments
 from toolkit.workload import Matrix, Workload
@@ -182,3 +182,15 @@ def rung_launch(
     if device is not None:
         variant.check_device(selection.parameters, device)
     return RungLaunch(variant=variant, parameters=selection.parameters, problem=problem)
+
+
+def padding(variant: Variant, problem: Gemm) -> str | None:
+    """A note on the zeros that a product is padded with, None where it needs none."""
+    executed = variant.executed(problem)
+    if executed == problem:
+        return None
+    return (
+        f"padded with zeros to {executed}, because N and K must be multiples of "
+        f"{variant.multiple_of}; counts and times are those of the padded product, without the "
+        "padding itself"
+    )

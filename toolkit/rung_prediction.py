@@ -22,12 +22,13 @@ from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import Traffic
 from toolkit.block_plan import Replay, replayed
 from toolkit.cubin import Kernel
-from toolkit.host import sparse_zeros
+from toolkit.host_resources import sparse_zeros
 from toolkit.launch_traffic import Asked, Residence, traffic_of
 from toolkit.prediction import predicted, streams_of, work_of
 from toolkit.rung_execution import PlanExecutor, Proven
 from toolkit.rung_launch import RungLaunch
 from toolkit.sass.machine import Spread
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.touched import Below
 
 LEAST_APART = 0.05  # of a life, after the last wave
@@ -74,7 +75,7 @@ class RungModel:
             in_time=partial(gemm_touches, launch.tiling, launch.executed, pieces),
             steps=launch.executed.k,
         )
-        facts = self.kernel.schedule
+        facts = schedule_facts(self.kernel)
         return traffic_of(of_all, geometry, facts, self.instructions, self.residence, apart=apart)
 
     def _moves_apart(self, time: Predicted | str) -> float:
@@ -86,7 +87,7 @@ class RungModel:
         per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
         busiest_s = max(bound.time_s for bound in time.bounds if bound.name not in NOT_OF_THE_SM)
         slack = 1 - busiest_s * time.clock_hz / time.cycles
-        found = drift(self.kernel.schedule.copies, per_sm, slack)
+        found = drift(schedule_facts(self.kernel).copies, per_sm, slack)
         return found if found * self.proven.plan.blocks > LEAST_APART * sms * per_sm else 0.0
 
     def _predicted(self, traffic: Traffic) -> Predicted | str:
@@ -116,7 +117,7 @@ class RungModel:
         busy, per_sm = self.launch.busy_blocks, self.residence.blocks_per_sm
         shares_tiles = bool(self.proven.plan.kinds)
         are_apart = not shares_tiles and end_apart(
-            geometry.threads_per_block, fetches_ahead=kernel.schedule.fetches_ahead
+            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         )
         sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
         of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)

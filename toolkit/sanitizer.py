@@ -26,10 +26,9 @@ from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.block_plan import Blocks, plans
 from toolkit.executor import Argument, buffers_of, launch_geometry
-from toolkit.host import available_bytes
+from toolkit.host_resources import available_bytes
 from toolkit.kernel_source import Source, compile_kernel, naming
 from toolkit.launch_checks import DEFAULT_ARCHITECTURE, device_of
-from toolkit.plan import chosen_seed
 from toolkit.rung_launch import compile_for, is_name, rung_launch
 from toolkit.sass import check as watch
 from toolkit.sass import machine
@@ -46,6 +45,7 @@ from toolkit.simulator import (
     prepared,
 )
 from toolkit.tiles import position_of_c
+from toolkit.workload import chosen_seed
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")

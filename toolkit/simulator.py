@@ -51,20 +51,19 @@ from toolkit.launch_checks import (
 )
 from toolkit.launch_prediction import SimulatedLaunch, launch_time
 from toolkit.launch_traffic import Asked, Residence, traffic_of
-from toolkit.plan import chosen_seed
-from toolkit.records import padding, wrong_result
 from toolkit.residents import blocks_per_sm, most_resident
-from toolkit.rung_launch import RungLaunch, compile_for, is_name, rung_launch
+from toolkit.rung_launch import RungLaunch, compile_for, is_name, padding, rung_launch
 from toolkit.sass import core
 from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.representatives import agree, extrapolated
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.touched import MOST_TOUCHES, Exchange, below, exchange, lives_of, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.simulated_ladder import LadderSimulator
-from toolkit.workload import Workload
+from toolkit.workload import Workload, chosen_seed, wrong_result
 
 NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
 
@@ -239,7 +238,7 @@ class Simulator:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
-        counted = _with_lives(counted, bound, waits=cubin.schedule.waits)
+        counted = _with_lives(counted, bound, waits=schedule_facts(cubin).waits)
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
         traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
@@ -290,7 +289,7 @@ class Simulator:
             in_time=partial(touches_in_time, touched.touches, counted.lives, counted.exchange),
         )
         residence = Residence(device=self.device, blocks_per_sm=resident)
-        found = traffic_of(asked, geometry, cubin.schedule, instructions, residence)
+        found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
         return found, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
             "caches keep of them follows from the order in which blocks run (analysis.traffic)"

@@ -7,8 +7,6 @@ way round: `{column, row}`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from ctypes import addressof, c_uint8, c_uint32, c_uint64, c_void_p, string_at
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -17,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from toolkit.driver import call_driver
 
 MAP_BYTES = 128
 MAP_ALIGNMENT = 64  # CUDA Driver API, cuTensorMapEncodeTiled
@@ -129,44 +126,6 @@ class TensorMap:
                 f"{self.array.nbytes:,}: give fewer rows"
             )
         object.__setattr__(self, "tiling", tiling)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncodedMap:
-    """The 128 bytes that a kernel takes for a tensor map."""
-
-    content: bytes
-
-
-def encoded(tiling: Tiling, address: int) -> EncodedMap:
-    """The tensor map of an array in a GPU's memory, as the driver encodes it.
-
-    Raises UnavailableError without a driver of CUDA 12, LaunchError where it refuses.
-    """
-    inwards = range(len(tiling.shape) - 1, -1, -1)
-    pitches = [tiling.pitches_bytes[axis] for axis in inwards[1:]]
-    room = (c_uint8 * (MAP_BYTES + MAP_ALIGNMENT))()
-    at = addressof(room) + -addressof(room) % MAP_ALIGNMENT
-    call_driver(
-        "cuTensorMapEncodeTiled",
-        c_void_p(at),
-        c_uint32(DATA_TYPES[tiling.dtype.name]),
-        c_uint32(len(tiling.shape)),
-        c_void_p(address),
-        _array(c_uint64, [tiling.shape[axis] for axis in inwards]),
-        _array(c_uint64, pitches or [0]),  # none of them is read then
-        _array(c_uint32, [tiling.box[axis] for axis in inwards]),
-        _array(c_uint32, [1 for _ in inwards]),  # no element is left out
-        c_uint32(0),  # CU_TENSOR_MAP_INTERLEAVE_NONE
-        c_uint32(SWIZZLES.index(tiling.swizzle)),
-        c_uint32(L2_PROMOTIONS.index(tiling.l2_promotion)),
-        c_uint32(0),  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: zeros beyond the edges
-    )
-    return EncodedMap(content=string_at(at, MAP_BYTES))
-
-
-def _array(kind: Any, values: Sequence[int]) -> Any:
-    return (kind * len(values))(*values)
 
 
 def _check_axes(tiling: Tiling) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Check
 from analysis.rounding import GEMM_BOUND, compare, gemm_error_bound
@@ -196,3 +198,25 @@ def _padded(matrix: Matrix, rows: int, columns: int) -> Matrix:
     if matrix.shape == (rows, columns):
         return matrix
     return np.pad(matrix, ((0, rows - matrix.shape[0]), (0, columns - matrix.shape[1])))
+
+
+LARGEST_SEED = 2**63 - 1
+
+
+def chosen_seed(seed: int | None) -> int:
+    """`seed`, or a new one; raises InputError where it is out of range."""
+    if seed is None:
+        return secrets.randbits(32)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed {seed} is out of range: give 0 to {LARGEST_SEED}")
+    return seed
+
+
+def wrong_result(check: Check) -> str | None:
+    """What is wrong with a result, None where nothing is."""
+    if check.passed:
+        return None
+    where = f"C[{check.worst_row}][{check.worst_column}]"
+    if check.worst_ratio is None:
+        return f"wrong result: {where} is not a number, or infinitely far off"
+    return f"wrong result: the error of {where} is {check.worst_ratio:.3g} times its bound"

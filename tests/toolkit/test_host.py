@@ -12,7 +12,8 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import parse_selection
 from toolkit import host
-from toolkit.host import available_bytes, blas_on_one_thread, measure_cpu, sparse_zeros
+from toolkit.host import measure_cpu
+from toolkit.host_resources import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.plan import make_plan
 from toolkit.records import planned
 from toolkit.sampling import Sampling

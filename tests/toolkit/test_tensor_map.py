@@ -11,9 +11,9 @@ import pytest
 from analysis.errors import InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
 from toolkit import TensorMap, driver, simulate
-from toolkit.driver import prepared_launch
+from toolkit.driver import EncodedMap, encoded, prepared_launch
 from toolkit.executor import buffers_of
-from toolkit.tensor_map import EncodedMap, Tiling, encoded
+from toolkit.tensor_map import Tiling
 
 FLOATS = np.dtype(np.float32)
 

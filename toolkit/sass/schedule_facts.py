@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from analysis.access import Copies
 from toolkit.cubin import Kernel
@@ -50,8 +51,9 @@ class ScheduleFacts:
         return 0
 
 
+@lru_cache(maxsize=64)
 def schedule_facts(kernel: Kernel) -> ScheduleFacts:
-    """Those of a kernel. Raises as `Kernel.instructions` does."""
+    """How the code of a kernel fetches tiles and waits. Raises as `Kernel.instructions` does."""
     opcodes = {instruction.opcode for instruction in kernel.instructions}
     copies: Copies = "loads"
     if opcodes & BULK:

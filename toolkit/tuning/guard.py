@@ -20,10 +20,9 @@ from kernel_tuner.util import RuntimeFailedConfig
 from analysis.errors import first_line
 from toolkit.gpu import compile_error
 from toolkit.gpu_bench import WARM_UP_S
-from toolkit.records import wrong_result
 from toolkit.tiles import position_of_c
 from toolkit.tuning.request import BEGINS, FAILS, Request, key_of
-from toolkit.workload import Reference, Workload
+from toolkit.workload import Reference, Workload, wrong_result
 
 # Of the result, held against float64 for every configuration; the winners are checked on all rows.
 CHECKED_ROWS = 64

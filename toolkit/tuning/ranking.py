@@ -17,10 +17,10 @@ from analysis.result import Record
 from analysis.tuning import Candidate
 from kernels.registry import Selection
 from toolkit.progress import Progress
-from toolkit.records import planned, with_resources, wrong_result
+from toolkit.records import planned, with_resources
 from toolkit.rung_launch import compile_for
 from toolkit.simulated_ladder import LadderSimulator, Simulation, residence
-from toolkit.workload import Workload
+from toolkit.workload import Workload, wrong_result
 
 
 def ranked(

@@ -16,11 +16,12 @@ from analysis.tuning import SCHEMA_VERSION, TunedShape, Tuning
 from toolkit.environment import GpuMonitor, environment
 from toolkit.experiment import DEFAULT_DEVICE
 from toolkit.gpu import Gpu
-from toolkit.plan import chosen_seed, parse_shapes
+from toolkit.plan import parse_shapes
 from toolkit.progress import Progress
 from toolkit.tuned import Tuned
 from toolkit.tuning.space import parse_space
 from toolkit.tuning.tuner import Effort, GpuTuner, Tuner
+from toolkit.workload import chosen_seed
 
 
 def tune(

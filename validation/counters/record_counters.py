@@ -35,9 +35,9 @@ from typing import Any
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.driver import prepared_launch
+from toolkit.driver import encoded, prepared_launch
 from toolkit.executor import buffer_of, buffers_of
-from toolkit.tensor_map import TensorMap, encoded
+from toolkit.tensor_map import TensorMap
 from validation.corpus.case import Case
 from validation.corpus.cases import COUNTED, RACING, find
 

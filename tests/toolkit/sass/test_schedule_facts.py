@@ -14,6 +14,7 @@ from tests.sampling import chosen_of
 from toolkit import simulate
 from toolkit.compile import compile_cubin
 from toolkit.rung_launch import compile_for
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.tiles import rung_arguments
 from toolkit.workload import Workload
 
@@ -39,7 +40,7 @@ def test_the_schedule_of_a_rung_is_that_of_its_source(variant: Variant, arch: st
     kernel = compile_for(
         find_device(DEVICES[arch]), Selection(variant=variant, parameters=variant.defaults)
     )
-    facts = kernel.schedule
+    facts = schedule_facts(kernel)
     assert facts.copies == copies_of(variant)
     assert facts.fetches_ahead == (variant.rung >= 10)
     assert facts.has_barriers == (variant.tiling(variant.defaults).block_k is not None)
@@ -85,7 +86,7 @@ def test_loads_that_travel_while_a_tile_is_read_are_told(
     kernel: str, *, fetches_ahead: bool, has_barriers: bool
 ) -> None:
     code = compile_cubin(ROW_SUMS, name="sums.cu", kernel=kernel, arch="sm_90")
-    facts = code.schedule
+    facts = schedule_facts(code)
     assert (facts.copies, facts.fetches_ahead) == ("loads", fetches_ahead)
     assert facts.has_barriers == has_barriers
 
@@ -129,7 +130,8 @@ extern "C" __global__ void backs_off(int *flag, float *x) {
 )
 def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel: str, waits: bool) -> None:
     assert (
-        compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90").schedule.waits == waits
+        schedule_facts(compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90")).waits
+        == waits
     )
 
 
@@ -161,6 +163,6 @@ def test_the_steps_of_a_rung_are_its_k(variant: Variant) -> None:
         dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         arguments=rung_arguments(variant, variant.defaults, executed, (a, b, c)),
     )
-    steps = kernel.schedule.steps([one.executed for one in found.instructions])
+    steps = schedule_facts(kernel).steps([one.executed for one in found.instructions])
     busy = variant.tile_grid(variant.defaults, executed).tiles * geometry.warps_per_block
     assert steps / busy == pytest.approx(executed.k, rel=0.02)
