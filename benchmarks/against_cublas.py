@@ -31,13 +31,13 @@ from benchmarks.gpu_operands import GpuOperands
 from benchmarks.graphs import GraphTimer
 from kernels.registry import BEST, Selection, Variant, parse_selection
 from toolkit import __version__
-from toolkit.best import best_for
-from toolkit.cublas import Cublas
-from toolkit.environment import commit
-from toolkit.gpu import POISON, Gpu
-from toolkit.sampling import Sampling, interleave
-from toolkit.tuned import Tuned, keep
-from toolkit.workload import Workload
+from toolkit.gpu.context import POISON, Gpu
+from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.environment import commit
+from toolkit.gpu.sampling import Sampling, interleave
+from toolkit.rungs.best import best_for
+from toolkit.rungs.matrices import Workload
+from toolkit.store.tuned import Tuned, keep
 
 SQUARES = (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 OTHERS = (

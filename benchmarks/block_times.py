@@ -25,10 +25,10 @@ from analysis.traffic import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.gpu import Gpu
-from toolkit.workload import Workload
+from toolkit.gpu.context import Gpu
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.matrices import Workload
 
 MADE_UP_ADDRESS = 1 << 40  # for machine code that is not launched
 FEWEST = 0.5  # of all SMs, that have blocks in a wave that is shown

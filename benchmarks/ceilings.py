@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from reports import text
-from toolkit.gpu import Gpu
+from toolkit.gpu.context import Gpu
 
 SAMPLES = 20
 THREADS = 1024

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
-from toolkit.compile import compile_cubin
-from toolkit.gpu import Gpu, LoadedKernel
+from toolkit.gpu.context import Gpu, LoadedKernel
+from toolkit.machine_code.compile import compile_cubin
 
 KIB, INSTRUCTION_BYTES, LINE_BYTES, LANES = 1024, 16, 128, 32
 OF_THE_LOOP = 16  # instructions, about

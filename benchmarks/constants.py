@@ -154,21 +154,23 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT NO_REGISTER WHOLE COMMON IN_L2": _LAYOUT,
         "FLAG NO_LINE LN2": _LAYOUT,
     },
-    "toolkit/launch_traffic.py": {
+    "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
         "REQUESTS_PER_STEP": fitted("the ladder"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
-    "toolkit/prediction.py": {"MOST_STEPS BLOCKS": _ENOUGH},
-    "toolkit/rung_prediction.py": {"LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")},
-    "toolkit/block_plan.py": {
+    "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
+    "toolkit/execution/rung_prediction.py": {
+        "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
+    },
+    "toolkit/execution/block_plan.py": {
         "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS": technical(
             "values of K and places of which counts are proved to be alike"
         ),
         "FULL_K_BUDGET ANCHOR_BUDGET ANCHORS APART_BUDGET TOGETHER_BUDGET TOGETHER_K": _ENOUGH,
         "PROVEN_KINDS ALL_BLOCKS_BUDGET": _ENOUGH,
     },
-    "toolkit/best.py": {
+    "toolkit/rungs/best.py": {
         "START_CLOCKS SUMS_OF_SPLITS_CLOCKS": fitted(_TUNED),
         "SUMS_OF_WORKERS_CLOCKS SUM_OF_A_WORKER_CLOCKS": fitted(_TUNED, "sums of workers"),
         "WORKERS_PER_SM": technical("rungs with workers have two of them per SM"),
@@ -176,12 +178,12 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/schedule_facts.py": {
         "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
     },
-    "toolkit/sass/machine_code.py": {
+    "toolkit/sass/timing_table.py": {
         "_STALL _YIELD _WRITE _READ _WAIT _REUSE AFTER_COPIES _OPERAND_SLOTS": _LAYOUT
     },
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
-    "toolkit/sass/touched.py": {
+    "toolkit/execution/accesses.py": {
         "READ WRITE ATOMIC _SECTORS": _LAYOUT,
         "MOST_TOUCHES ROUNDS": _ENOUGH,
         "TAKEN_LATER": technical("puts a read behind the write that it waits for"),
@@ -257,7 +259,8 @@ def _prefer(name: str, value: float) -> _Prefer:
 
 
 SCHEDULE, TRAFFIC, TIMING = "analysis.schedule", "analysis.traffic", "analysis.timing"
-LAUNCH_TRAFFIC, BEST, SM = "toolkit.launch_traffic", "toolkit.best", "analysis.sm_constants"
+LAUNCH_TRAFFIC, BEST = "toolkit.execution.traffic", "toolkit.rungs.best"
+SM = "analysis.sm_constants"
 RULES: Mapping[str, Sequence[Change]] = {
     "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
     "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],

@@ -25,7 +25,7 @@ from kernels.registry import Variant
 from reports import render
 from reports.figures import gap, hierarchy
 from toolkit import profile
-from toolkit.recorded import recorded_run
+from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 
 FOLDER = ROOT / "docs" / "images"

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.executor import Launch
-from toolkit.gpu import Gpu, nvcc_version
-from toolkit.gpu_launch import OnGpu, task_of
+from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.launch.launch import Launch
 
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
 UNROLLED = 4

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
 from kernels.registry import Parameters, Variant
-from toolkit.executor import buffers_of
-from toolkit.gpu import Gpu
-from toolkit.gpu_launch import placed
-from toolkit.tiles import rung_arguments
-from toolkit.workload import Workload
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.launch import placed
+from toolkit.launch.launch import buffers_of
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.rungs.matrices import Workload
 
 Array = NDArray[np.float32]
 

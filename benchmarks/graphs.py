@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_uint32, c_uint64, c_void_p
 from types import TracebackType
 
-from toolkit.driver import call_driver
+from toolkit.gpu.driver import call_driver
 
 _NON_BLOCKING = 1  # cuda.h, CU_STREAM_NON_BLOCKING
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: libraries may allocate while they are captured

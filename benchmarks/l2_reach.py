@@ -24,8 +24,8 @@ import numpy as np
 from analysis.coalescing import SECTOR_BYTES
 from analysis.errors import CountersError, ToolkitError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit import ncu
-from toolkit.gpu import Gpu
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute import ncu
 
 MIB, QUAD_BYTES = 2**20, 16
 READS, WRITES = "dram__bytes_read.sum", "dram__bytes_write.sum"

@@ -42,14 +42,14 @@ from analysis.result import Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.registry import BEST, Selection, Variant, parse_selection
-from toolkit.cubin import Kernel
-from toolkit.launch_traffic import Residence
-from toolkit.published import publications
-from toolkit.recorded import recorded_run
-from toolkit.rung_launch import compile_for
-from toolkit.simulated_ladder import LadderSimulator
-from toolkit.simulator import simulate
-from toolkit.workload import Workload
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.execution.simulate import simulate
+from toolkit.execution.traffic import Residence
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.published import publications
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
+from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 from validation.timing.published_kernels import timed
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case, rng

@@ -21,11 +21,11 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import LADDER, find
 from kernels.registry import Selection
-from toolkit.records import planned, with_resources
-from toolkit.rung_launch import compile_for
+from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.profiling.record import planned, with_resources
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
 from toolkit.sass.machine import available_cores
-from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.workload import Workload
 
 SEED = 1
 

@@ -15,7 +15,7 @@ from analysis.result import Profile, Record
 from kernels.registry import BEST
 from reports import text
 from reports.ladder import measurement, records_at, shapes
-from toolkit.recorded import recorded_run
+from toolkit.store.recorded_runs import recorded_run
 
 SHORT_S = 15e-6  # launches that are little more than their own cost
 SQUARE = Gemm(m=4096, n=4096, k=4096)

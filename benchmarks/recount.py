@@ -25,14 +25,14 @@ from analysis.result import Counted, Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED, scored
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import Selection
-from toolkit import ncu
-from toolkit.counted import CountableLaunch, countable
-from toolkit.counting import Counting, middle
-from toolkit.cubin import Kernel
-from toolkit.gpu import Gpu
-from toolkit.launches import marker_source
-from toolkit.progress import Progress
-from toolkit.store import compressed, dumps, load, write_atomically
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.collect import Counting, middle
+from toolkit.gpu.nsight_compute.replay_process import marker_source
+from toolkit.launch.progress import Progress
+from toolkit.machine_code.kernel import Kernel
+from toolkit.store.profile_json import compressed, dumps, load, write_atomically
 
 TIMES = 5  # that each launch is counted
 SEVERAL = "counts on GPUs of this kind"

@@ -37,15 +37,15 @@ from analysis.statistics import median_interval
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.cublas import Cublas
-from toolkit.environment import GpuMonitor, environment
-from toolkit.gpu import POISON, Gpu, LoadedKernel
+from toolkit.gpu.context import POISON, Gpu, LoadedKernel
+from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.environment import GpuMonitor, environment
+from toolkit.gpu.sampling import Sampling, Series, interleave
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.sampling import Sampling, Series, interleave
-from toolkit.store import write_atomically
-from toolkit.workload import Workload
+from toolkit.rungs.matrices import Workload
+from toolkit.store.profile_json import write_atomically
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 

@@ -23,10 +23,10 @@ from analysis.errors import ToolkitError
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from benchmarks.gpu_operands import GpuOperands, Operands
 from kernels.registry import Variant, parse_selection
-from toolkit.cublas import Cublas
-from toolkit.gpu import POISON, Gpu
+from toolkit.gpu.context import POISON, Gpu
+from toolkit.gpu.cublas import Cublas
 from toolkit.reorder import Reordered, reorder
-from toolkit.workload import Workload
+from toolkit.rungs.matrices import Workload
 
 RUNGS = ("coarsened-2d", "vectorized")
 SHAPES = ("1024", "2048", "4096")

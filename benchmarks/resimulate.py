@@ -23,15 +23,15 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Listing, Profile, Record
 from analysis.scorecard import scored
 from kernels.registry import Selection, Variant
-from toolkit.cubin import Kernel
-from toolkit.gpu import LANGUAGE_OPTIONS
-from toolkit.plan import Plan, make_plan
-from toolkit.records import with_prediction
-from toolkit.resume import SOURCES, digest
-from toolkit.sampling import Sampling
-from toolkit.simulated_ladder import PYCUDA_FILE, LadderSimulator, residence
-from toolkit.store import compressed, dumps, load, write_atomically
-from toolkit.workload import Workload
+from toolkit.execution.rung_simulation import PYCUDA_FILE, LadderSimulator, residence
+from toolkit.gpu.context import LANGUAGE_OPTIONS
+from toolkit.gpu.sampling import Sampling
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.plan import Plan, make_plan
+from toolkit.profiling.record import with_prediction
+from toolkit.profiling.resume import SOURCES, digest
+from toolkit.rungs.matrices import Workload
+from toolkit.store.profile_json import compressed, dumps, load, write_atomically
 
 
 def resimulated(

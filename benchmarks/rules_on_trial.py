@@ -7,7 +7,7 @@
 Every launch is executed once, and kept in a folder if one is named; the model then runs with all
 rules, and without each of them (RULES of benchmarks/constants.py). The parts are those of
 validation/timing/trial_launches.py, the ladder's launches in the runs that ship, and the rungs that
-`toolkit.best` takes. Prints, of each rule, the times and the counters of L2 and DRAM that it
+`toolkit.rungs.best` takes. Prints, of each rule, the times and the counters of L2 and DRAM that it
 changes by more than 1%: how many launches and kernels, their mean error with the rule and without,
 and the bootstrap interval (95%) of the difference. Exits with 1 if a rule's error is not known.
 """
@@ -35,12 +35,12 @@ from unittest.mock import patch
 import numpy as np
 
 import analysis.timing
-import toolkit.best
-import toolkit.launch_prediction
-import toolkit.launch_traffic
-import toolkit.prediction
-import toolkit.rung_prediction
-import toolkit.simulator
+import toolkit.execution.launch_time
+import toolkit.execution.predict
+import toolkit.execution.rung_prediction
+import toolkit.execution.simulate
+import toolkit.execution.traffic
+import toolkit.rungs.best
 from analysis import cycles
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
@@ -51,12 +51,12 @@ from benchmarks.constants import BEST as CHOICE
 from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import BEST, Selection
-from toolkit.native import compile_library, compiler, file_of, libraries
-from toolkit.recorded import recorded_run
-from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.tuned import FOLDER, Tuned, selection_of
-from toolkit.tuned import read as read_tuned
-from toolkit.workload import Workload
+from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.rungs.matrices import Workload
+from toolkit.sass.native import compile_library, compiler, file_of, libraries
+from toolkit.store.recorded_runs import recorded_run
+from toolkit.store.tuned import FOLDER, Tuned, selection_of
+from toolkit.store.tuned import read as read_tuned
 from validation.timing.timed_launches import OPTIONS, rng
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
 from validation.timing.trial_launches import recorded as recorded_trial
@@ -170,7 +170,7 @@ class Executed:
         return seconds(work, device)
 
 
-TRAFFIC_OF, WORK_OF = toolkit.launch_traffic.traffic_of, toolkit.prediction.work_of
+TRAFFIC_OF, WORK_OF = toolkit.execution.traffic.traffic_of, toolkit.execution.predict.work_of
 
 
 @contextmanager
@@ -186,11 +186,11 @@ def executing() -> Iterator[Executed]:
         found.work = args, known
         return WORK_OF(*args, **known)
 
-    for module in (toolkit.simulator, toolkit.rung_prediction):
+    for module in (toolkit.execution.simulate, toolkit.execution.rung_prediction):
         module.traffic_of = traffic_of  # type: ignore[attr-defined]
-    for module in (toolkit.launch_prediction, toolkit.rung_prediction):
+    for module in (toolkit.execution.launch_time, toolkit.execution.rung_prediction):
         module.work_of = work_of  # type: ignore[attr-defined]
-    toolkit.prediction.cached = lambda name: None  # type: ignore[assignment]
+    toolkit.execution.predict.cached = lambda name: None  # type: ignore[assignment]
     yield found
 
 
@@ -241,7 +241,7 @@ def of_trial(name: str, gpu: str) -> Launch:
     }
     device = find_device(times["device"])
     with executing() as executed:
-        found = toolkit.simulator.simulate(
+        found = toolkit.execution.simulate.simulate(
             trial.code(times["architecture"]),
             grid=case.grid,
             block=case.block,
@@ -325,7 +325,7 @@ def jobs(part: str, device: str) -> list[Any]:
 
 
 def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
-    """How fast the rung is that `toolkit.best` takes where nothing was tuned, and its estimates.
+    """How fast the rung is that `rungs.best` takes where nothing was tuned, and its estimates.
 
     Of the run that ships: the time of the rung that is taken against that of the fastest one. Of
     tuned products: the estimate against the measured time.
@@ -338,12 +338,12 @@ def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator
             times.setdefault(record.shape, {})[record.label] = record.measured.median_s
 
     def of(shape: Gemm) -> float:
-        return times[shape][toolkit.best.by_rule(device, shape).variant.name]
+        return times[shape][toolkit.rungs.best.by_rule(device, shape).variant.name]
 
     def estimate(entry: Tuned) -> float:
         share = _share_of_peak(selection_of(entry))
         assert share is not None
-        clocks = toolkit.best._clocks(selection_of(entry), share, device, entry.problem)
+        clocks = toolkit.rungs.best._clocks(selection_of(entry), share, device, entry.problem)
         return clocks / device.boost_clock_hz
 
     cells: list[tuple[str, str, float, Callable[[], float]]] = [
@@ -373,7 +373,7 @@ def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator
 
 def _share_of_peak(selection: Selection) -> float | None:
     """What the estimate has for a selection, whatever is split or shared; None if it has none."""
-    for variant in toolkit.best.LADDER:
+    for variant in toolkit.rungs.best.LADDER:
         for one in variant.preferences if variant.name == selection.variant.name else ():
             asked = variant.resolve(one.parameters)
             ignored = (variant.splits, variant.workers, "band")

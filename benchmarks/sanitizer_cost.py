@@ -16,11 +16,11 @@ import numpy as np
 
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant
-from toolkit.compile import compile_cubin
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.rungs.arguments import rung_arguments
 from toolkit.sass.check import run_watched, watched
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.translate import bind, translate
-from toolkit.tiles import rung_arguments
 
 MOST = 3.0
 ROUNDS = 31

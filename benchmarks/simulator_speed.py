@@ -22,9 +22,9 @@ from scipy.linalg.blas import sgemm
 from analysis.problem import parse_shape
 from kernels import find
 from toolkit import simulate
-from toolkit.executor import Execution
+from toolkit.launch.launch import Execution
+from toolkit.rungs.arguments import rung_arguments
 from toolkit.sass.machine import available_cores
-from toolkit.tiles import rung_arguments
 
 TRANSPOSE = """
 extern "C" __global__ void transpose(float *out, const float *in, int n)

@@ -18,7 +18,7 @@ from analysis.result import Profile, Record
 from kernels.registry import BEST
 from reports import text
 from toolkit import profile
-from toolkit.recorded import recorded_run
+from toolkit.store.recorded_runs import recorded_run
 
 COUNTERS = {
     "L2 reads": "lts__t_sectors_op_read.sum",

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit import ncu
-from toolkit.gpu import Gpu
-from toolkit.store import write_atomically
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.store.profile_json import write_atomically
 from validation.timing.timed_launches import Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 

@@ -36,7 +36,7 @@ MOST_PROCESSES = 8  # each collects all tests, and grows to 0.7 GB
 @cache
 def why_no_gpu() -> str | None:
     from analysis.errors import ToolkitError
-    from toolkit.gpu import Gpu
+    from toolkit.gpu.context import Gpu
 
     try:
         with Gpu():

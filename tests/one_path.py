@@ -17,8 +17,8 @@ from analysis.problem import Gemm, parse_shape
 from analysis.result import Predicted
 from kernels.registry import Selection, parse_selection
 from toolkit import profile, simulate
-from toolkit.executor import Execution
-from toolkit.progress import Progress
+from toolkit.launch.launch import Execution
+from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
 from validation.timing.timed_launches import OPTIONS, SMALL, Case, rng
 

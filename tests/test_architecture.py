@@ -118,8 +118,8 @@ def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
 # What names of rungs and of their parameters mean elsewhere.
 OTHER_MEANINGS = {"width"}  # of a line in a plot, of an access
 MEAN_OTHERS = {
-    "toolkit/plan.py": {"tiled"},  # the example of an error message
-    "toolkit/simulator.py": {"workers"},  # processes
+    "toolkit/profiling/plan.py": {"tiled"},  # the example of an error message
+    "toolkit/execution/simulate.py": {"workers"},  # processes
     "toolkit/tuning/tune.py": {"workers"},  # the option
 }
 

@@ -15,8 +15,8 @@ import pytest
 from analysis.accuracy import ACCURACIES
 from analysis.problem import Gemm
 from analysis.result import Profile, Record
-from toolkit.recorded import recorded_run
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
+from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 
 README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_its_errors_are_those_that_the_benchmark_computes() -> None:
 
 
 def test_every_command_is_shown() -> None:
-    from toolkit.cli import app
+    from toolkit.cli.app import app
 
     shown = {words[0] for words in TOOLKIT_CALLS} | {"doctor"}  # doctor stands in the text
     assert shown == {
@@ -68,7 +68,7 @@ def test_every_command_is_valid(words: list[str]) -> None:
     """Its options and arguments; the exhaustive tests execute the command too."""
     from typer.main import get_group
 
-    from toolkit.cli import app
+    from toolkit.cli.app import app
 
     name, *arguments = words[: words.index(">")] if ">" in words else words
     get_group(app).commands[name].make_context(name, arguments)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 
 DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 DYNAMIC = re.compile(r"extern __shared__ [^;]*?(\w+)\[\];")

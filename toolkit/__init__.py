@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit.experiment import profile
-    from toolkit.gpu_launch import run
-    from toolkit.sanitizer import check
-    from toolkit.simulator import simulate
-    from toolkit.store import load, save
-    from toolkit.tensor_map import TensorMap
+    from toolkit.execution.sanitizer import check
+    from toolkit.execution.simulate import simulate
+    from toolkit.gpu.launch import run
+    from toolkit.launch.tensor_map import TensorMap
+    from toolkit.profiling.profile import profile
+    from toolkit.store.profile_json import load, save
 
 __version__ = "0.1.0"
 
 __all__ = ["TensorMap", "__version__", "check", "load", "profile", "run", "save", "simulate"]
 
 _HOMES = {
-    "TensorMap": "toolkit.tensor_map",
-    "check": "toolkit.sanitizer",
-    "profile": "toolkit.experiment",
-    "run": "toolkit.gpu_launch",
-    "simulate": "toolkit.simulator",
-    "load": "toolkit.store",
-    "save": "toolkit.store",
+    "TensorMap": "toolkit.launch.tensor_map",
+    "check": "toolkit.execution.sanitizer",
+    "profile": "toolkit.profiling.profile",
+    "run": "toolkit.gpu.launch",
+    "simulate": "toolkit.execution.simulate",
+    "load": "toolkit.store.profile_json",
+    "save": "toolkit.store.profile_json",
 }
 
 

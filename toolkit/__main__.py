@@ -10,7 +10,7 @@ def main() -> None:
     try:
         if hidden := toolkit.hidden_package():
             sys.exit(f"error: {hidden}")
-        from toolkit.cli import main
+        from toolkit.cli.app import main
 
         main()
     except KeyboardInterrupt:  # while the commands were imported

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from toolkit.cubin import Kernel, kernel_symbols
-from toolkit.executor import buffers_of
-from toolkit.sass.disassemble import disassemble
-from toolkit.tensor_map import MAP_BYTES, TensorMap
+from toolkit.launch.launch import buffers_of
+from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.kernel import Kernel, kernel_symbols
 from validation.corpus.case import CORPUS, Argument, Case, Near
 from validation.corpus.cases import CASES, COUNTED, find
 from validation.corpus.compiled import alone, compiled, of_file, sample

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.sampling import chosen_of
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
 from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from toolkit.cubin import Kernel, kernel_symbols
-from toolkit.sass.disassemble import disassemble
-from toolkit.sass.instruction import Immediate, Instruction
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.instruction import Immediate, Instruction
+from toolkit.machine_code.kernel import Kernel, kernel_symbols
 from toolkit.sass.isa.registry import REGISTRY, Lowering, PoolEntry
 from validation.corpus.compiled import sample
 from validation.corpus.inventory import ARCHITECTURES, sources

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from typer.testing import CliRunner
 
 from docs.snippets.pages import ROOT, blocks, name_of, pages, parsed
-from toolkit.cli import app
+from toolkit.cli.app import app
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = [*pages(), CONTRIBUTING]

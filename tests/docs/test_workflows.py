@@ -88,7 +88,7 @@ def commands(name: str) -> Iterator[list[str]]:
 def test_gpu_workflow_calls_what_is_there() -> None:
     from typer.testing import CliRunner
 
-    from toolkit.cli import app
+    from toolkit.cli.app import app
 
     called = list(commands(GPU))
     assert ["pytest", "-m", "gpu"] in called

@@ -26,16 +26,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
-from toolkit.arguments import parse_arguments
-from toolkit.call import parse_call
-from toolkit.cli import app, damage_of
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.experiment import profile
-from toolkit.sass import disassemble as disassembly_of
-from toolkit.sass.decode import OperandError, decode, parse_guard, parse_operands
-from toolkit.sass.disassemble import disassemble
-from toolkit.store import JOURNAL_PARTS, dumps, parse
+from toolkit.cli.app import app, damage_of
+from toolkit.cli.argument_syntax import parse_arguments
+from toolkit.cli.launch_options import parse_call
+from toolkit.machine_code import disassemble as disassembly_of
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.decode import OperandError, decode, parse_guard, parse_operands
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.profile import profile
+from toolkit.store.profile_json import JOURNAL_PARTS, dumps, parse
 
 VARIANTS = ["tiled", "vectorized", "cpu"]
 RUN = ["--shape=64", *(f"--variant={one}" for one in VARIANTS)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis.geometry import Geometry
-from toolkit.executor import Launch
-from toolkit.gpu_launch import OnGpu, task_of
+from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.launch.launch import Launch
 from validation.corpus.case import Case
 from validation.corpus.cases import CASES, COUNTED
 from validation.corpus.compiled import alone
@@ -23,7 +23,7 @@ EACH = [
 
 @pytest.fixture(scope="module")
 def gpu():
-    from toolkit.gpu import Gpu
+    from toolkit.gpu.context import Gpu
 
     with Gpu() as opened:
         yield opened

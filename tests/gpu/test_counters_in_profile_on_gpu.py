@@ -12,9 +12,10 @@ import pytest
 from analysis.counters import COUNTERS
 from analysis.geometry import ceil_div
 from analysis.result import Profile, Record
-from toolkit import load, ncu, profile, save
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
+from toolkit import load, profile, save
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
 
 pytestmark = pytest.mark.ncu
 

@@ -10,11 +10,11 @@ import pytest
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from toolkit.contender import LAUNCHES
-from toolkit.executor import Launch
-from toolkit.experiment import profile
-from toolkit.gpu_launch import InAChild, task_of
-from toolkit.sampling import Sampling
+from toolkit.gpu.launch import InAChild, task_of
+from toolkit.gpu.product_launch import LAUNCHES
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.launch import Launch
+from toolkit.profiling.profile import profile
 
 pytestmark = pytest.mark.gpu
 
@@ -91,8 +91,8 @@ def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.contender.START_S", 15.0)
-    monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 5.0)
+    monkeypatch.setattr("toolkit.gpu.product_launch.START_S", 15.0)
+    monkeypatch.setattr("toolkit.gpu.product_launch.LAUNCH_GRACE_S", 5.0)
 
 
 @pytest.mark.parametrize("name", FAULTS)

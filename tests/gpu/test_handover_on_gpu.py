@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit import run, simulate
-from toolkit.cubin import Kernel
+from toolkit.machine_code.kernel import Kernel
 
 pytestmark = pytest.mark.gpu
 

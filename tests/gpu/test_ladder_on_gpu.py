@@ -11,10 +11,10 @@ from analysis.errors import UnavailableError
 from analysis.problem import Gemm
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, parse_selection
-from toolkit import tuned
-from toolkit.executor import Launch, buffers_of
-from toolkit.gpu_launch import OnGpu, task_of
-from toolkit.tiles import rung_arguments
+from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.launch.launch import Launch, buffers_of
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.store.profile_json import tuned
 
 pytestmark = pytest.mark.gpu
 
@@ -49,7 +49,7 @@ ALL = [
 
 @pytest.fixture(scope="session")
 def gpu():
-    from toolkit.gpu import Gpu
+    from toolkit.gpu.context import Gpu
 
     with Gpu() as opened:
         yield opened

@@ -26,7 +26,7 @@ extern "C" __global__ void saxpy(float* y, const float* x, float a, int n)
 
 @pytest.fixture(scope="module")
 def quick():
-    from toolkit.sampling import Sampling
+    from toolkit.gpu.sampling import Sampling
 
     return Sampling(time_limit_s=0.2)
 

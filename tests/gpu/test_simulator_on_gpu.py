@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from analysis.geometry import Geometry
-from toolkit.executor import Launch
-from toolkit.gpu_launch import OnGpu, task_of
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
+from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.launch.launch import Launch
 from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.refused import marks
@@ -26,7 +26,7 @@ UNLIKE = {"clocks"}
 
 @pytest.fixture(scope="module")
 def gpu():
-    from toolkit.gpu import Gpu
+    from toolkit.gpu.context import Gpu
 
     with Gpu() as opened:
         yield opened

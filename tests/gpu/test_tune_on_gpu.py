@@ -10,8 +10,8 @@ import pytest
 
 from kernels import find
 from kernels.registry import Variant
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
 
 pytestmark = pytest.mark.gpu
 

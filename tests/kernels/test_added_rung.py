@@ -17,9 +17,9 @@ from analysis.access import Tiling
 from analysis.problem import Gemm
 from kernels import LADDER, Parameter, Variant, registry
 from toolkit import simulate
-from toolkit.cli import app
-from toolkit.experiment import profile
-from toolkit.tiles import rung_arguments
+from toolkit.cli.app import app
+from toolkit.profiling.profile import profile
+from toolkit.rungs.arguments import rung_arguments
 
 DEVICE, SHAPE = "rtx-3090", Gemm(m=67, n=70, k=52)
 

@@ -111,7 +111,7 @@ class Mapped:
 
 
 def _forget() -> None:
-    from toolkit.cache import cache_directory
+    from toolkit.store.cache import cache_directory
 
     for each in gc.get_objects():
         if isinstance(each, functools._lru_cache_wrapper):

@@ -13,10 +13,10 @@ from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant, find
 from tests.sampling import chosen_of, values_of
 from tests.together import compiled_together
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.sanitizer import Checked, check
-from toolkit.tiles import rung_arguments
+from toolkit.execution.sanitizer import Checked, check
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.arguments import rung_arguments
 from validation.planted.bugs import rung_part
 from validation.planted.deletions import LAUNCHES, Deletion, Launch, deletions
 

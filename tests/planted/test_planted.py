@@ -13,13 +13,13 @@ from analysis.problem import Gemm
 from kernels.registry import LADDER, Variant
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
-from toolkit.call import Call
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.rung_check import check_rung as checked_rung
-from toolkit.rung_check import sentence
-from toolkit.sanitizer import Checked, check
-from toolkit.tiles import rung_arguments
+from toolkit.cli.launch_options import Call
+from toolkit.execution.rung_check import check_rung as checked_rung
+from toolkit.execution.rung_check import sentence
+from toolkit.execution.sanitizer import Checked, check
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.arguments import rung_arguments
 from validation import ROOT
 from validation.corpus.cases import CASES, Case
 from validation.corpus.compiled import compiled

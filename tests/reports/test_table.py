@@ -142,7 +142,7 @@ def test_sampling_tells_the_state_around_it(build: SimpleNamespace, on_gpu: Prof
 
 
 def test_a_cpus_rate_is_no_share_of_a_gpus_peak() -> None:
-    from toolkit.recorded import recorded_run
+    from toolkit.store.recorded_runs import recorded_run
 
     run = recorded_run("h200")
     assert run is not None

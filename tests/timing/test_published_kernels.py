@@ -14,12 +14,12 @@ from analysis.problem import Gemm
 from benchmarks.prediction_errors import LEAST_PUBLISHED, of_rung
 from kernels.registry import Variant, parse_selection
 from tests.sampling import sampled
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.published import publications
-from toolkit.simulated_ladder import LadderSimulator
-from toolkit.simulator import simulate
-from toolkit.workload import Workload
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.execution.simulate import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.published import publications
+from toolkit.rungs.matrices import Workload
 from validation import ROOT
 from validation.timing.published_kernels import FILE, TIMED, rebuilt, timed
 

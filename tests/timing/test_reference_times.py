@@ -8,7 +8,7 @@ from analysis.grid import MAX_GRID_Y
 from analysis.problem import parse_shape
 from benchmarks.reference_times import ALL_PARAMETERS, SHAPES, _selections
 from kernels import LADDER
-from toolkit.compile import compile_cubin
+from toolkit.machine_code.compile import compile_cubin
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case
 
 

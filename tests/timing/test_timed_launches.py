@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import CORPUS
 from validation.corpus.compiled import compiled
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng

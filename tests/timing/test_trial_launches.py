@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import prediction_errors
 from tests.sampling import chosen_of, sampled
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
 from validation.timing.timed_launches import LAUNCHES, Case, rng
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
 

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from analysis.result import Resources
-from toolkit import cubin
-from toolkit.gpu_launch import InAChild, OnGpu
+from toolkit.gpu.launch import InAChild, OnGpu
+from toolkit.machine_code import kernel as cubin
 
 # What makes output coloured, of another width than 80, or unbuffered: also in child processes.
 for _variable in (
@@ -414,9 +414,9 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     fake = FakeCuda()
     for name, module in fake.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr("toolkit.gpu.driver_library", object)
-    monkeypatch.setattr("toolkit.gpu.read_kernel", made_up_kernel)
-    monkeypatch.setattr("toolkit.gpu_bench.WARM_UP_S", 0.0)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", object)
+    monkeypatch.setattr("toolkit.gpu.context.read_kernel", made_up_kernel)
+    monkeypatch.setattr("toolkit.profiling.on_gpu.WARM_UP_S", 0.0)
     # a child process would not see this machine: that of `children` has one of its own
     for user in ("gpu_bench", "gpu_launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)
@@ -431,11 +431,11 @@ from tests.toolkit import conftest
 
 cuda = conftest.FakeCuda()
 sys.modules |= cuda.modules()
-import toolkit.gpu, toolkit.isolated
-toolkit.gpu.driver_library = object
-toolkit.gpu.read_kernel = conftest.made_up_kernel
+import toolkit.gpu.context, toolkit.gpu.worker_process
+toolkit.gpu.context.driver_library = object
+toolkit.gpu.context.read_kernel = conftest.made_up_kernel
 {code}
-toolkit.isolated.main()
+toolkit.gpu.worker_process.main()
 """
 
 
@@ -452,8 +452,8 @@ def children(
     changed_by("")
     for user in ("gpu_bench", "gpu_launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", InAChild)
-    monkeypatch.setattr("toolkit.isolated.COMMAND", (sys.executable, str(script)))
-    monkeypatch.setattr("toolkit.isolated.GRACE_S", 1.0)
+    monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, str(script)))
+    monkeypatch.setattr("toolkit.gpu.worker_process.GRACE_S", 1.0)
     return changed_by
 
 

@@ -106,7 +106,7 @@ def count(arguments: list[str], faults: Faults) -> int:
     metrics = arguments[5].split(",")
     assert arguments[6:12] == RAW, arguments
     log, (python, *module, folder), chosen = Path(arguments[12]), arguments[13:17], arguments[17:]
-    assert (python, module) == (sys.executable, ["-m", "toolkit.launches"])
+    assert (python, module) == (sys.executable, ["-m", "toolkit.gpu.nsight_compute.replay_process"])
     entries = json.loads(Path(folder, "launches.json").read_text())
     said = ["==PROF== Connected to process 833 (/usr/bin/python3.12)"]
     rows: list[list[str]] = []

@@ -13,7 +13,7 @@ from analysis.result import Profile, Record
 from analysis.scorecard import TRAFFIC_COUNTED
 from benchmarks.recount import SEVERAL, merged
 from benchmarks.traffic_tables import shipped_run
-from toolkit.ncu import INSTRUCTIONS, TRAFFIC
+from toolkit.gpu.nsight_compute.ncu import INSTRUCTIONS, TRAFFIC
 
 READS = "dram__bytes_read.sum"
 

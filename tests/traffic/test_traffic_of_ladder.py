@@ -28,7 +28,7 @@ from benchmarks.traffic_tables import (
 )
 from kernels import LADDER
 from tests.sampling import sampled
-from toolkit.sanitizer import Checked
+from toolkit.execution.sanitizer import Checked
 from validation import ROOT
 
 SQUARES = tuple(Gemm(m=n, n=n, k=n) for n in (512, 1024, 2048, 4096, 8192))
@@ -71,8 +71,8 @@ def recorded() -> Profile:
 def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither timed nor checked by the sanitizer, which takes several times as long."""
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr("toolkit.rung_prediction.predicted", lambda *_: "not asked for")
-    monkeypatch.setattr("toolkit.simulator_bench.check_rung", lambda *_: nothing)
+    monkeypatch.setattr("toolkit.execution.rung_prediction.predicted", lambda *_: "not asked for")
+    monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
 
 
 @cache

@@ -157,7 +157,7 @@ Seed = Annotated[
 
 def _check_extents(source: str, grid: str | None, block: str | None) -> None:
     """Wrong usage where a source lacks what only a rung brings."""
-    from toolkit.rung_launch import is_name
+    from toolkit.rungs.launch import is_name
 
     missing = {"'--grid' / '-g'": grid, "'--block' / '-b'": block}
     for option, value in missing.items():
@@ -271,14 +271,14 @@ def profile(
     """
     with _one_line_errors():
         from reports import render
-        from toolkit.console import TerminalProgress
-        from toolkit.experiment import profile as run_profile
-        from toolkit.files import same_file
-        from toolkit.journal import journal_of, unfinished
-        from toolkit.recorded import recorded_run
-        from toolkit.resume import is_result
-        from toolkit.sampling import Sampling
-        from toolkit.store import dumps
+        from toolkit.cli.tables import TerminalProgress
+        from toolkit.gpu.sampling import Sampling
+        from toolkit.profiling.profile import profile as run_profile
+        from toolkit.profiling.resume import is_result
+        from toolkit.store.journal import journal_of, unfinished
+        from toolkit.store.profile_json import dumps
+        from toolkit.store.recorded_runs import recorded_run
+        from toolkit.store.user_files import same_file
 
         journal = journal_of(record)
         _check_output(html, others=[record, journal])
@@ -359,7 +359,7 @@ def simulate(
     """
     _check_extents(source, grid, block)
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
-        from toolkit.call import parse_call
+        from toolkit.cli.launch_options import parse_call
 
         call = parse_call(
             source=source,
@@ -378,7 +378,7 @@ def simulate(
             seed=seed,
             saves=save or [],
         )
-        from toolkit import console_simulate as view
+        from toolkit.cli import simulate as view
 
         with view.SimulationProgress(call.source.name) as progress:
             simulated = call.run(progress.advance)
@@ -423,7 +423,7 @@ def check(
     """
     _check_extents(source, grid, block)
     with _one_line_errors(), _interrupt_says("interrupted: the check is not complete"):
-        from toolkit.call import parse_call
+        from toolkit.cli.launch_options import parse_call
 
         call = parse_call(
             source=source,
@@ -441,8 +441,8 @@ def check(
             max_instructions=max_instructions,
             seed=seed,
         )
-        from toolkit import console_check as view
-        from toolkit.console_simulate import SimulationProgress
+        from toolkit.cli import check as view
+        from toolkit.cli.simulate import SimulationProgress
 
         with SimulationProgress(call.source.name) as progress:
             checked = call.check(progress.advance)
@@ -520,8 +520,8 @@ def tune(
     goes on.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written but the cache"):
-        from toolkit.console import TerminalProgress
-        from toolkit.sampling import Sampling
+        from toolkit.cli.tables import TerminalProgress
+        from toolkit.gpu.sampling import Sampling
         from toolkit.tuning.tune import tune as run_tune
         from toolkit.tuning.tuner import Effort
 
@@ -570,13 +570,13 @@ def reorder(
     loads the result as it loads any cubin: PyCUDA by module_from_file.
     """
     with _one_line_errors(), _interrupt_says("interrupted: nothing was written"):
-        from toolkit.call import parse_define
-        from toolkit.console_reorder import document, print_reordered
-        from toolkit.files import same_file
-        from toolkit.kernel_source import compile_kernel, naming
-        from toolkit.launch_checks import DEFAULT_ARCHITECTURE
+        from toolkit.cli.launch_options import parse_define
+        from toolkit.cli.reorder import document, print_reordered
+        from toolkit.launch.checks import DEFAULT_ARCHITECTURE
+        from toolkit.machine_code.kernel_source import compile_kernel, naming
         from toolkit.reorder import reorder as reorder_kernel
-        from toolkit.store import check_writable
+        from toolkit.store.profile_json import check_writable
+        from toolkit.store.user_files import same_file
 
         if output:
             check_writable(output)
@@ -636,8 +636,8 @@ def _with_recorded(
     records: Sequence[Path], recorded: Path | None
 ) -> list[tuple[Profile, Profile | None]]:
     """The saved profiles, each with the run that is shown beside it, if there is any."""
-    from toolkit.recorded import recorded_run
-    from toolkit.store import load
+    from toolkit.store.profile_json import load
+    from toolkit.store.recorded_runs import recorded_run
 
     if recorded and len(records) > 1:
         raise InputError(
@@ -681,7 +681,7 @@ def compare(
     """
     kinds = _kinds(fail_on)
     with _one_line_errors():
-        from toolkit.files import same_file
+        from toolkit.store.user_files import same_file
 
         if same_file(before, after):
             raise InputError(f"{before} and {after} are one file: give two profiles")
@@ -702,7 +702,7 @@ def _comparison(before: Path, after: Path) -> ProfileComparison | LaunchComparis
     """Two profiles compared, or two launches."""
     from analysis.comparison import compare as compare_profiles
     from analysis.launch_comparison import compare_launches
-    from toolkit.store import holds_launch, load, load_launch
+    from toolkit.store.profile_json import holds_launch, load, load_launch
 
     launches = [path for path in (before, after) if holds_launch(path)]
     if len(launches) == 2:
@@ -738,8 +738,8 @@ def _comparison_page(found: ProfileComparison | LaunchComparison, html: Path) ->
 
 def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str:
     """What standard output gets, whole before anything is written."""
-    from toolkit.console import out
-    from toolkit.console_compare import document, print_comparison
+    from toolkit.cli.compare import document, print_comparison
+    from toolkit.cli.tables import out
 
     if as_json:
         return _json(document(found))
@@ -750,7 +750,7 @@ def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str
 
 def _hold(found: ProfileComparison | LaunchComparison, kind: str) -> None:
     """Fail on what --fail-on names, also where nothing of the kind could be compared."""
-    from toolkit.console_compare import compares, regressions
+    from toolkit.cli.compare import compares, regressions
 
     changed = list(regressions(found, kind))
     if changed:
@@ -777,7 +777,7 @@ def list_(
     if as_json:
         _print_json(_listing(what))
         return
-    from toolkit.console import print_devices, print_variants
+    from toolkit.cli.tables import print_devices, print_variants
 
     if what in (None, Listing.variants):
         print_variants(LADDER, REFERENCES)
@@ -790,13 +790,13 @@ def doctor(as_json: Json = False) -> None:
     """Say what is found on this machine, what is missing, and the command that fixes it."""
     from dataclasses import asdict
 
-    from toolkit.doctor import examine
+    from toolkit.profiling.doctor import examine
 
     findings = examine()
     if as_json:
         _print_json([asdict(finding) for finding in findings])
         return
-    from toolkit.console import print_findings
+    from toolkit.cli.tables import print_findings
 
     print_findings(findings)
 
@@ -856,7 +856,7 @@ def _interrupt_says(message: str) -> Iterator[None]:
 def _fail(message: str, code: int = FAILED) -> NoReturn:
     from rich.markup import escape
 
-    from toolkit.console import err
+    from toolkit.cli.tables import err
 
     err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     raise typer.Exit(code)
@@ -864,8 +864,8 @@ def _fail(message: str, code: int = FAILED) -> NoReturn:
 
 def _check_output(path: Path, others: Sequence[Path] = ()) -> None:
     """Raise InputError where `path` cannot be written, or is one of the other files in use."""
-    from toolkit.files import same_file
-    from toolkit.store import check_writable
+    from toolkit.store.profile_json import check_writable
+    from toolkit.store.user_files import same_file
 
     check_writable(path)
     if any(same_file(path, other) for other in others):
@@ -889,10 +889,10 @@ def damage_of(*records: Path) -> Iterator[None]:
 def _shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
     """What standard output gets, whole before anything is written."""
     if as_json:
-        from toolkit.store import dumps
+        from toolkit.store.profile_json import dumps
 
         return dumps(result)
-    from toolkit.console import out, print_profile
+    from toolkit.cli.tables import out, print_profile
 
     with out.capture() as capture:
         print_profile(result, recorded)
@@ -901,8 +901,8 @@ def _shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
 
 def _write(contents: Mapping[Path, str | bytes]) -> None:
     """Write one whole file after the other, and say so of each."""
-    from toolkit.console import err
-    from toolkit.store import write_atomically
+    from toolkit.cli.tables import err
+    from toolkit.store.profile_json import write_atomically
 
     # Ctrl-C may come between a file and its line
     with _interrupt_says("interrupted while writing: each file is whole, the old or the new one"):
@@ -916,9 +916,9 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
     from dataclasses import asdict
 
     from reports.tuning import page
-    from toolkit.console import err
-    from toolkit.console_tune import print_tuning
-    from toolkit.tuned import keep as keep_entries
+    from toolkit.cli.tables import err
+    from toolkit.cli.tune import print_tuning
+    from toolkit.store.tuned import keep as keep_entries
     from toolkit.tuning.tune import entries_of
 
     document = json.dumps(asdict(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -941,7 +941,7 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
 def _finish_profile(result: Profile) -> None:
     """Fail where the run was cut short or a kernel failed."""
     if result.status == "interrupted":
-        from toolkit.resume import is_result
+        from toolkit.profiling.resume import is_result
 
         kept = sum(map(is_result, result.records))
         _fail(f"interrupted: results kept: {kept}; repeat with: {result.command}")

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
-from toolkit.executor import Argument
-from toolkit.files import check_regular
-from toolkit.host_resources import available_bytes
-from toolkit.signature import Declared
+from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.launch import Argument
+from toolkit.machine_code.signature import Declared
+from toolkit.store.user_files import check_regular
 
 TYPES: dict[str, np.dtype[Any]] = {
     f"{letter}{8 * size}": np.dtype(f"{kind}{size}")

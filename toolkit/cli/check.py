@@ -8,9 +8,9 @@ from typing import Any
 from rich.markup import escape
 
 import toolkit
-from toolkit.call import Call
-from toolkit.console import out
-from toolkit.sanitizer import Checked, Finding
+from toolkit.cli.launch_options import Call
+from toolkit.cli.tables import out
+from toolkit.execution.sanitizer import Checked, Finding
 
 SCHEMA_VERSION = 1
 

@@ -20,7 +20,7 @@ from reports.comparison import (
     sentences,
     shape_sections,
 )
-from toolkit.console import out, rich_table
+from toolkit.cli.tables import out, rich_table
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
 

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
-from toolkit.arguments import UNWRITTEN, Buffer, make_arguments, parse_arguments
-from toolkit.block_plan import Blocks
-from toolkit.executor import Execution, read_source
-from toolkit.files import same_file
-from toolkit.launch_checks import architecture_of, device_of
-from toolkit.rung_launch import RungLaunch, is_name, rung_launch
-from toolkit.sanitizer import Checked, check
-from toolkit.signature import Declared, kernel_names, signature
-from toolkit.simulator import MAX_INSTRUCTIONS, simulate
-from toolkit.store import check_writable
-from toolkit.workload import chosen_seed
+from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse_arguments
+from toolkit.execution.block_plan import Blocks
+from toolkit.execution.sanitizer import Checked, check
+from toolkit.execution.simulate import MAX_INSTRUCTIONS, simulate
+from toolkit.launch.checks import architecture_of, device_of
+from toolkit.launch.launch import Execution, read_source
+from toolkit.machine_code.signature import Declared, kernel_names, signature
+from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
+from toolkit.rungs.matrices import chosen_seed
+from toolkit.store.profile_json import check_writable
+from toolkit.store.user_files import same_file
 
 Extent = tuple[int, int, int]
 

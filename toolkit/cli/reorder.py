@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import toolkit
-from toolkit.console import out, plain_table
+from toolkit.cli.tables import out, plain_table
 from toolkit.reorder import LoopChange, Reordered
 
 SCHEMA_VERSION = 1

@@ -25,11 +25,11 @@ from analysis.result import Predicted
 from analysis.timing import DRAM, dram_bytes_per_s
 from reports import text
 from reports.prediction import limits
-from toolkit.arguments import Buffer
-from toolkit.call import Call, Simulated
-from toolkit.console import OneBar, err, out, plain_table
-from toolkit.executor import Execution
-from toolkit.launch_checks import device_of
+from toolkit.cli.argument_syntax import Buffer
+from toolkit.cli.launch_options import Call, Simulated
+from toolkit.cli.tables import OneBar, err, out, plain_table
+from toolkit.launch.checks import device_of
+from toolkit.launch.launch import Execution
 
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
 # that reads 128 bytes beside a sector's boundary takes 5 instead of 4.

@@ -36,8 +36,8 @@ from reports.published import publications
 from reports.scorecard import scorecard
 from reports.table import Cell
 from reports.table import Table as Rows
-from toolkit.doctor import Finding
-from toolkit.progress import Progress
+from toolkit.launch.progress import Progress
+from toolkit.profiling.doctor import Finding
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)

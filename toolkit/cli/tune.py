@@ -6,7 +6,7 @@ from rich.markup import escape
 
 from analysis.tuning import Tuning
 from reports.tuning import lead, outcomes_table, points
-from toolkit.console import out, rich_table
+from toolkit.cli.tables import out, rich_table
 
 MOST_ROWS = 16  # of a shape: a screen has room for so many; JSON and HTML have them all
 

@@ -27,9 +27,9 @@ from analysis.errors import ShapeError
 from analysis.geometry import Geometry, ceil_div
 from analysis.grid import ALONE, CLOSING, LEADING
 from reports import text
-from toolkit.prediction import blocks_of_an_sm
-from toolkit.rung_launch import RungLaunch
-from toolkit.sass.representatives import Grid, Place, places
+from toolkit.execution.predict import blocks_of_an_sm
+from toolkit.execution.representatives import Grid, Place, places
+from toolkit.rungs.launch import RungLaunch
 
 Blocks = Literal["all", "representative"] | int
 

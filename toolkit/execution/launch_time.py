@@ -24,7 +24,8 @@ from analysis.result import Predicted
 from analysis.schedule import end_apart
 from analysis.timing import Work
 from analysis.traffic import Traffic
-from toolkit.prediction import (
+from toolkit.execution.accesses import Exchange
+from toolkit.execution.predict import (
     key_of,
     predicted,
     spread_blocks_of_an_sm,
@@ -34,7 +35,6 @@ from toolkit.prediction import (
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
 from toolkit.sass.schedule_facts import schedule_facts
-from toolkit.sass.touched import Exchange
 from toolkit.sass.translate import Translated
 
 

@@ -21,17 +21,22 @@ from analysis.geometry import Geometry
 from analysis.result import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
 from analysis.traffic import Traffic
-from toolkit.cache import cached, keep
-from toolkit.cubin import Kernel
-from toolkit.launch_traffic import STORES
+from toolkit.execution.traffic import STORES
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
-from toolkit.sass.machine_code import machine_code
 from toolkit.sass.streams import joined
+from toolkit.sass.timing_table import machine_code
+from toolkit.store.cache import cached, keep
 
 # Of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
 MOST_STEPS = 1 << 23
-PACKAGES = ("analysis", "kernels", "reports", "toolkit")
+# Between a kernel and its prediction; nothing else has a part in it.
+FOLDERS = (
+    "analysis",
+    "kernels",
+    *(f"toolkit/{x}" for x in ("machine_code", "launch", "sass", "rungs", "execution")),
+)
 BLOCKS = 4  # whose streams stand for all that an SM runs
 
 
@@ -184,8 +189,8 @@ def model_digest(root: Path) -> str:
     That of a rung is left out: a prediction depends on its machine code, which is in the key.
     """
     digest = sha256()
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
@@ -194,4 +199,4 @@ def model_digest(root: Path) -> str:
 
 
 # Of the code that is loaded: taken now, before anybody edits a file.
-MODEL = model_digest(Path(__file__).parents[1])
+MODEL = model_digest(Path(__file__).parents[2])

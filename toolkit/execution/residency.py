@@ -6,8 +6,8 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
-from toolkit.cubin import Kernel
-from toolkit.launch_checks import device_of
+from toolkit.launch.checks import device_of
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import Bound
 
 

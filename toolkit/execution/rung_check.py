@@ -5,10 +5,10 @@ from __future__ import annotations
 from analysis.errors import ShapeError
 from analysis.problem import Gemm
 from kernels.registry import Parameters, Variant
-from toolkit.cubin import Kernel
-from toolkit.rung_launch import RungLaunch
-from toolkit.sanitizer import Checked, check
-from toolkit.tiles import position_of_c
+from toolkit.execution.sanitizer import Checked, check
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.launch import RungLaunch
 
 # Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
 # blocks have neighbours. The second is for a rung of one block.

@@ -20,7 +20,8 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.result import Check
 from kernels.registry import Copies, Words, row_floats
-from toolkit.block_plan import (
+from toolkit.execution.accesses import MOST_TOUCHES, Below, below
+from toolkit.execution.block_plan import (
     DIFFER,
     KINDS_DIFFER,
     NOT_AFFINE,
@@ -30,19 +31,18 @@ from toolkit.block_plan import (
     of_blocks,
     rung_plans,
 )
-from toolkit.executor import buffers_of
-from toolkit.host_resources import blas_on_one_thread, sparse_zeros
-from toolkit.ladder_inputs import ANCHOR_BYTES, LadderInputs, input_bytes
-from toolkit.residents import most_resident
-from toolkit.rung_launch import RungLaunch
+from toolkit.execution.representatives import agree
+from toolkit.execution.residency import most_resident
+from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
+from toolkit.launch.launch import buffers_of
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
+from toolkit.rungs.launch import RungLaunch
+from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
-from toolkit.sass.representatives import agree
 from toolkit.sass.requests import Noted, noted
-from toolkit.sass.touched import MOST_TOUCHES, Below, below
 from toolkit.sass.translate import Translated, bind
-from toolkit.tiles import rung_arguments
-from toolkit.workload import Matrix, Tile
 
 Counts = NDArray[Any]
 

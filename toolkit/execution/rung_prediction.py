@@ -20,16 +20,16 @@ from analysis.result import Predicted
 from analysis.schedule import drift, end_apart
 from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import Traffic
-from toolkit.block_plan import Replay, replayed
-from toolkit.cubin import Kernel
-from toolkit.host_resources import sparse_zeros
-from toolkit.launch_traffic import Asked, Residence, traffic_of
-from toolkit.prediction import predicted, streams_of, work_of
-from toolkit.rung_execution import PlanExecutor, Proven
-from toolkit.rung_launch import RungLaunch
+from toolkit.execution.accesses import Below
+from toolkit.execution.block_plan import Replay, replayed
+from toolkit.execution.predict import predicted, streams_of, work_of
+from toolkit.execution.rung_execution import PlanExecutor, Proven
+from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.launch.host_resources import sparse_zeros
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.machine import Spread
 from toolkit.sass.schedule_facts import schedule_facts
-from toolkit.sass.touched import Below
 
 LEAST_APART = 0.05  # of a life, after the last wave
 NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM

@@ -12,12 +12,12 @@ from analysis.devices import Device
 from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
 from analysis.traffic import Traffic
 from kernels.registry import Parameters, Selection, Variant
-from toolkit.cubin import Kernel
-from toolkit.ladder_inputs import ANCHOR_BYTES, LadderInputs, input_bytes
-from toolkit.launch_traffic import Residence
-from toolkit.rung_execution import PlanExecutor, Proven
-from toolkit.rung_launch import RungLaunch
-from toolkit.rung_prediction import RungModel
+from toolkit.execution.rung_execution import PlanExecutor, Proven
+from toolkit.execution.rung_prediction import RungModel
+from toolkit.execution.traffic import Residence
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
+from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.requests import line_accesses
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import translate

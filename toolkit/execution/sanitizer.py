@@ -24,28 +24,28 @@ import numpy as np
 
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
-from toolkit.block_plan import Blocks, plans
-from toolkit.executor import Argument, buffers_of, launch_geometry
-from toolkit.host_resources import available_bytes
-from toolkit.kernel_source import Source, compile_kernel, naming
-from toolkit.launch_checks import DEFAULT_ARCHITECTURE, device_of
-from toolkit.rung_launch import compile_for, is_name, rung_launch
+from toolkit.execution.block_plan import Blocks, plans
+from toolkit.execution.simulate import (
+    MAX_INSTRUCTIONS,
+    NO_RUNG,
+    prepared,
+)
+from toolkit.launch.checks import DEFAULT_ARCHITECTURE, device_of
+from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.launch import Argument, buffers_of, launch_geometry
+from toolkit.machine_code.instruction import SourceLine
+from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
+from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.launch import compile_for, is_name, rung_launch
+from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.core import LANES
 from toolkit.sass.faults import coordinates, describe
-from toolkit.sass.instruction import SourceLine
 from toolkit.sass.machine import Bound, Fault
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
-from toolkit.simulator import (
-    MAX_INSTRUCTIONS,
-    NO_RUNG,
-    prepared,
-)
-from toolkit.tiles import position_of_c
-from toolkit.workload import chosen_seed
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")

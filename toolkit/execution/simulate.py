@@ -29,18 +29,21 @@ from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.result import Predicted
 from analysis.traffic import Traffic
-from toolkit.block_plan import DIFFER, WAIT, BlockPlan, Blocks, plans
-from toolkit.compile import supported_architectures
-from toolkit.cubin import Kernel, reading
-from toolkit.executor import (
-    Argument,
-    Execution,
-    buffer_labels,
-    buffers_of,
-    launch_geometry,
+from toolkit.execution.accesses import (
+    MOST_TOUCHES,
+    Exchange,
+    below,
+    exchange,
+    lives_of,
+    touches_in_time,
 )
-from toolkit.kernel_source import Source, compile_kernel, naming
-from toolkit.launch_checks import (
+from toolkit.execution.block_plan import DIFFER, WAIT, BlockPlan, Blocks, plans
+from toolkit.execution.launch_time import SimulatedLaunch, launch_time
+from toolkit.execution.representatives import agree, extrapolated
+from toolkit.execution.residency import blocks_per_sm, most_resident
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.launch.checks import (
     architecture_of,
     check_arguments,
     check_fits,
@@ -49,21 +52,25 @@ from toolkit.launch_checks import (
     check_runs_on,
     check_shared,
 )
-from toolkit.launch_prediction import SimulatedLaunch, launch_time
-from toolkit.launch_traffic import Asked, Residence, traffic_of
-from toolkit.residents import blocks_per_sm, most_resident
-from toolkit.rung_launch import RungLaunch, compile_for, is_name, padding, rung_launch
+from toolkit.launch.launch import (
+    Argument,
+    Execution,
+    buffer_labels,
+    buffers_of,
+    launch_geometry,
+)
+from toolkit.machine_code.compile import supported_architectures
+from toolkit.machine_code.disassemble import disassembler
+from toolkit.machine_code.kernel import Kernel, reading
+from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
+from toolkit.rungs.launch import RungLaunch, compile_for, is_name, padding, rung_launch
+from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
 from toolkit.sass import core
-from toolkit.sass.disassemble import disassembler
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
-from toolkit.sass.representatives import agree, extrapolated
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.touched import MOST_TOUCHES, Exchange, below, exchange, lives_of, touches_in_time
 from toolkit.sass.translate import Translated, bind, translate
-from toolkit.simulated_ladder import LadderSimulator
-from toolkit.workload import Workload, chosen_seed, wrong_result
 
 NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
 

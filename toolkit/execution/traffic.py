@@ -20,10 +20,10 @@ from analysis.traffic import (
     shared_in_l1,
     traffic,
 )
-from toolkit.sass.instruction import INSTRUCTION_BYTES
+from toolkit.execution.accesses import Below
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
-from toolkit.sass.touched import Below
 
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
 WIDEST_BYTES = 16  # per lane: what a bulk copy counts as

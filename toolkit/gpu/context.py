@@ -22,8 +22,8 @@ from analysis.errors import (
 )
 from analysis.geometry import Geometry
 from analysis.result import Resources
-from toolkit.cubin import Kernel, read_kernel
-from toolkit.driver import EncodedMap, driver_library, prepared_launch
+from toolkit.gpu.driver import EncodedMap, driver_library, prepared_launch
+from toolkit.machine_code.kernel import Kernel, read_kernel
 
 if TYPE_CHECKING:
     from analysis.devices import Device

@@ -31,7 +31,7 @@ from typing import Any
 
 from analysis.errors import LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit.tensor_map import (
+from toolkit.launch.tensor_map import (
     DATA_TYPES,
     L2_PROMOTIONS,
     MAP_ALIGNMENT,

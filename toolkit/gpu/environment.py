@@ -71,7 +71,7 @@ def _found(versions: dict[str, str | None]) -> dict[str, str]:
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def commit(root: Path = Path(__file__).parents[1]) -> str | None:
+def commit(root: Path = Path(__file__).parents[2]) -> str | None:
     """The short hash of the toolkit's own checkout, with "+" where tracked files differ from it.
 
     The environment variable GEMM_LADDER_COMMIT overrules git, for copies of a checkout, as in a

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from analysis.errors import LaunchError
 from analysis.problem import Gemm
-from toolkit.cubin import Kernel
-from toolkit.cublas import Cublas
-from toolkit.driver import encoded
-from toolkit.executor import (
+from toolkit.gpu.context import POISON, Gpu, LoadedKernel
+from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.driver import encoded
+from toolkit.gpu.worker_process import Isolated
+from toolkit.launch.launch import (
     Argument,
     Execution,
     Launch,
@@ -33,10 +34,9 @@ from toolkit.executor import (
     launch_geometry,
     read_source,
 )
-from toolkit.gpu import POISON, Gpu, LoadedKernel
-from toolkit.isolated import Isolated
-from toolkit.signature import signature
-from toolkit.tensor_map import TensorMap
+from toolkit.launch.tensor_map import TensorMap
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
 GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 KiB

@@ -10,11 +10,11 @@ import numpy as np
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from kernels.registry import Selection, Variant, find
-from toolkit.executor import Launch, buffers_of
-from toolkit.gpu_launch import Task
-from toolkit.host_resources import sparse_zeros
-from toolkit.tiles import position_of_c, rung_arguments
-from toolkit.workload import Workload
+from toolkit.gpu.launch import Task
+from toolkit.launch.host_resources import sparse_zeros
+from toolkit.launch.launch import Launch, buffers_of
+from toolkit.rungs.arguments import position_of_c, rung_arguments
+from toolkit.rungs.matrices import Workload
 
 LAUNCHES = 3  # before it is timed: a fault may take what an earlier launch left
 # A minute to open the GPU, compile and copy; a kernel slower than this is none that anyone times.

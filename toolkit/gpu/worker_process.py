@@ -23,7 +23,7 @@ from typing import Any
 from analysis.errors import LaunchError, ToolkitError, first_line
 
 # Followed by the number of its pipe; -P keeps modules of the working directory out of it.
-COMMAND = (sys.executable, "-P", "-m", "toolkit.isolated")
+COMMAND = (sys.executable, "-P", "-m", "toolkit.gpu.worker_process")
 HUNG = "did not end within"  # how the reason begins
 GRACE_S = 5.0  # between asking a process to end and ending it
 PR_SET_PDEATHSIG = 1

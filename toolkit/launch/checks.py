@@ -14,11 +14,11 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
 from analysis.result import Resources
-from toolkit.cubin import Parameter
-from toolkit.executor import Argument, buffers_of, check_numpy
-from toolkit.host_resources import available_bytes
-from toolkit.signature import Declared
-from toolkit.tensor_map import MAP_BYTES, TensorMap
+from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.launch import Argument, buffers_of, check_numpy
+from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
+from toolkit.machine_code.kernel import Parameter
+from toolkit.machine_code.signature import Declared
 
 # CUDA C++ Programming Guide, "Compute Capabilities", the same for all that are known here
 MAX_THREADS_PER_BLOCK = 1024

@@ -16,12 +16,12 @@ from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.result import Predicted, Resources
-from toolkit.files import read_file
-from toolkit.signature import Declared
-from toolkit.tensor_map import TensorMap
+from toolkit.launch.tensor_map import TensorMap
+from toolkit.machine_code.signature import Declared
+from toolkit.store.user_files import read_file
 
 if TYPE_CHECKING:
-    from toolkit.cubin import Kernel
+    from toolkit.machine_code.kernel import Kernel
 
 Argument = NDArray[np.generic] | np.generic | TensorMap
 

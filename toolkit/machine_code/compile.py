@@ -26,11 +26,11 @@ from analysis.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from toolkit import compiler_process
-from toolkit.cache import cached, keep
-from toolkit.commands import nvidia_remedy
-from toolkit.compiler_process import Answer, compile_apart
-from toolkit.cubin import (
+from toolkit.machine_code import compiler_process
+from toolkit.machine_code.compiler_process import Answer, compile_apart
+from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.include_paths import explained, include_options, includes, own_headers
+from toolkit.machine_code.kernel import (
     TEMPLATES,
     Kernel,
     kernel_symbols,
@@ -38,7 +38,7 @@ from toolkit.cubin import (
     read_kernel,
     symbol_of,
 )
-from toolkit.headers import explained, include_options, includes, own_headers
+from toolkit.store.cache import cached, keep
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ kernels for sm_75 to sm_120:
 - P2R reads all predicates, PR, and the JSON has that in the place of the guard.
 - Before 13.5 each function of a section stands alone; addresses count from the section anyway.
 - Branches have absolute targets as numbers, but CALL and RET those of functions by symbol, and
-  BRX has a distance: toolkit/sass/program.py makes addresses of all of them.
+  BRX has a distance: toolkit/machine_code/program.py makes addresses of all of them.
 - NaNs are printed as +QNAN, -QNAN, +SNAN or -SNAN, whatever their payload.
 """
 
@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from analysis.errors import ToolkitError, UnsupportedError, shortened
-from toolkit.sass.instruction import (
+from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
     PT,
     RZ,

@@ -18,8 +18,8 @@ from importlib import metadata
 from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
-from toolkit.cache import cached, keep
-from toolkit.commands import nvidia_remedy
+from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.store.cache import cached, keep
 
 WHEEL = "nvidia-cuda-nvdisasm"
 REMEDY = nvidia_remedy(f"pip install {WHEEL}")

@@ -40,12 +40,12 @@ from analysis.errors import (
     first_line,
 )
 from analysis.result import Resources
-from toolkit.signature import Declared, kernel_names
+from toolkit.machine_code.signature import Declared, kernel_names
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
-    from toolkit.sass.instruction import Instruction, SourceLine
+    from toolkit.machine_code.instruction import Instruction, SourceLine
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
@@ -234,7 +234,7 @@ class Kernel:
         to be added to it. Raises UnsupportedError for code that the simulator cannot take,
         UnavailableError without nvdisasm, and ToolkitError or InputError for damaged code.
         """
-        from toolkit.sass.program import decoded
+        from toolkit.machine_code.program import decoded
 
         return decoded(self)
 
@@ -559,8 +559,8 @@ def _lines(file: CubinFile, symbol: str, code: bytes) -> dict[int, SourceLine]:
 
     They have no lines: the table's last one before them, a closing brace, just goes on.
     """
-    from toolkit.sass.instruction import INSTRUCTION_BYTES
-    from toolkit.sass.lines import line_table
+    from toolkit.machine_code.instruction import INSTRUCTION_BYTES
+    from toolkit.machine_code.line_table import line_table
 
     if not file.has(".debug_line"):
         return {}

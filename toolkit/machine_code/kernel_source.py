@@ -10,11 +10,11 @@ from pathlib import Path
 
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import InputError, ToolkitError
-from toolkit.compile import compile_cubin, supported_architectures
-from toolkit.cubin import Kernel
-from toolkit.executor import read_source
-from toolkit.files import read_file
-from toolkit.signature import signature
+from toolkit.launch.launch import read_source
+from toolkit.machine_code.compile import compile_cubin, supported_architectures
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.signature import signature
+from toolkit.store.user_files import read_file
 
 Source = str | Path | bytes | Kernel
 

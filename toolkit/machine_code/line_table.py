@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from toolkit.sass.instruction import INSTRUCTION_BYTES, SourceLine
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES, SourceLine
 
 
 def line_table(

@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from analysis.errors import InputError, ToolkitError, UnsupportedError
-from toolkit.cubin import Kernel
-from toolkit.sass.decode import decode
-from toolkit.sass.disassemble import disassemble
-from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate, Instruction, Operand, Special
+from toolkit.machine_code.decode import decode
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.instruction import (
+    INSTRUCTION_BYTES,
+    Immediate,
+    Instruction,
+    Operand,
+    Special,
+)
+from toolkit.machine_code.kernel import Kernel
 
 # Opcodes whose operands may name functions, and those whose target is a distance.
 _CALLS = {"CALL", "RET", "BRA", "JMP"}

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.errors import ToolkitError, first_line
-from toolkit.environment import GpuMonitor
-from toolkit.gpu import Gpu
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.environment import GpuMonitor
 from toolkit.microbenchmarks import (
     atomics,
     barriers,
@@ -37,7 +37,7 @@ from toolkit.microbenchmarks import (
 )
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
-from toolkit.store import write_atomically
+from toolkit.store.profile_json import write_atomically
 
 MODULES = (
     issue,

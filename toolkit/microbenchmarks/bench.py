@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
-from toolkit.compile import compile_cubin, compiler_version
-from toolkit.gpu import Gpu, LoadedKernel, nvcc_version
+from toolkit.gpu.context import Gpu, LoadedKernel, nvcc_version
+from toolkit.machine_code.compile import compile_cubin, compiler_version
+from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.record import Measured
-from toolkit.patching import rewritten
 
 LANES = 32
 OFFSETS = 2048  # ints that a probe may read; those that are not given are zero

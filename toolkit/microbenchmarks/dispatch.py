@@ -14,6 +14,18 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from analysis.errors import ToolkitError
+from toolkit.machine_code.patching import (
+    BARRIERS,
+    BARRIERS_BITS,
+    NO_BARRIERS,
+    STALL,
+    STALL_BITS,
+    WAIT,
+    WAIT_BITS,
+    field,
+    opcode,
+    with_field,
+)
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Measured, values
@@ -36,18 +48,6 @@ from toolkit.microbenchmarks.words import (
     iadd3,
     mov,
     written,
-)
-from toolkit.patching import (
-    BARRIERS,
-    BARRIERS_BITS,
-    NO_BARRIERS,
-    STALL,
-    STALL_BITS,
-    WAIT,
-    WAIT_BITS,
-    field,
-    opcode,
-    with_field,
 )
 
 GROUPS, GROUP = 30, 8

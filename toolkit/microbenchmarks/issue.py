@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from toolkit.machine_code.patching import field, opcode, with_field
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Measured, values
@@ -19,7 +20,6 @@ from toolkit.microbenchmarks.words import (
     replaced,
     spread,
 )
-from toolkit.patching import field, opcode, with_field
 
 COUNT = 256  # per round: the loop's own three instructions are about 1%
 CHAINS = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
+from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
 
 FFMA, LOP3, IADD3, MUFU, LDS, STS, BRA = 0x223, 0x212, 0x210, 0x308, 0x984, 0x388, 0x947
 RZ = 255

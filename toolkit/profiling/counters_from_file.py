@@ -14,12 +14,18 @@ from analysis.devices import Device
 from analysis.errors import CountersError
 from analysis.result import Counted, Record
 from kernels.registry import CPU, CUBLAS, Variant
-from toolkit import ncu
-from toolkit.counted import MARKER, CountableLaunch, by_marker, countable, counted
-from toolkit.files import read_file
-from toolkit.plan import Plan
-from toolkit.progress import Progress
-from toolkit.records import planned, with_counted
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.attribution import (
+    MARKER,
+    CountableLaunch,
+    by_marker,
+    countable,
+    counted,
+)
+from toolkit.launch.progress import Progress
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.record import planned, with_counted
+from toolkit.store.user_files import read_file
 
 _REPORT_MAGIC = b"NVR\0"
 _VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)[.\d]* \(build \d+\)")

@@ -20,10 +20,11 @@ from threading import Thread
 from typing import Any, Literal
 
 from analysis.errors import REBUILD, UnavailableError, first_line
-from toolkit import commands, ncu
-from toolkit.compile import REMEDY as INSTALL_NVRTC
-from toolkit.compile import compiler_version, supported_architectures
-from toolkit.driver import driver_library
+from toolkit.gpu.driver import driver_library
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.machine_code import cuda_tools as commands
+from toolkit.machine_code.compile import REMEDY as INSTALL_NVRTC
+from toolkit.machine_code.compile import compiler_version, supported_architectures
 from toolkit.sass.core import library
 
 Status = Literal["ok", "missing", "optional missing", "problem"]

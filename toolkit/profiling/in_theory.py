@@ -9,13 +9,13 @@ from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
-from toolkit.cubin import Kernel
-from toolkit.host import measure_cpu
-from toolkit.plan import Plan
-from toolkit.progress import Progress
-from toolkit.records import Records, failed, planned, skipped, with_resources
-from toolkit.rung_launch import compile_for
-from toolkit.workload import Workload
+from toolkit.launch.progress import Progress
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.record import Records, failed, planned, skipped, with_resources
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
 
 
 class TheoryBench:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from analysis.problem import Gemm
 from analysis.result import Record
-from toolkit.host_resources import available_bytes
-from toolkit.plan import Plan
-from toolkit.records import skipped, with_check, with_measurement
-from toolkit.sampling import Series, interleave
-from toolkit.workload import Matrix, Reference, Workload
+from toolkit.gpu.sampling import Series, interleave
+from toolkit.launch.host_resources import available_bytes
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.record import skipped, with_check, with_measurement
+from toolkit.rungs.matrices import Matrix, Reference, Workload
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
 TIME_SHARE = 0.25  # of a variant's time, unless it was asked for: a yardstick, not the subject

@@ -22,21 +22,23 @@ from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, find
-from toolkit.conditions import Observer
-from toolkit.contender import LAUNCHES, task_of_product
-from toolkit.counted import CountableLaunch, countable
-from toolkit.counting import Counting
-from toolkit.cubin import Kernel
-from toolkit.cublas import Cublas
-from toolkit.environment import GpuMonitor
-from toolkit.gpu import Gpu, nvcc_version
-from toolkit.gpu_launch import InAChild, Task
-from toolkit.host import measure_cpu
-from toolkit.host_resources import available_bytes
-from toolkit.launches import marker_source
-from toolkit.plan import Plan
-from toolkit.progress import Progress
-from toolkit.records import (
+from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.gpu.conditions import Observer
+from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.environment import GpuMonitor
+from toolkit.gpu.launch import InAChild, Task
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.collect import Counting
+from toolkit.gpu.nsight_compute.replay_process import marker_source
+from toolkit.gpu.product_launch import LAUNCHES, task_of_product
+from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
+from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.progress import Progress
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.record import (
     Records,
     failed,
     planned,
@@ -47,10 +49,8 @@ from toolkit.records import (
     with_prediction,
     with_resources,
 )
-from toolkit.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
-from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.tiles import position_of_c
-from toolkit.workload import Reference, Workload
+from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.matrices import Reference, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
 WARM_UP_LAUNCHES = 3

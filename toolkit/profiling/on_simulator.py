@@ -8,14 +8,14 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
 from analysis.result import Record
 from kernels.registry import Selection, Variant
-from toolkit.cubin import Kernel
-from toolkit.progress import Progress
-from toolkit.records import failed, with_prediction, with_simulation
-from toolkit.rung_check import check_rung, sentence
-from toolkit.sanitizer import Checked
-from toolkit.simulated_ladder import LadderSimulator, residence
-from toolkit.theory_bench import TheoryBench
-from toolkit.workload import Workload
+from toolkit.execution.rung_check import check_rung, sentence
+from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.execution.sanitizer import Checked
+from toolkit.launch.progress import Progress
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.in_theory import TheoryBench
+from toolkit.profiling.record import failed, with_prediction, with_simulation
+from toolkit.rungs.matrices import Workload
 
 
 class SimulatorBench(TheoryBench):

@@ -11,9 +11,9 @@ from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.problem import Gemm, parse_shape
 from kernels.registry import BEST, Selection, Variant, parse_selection, whole_ladder
-from toolkit.best import best_for
-from toolkit.sampling import Sampling
-from toolkit.workload import chosen_seed
+from toolkit.gpu.sampling import Sampling
+from toolkit.rungs.best import best_for
+from toolkit.rungs.matrices import chosen_seed
 
 Item = TypeVar("Item", bound=Hashable)
 

@@ -21,17 +21,17 @@ from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
 from analysis.scorecard import scored
-from toolkit.counters_file import CountersFile, CountersOfPlan, read_counters
-from toolkit.counting import Counting
-from toolkit.environment import environment
-from toolkit.gpu import Gpu
-from toolkit.gpu_bench import GpuBench
-from toolkit.journal import Journal
-from toolkit.plan import Plan, make_plan
-from toolkit.progress import Progress
-from toolkit.published import with_published
-from toolkit.records import skipped
-from toolkit.resume import (
+from toolkit.profiling.counters_from_file import CountersFile, CountersOfPlan, read_counters
+from toolkit.gpu.nsight_compute.collect import Counting
+from toolkit.gpu.environment import environment
+from toolkit.gpu.context import Gpu
+from toolkit.profiling.on_gpu import GpuBench
+from toolkit.store.journal import Journal
+from toolkit.profiling.plan import Plan, make_plan
+from toolkit.launch.progress import Progress
+from toolkit.profiling.published import with_published
+from toolkit.profiling.record import skipped
+from toolkit.profiling.resume import (
     SOURCES,
     Records,
     check_unchanged,
@@ -40,10 +40,10 @@ from toolkit.resume import (
     is_result,
     stands,
 )
-from toolkit.sampling import Sampling
-from toolkit.simulator import check_simulator
-from toolkit.simulator_bench import SimulatorBench
-from toolkit.theory_bench import TheoryBench
+from toolkit.gpu.sampling import Sampling
+from toolkit.execution.simulate import check_simulator
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.in_theory import TheoryBench
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -76,7 +76,7 @@ def profile(
     `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
     "interrupted"; with nothing done, KeyboardInterrupt is raised. `journal` names a file that each
     record is appended to as soon as it is done, so that nothing is lost where the process is killed
-    (`toolkit.journal`); the caller removes it once the profile is saved. `resume` goes on from an
+    (`toolkit.store.journal`); the caller removes it once the profile is saved. `resume` goes on from an
     interrupted profile, and raises InputError where device, versions, sources or parameters differ.
     Raises InputError or UnavailableError before anything runs; a variant that fails to compile,
     launch or compute becomes a failed record.

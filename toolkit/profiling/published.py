@@ -14,9 +14,9 @@ from analysis.errors import RecordError, first_line
 from analysis.problem import Gemm
 from analysis.result import Ceiling, Published, Record
 from kernels.registry import Selection, parse_selection
-from toolkit.records import planned
+from toolkit.profiling.record import planned
 
-FILE = Path(str(files("toolkit").joinpath("published", "sgemm.json")))
+FILE = Path(str(files("toolkit").joinpath("profiling", "published.json")))
 
 
 @dataclass(frozen=True, kw_only=True)

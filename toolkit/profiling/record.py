@@ -25,10 +25,10 @@ from analysis.result import (
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, LADDER, Reference, Selection
-from toolkit.cublas import sentence_on
-from toolkit.rung_launch import padding
-from toolkit.sampling import Series
-from toolkit.workload import wrong_result
+from toolkit.gpu.cublas import sentence_on
+from toolkit.gpu.sampling import Series
+from toolkit.rungs.launch import padding
+from toolkit.rungs.matrices import wrong_result
 
 BEST_RUNG = len(LADDER) + 1  # the top of the ladder
 

@@ -9,7 +9,7 @@ from analysis.errors import InputError, shortened
 from analysis.problem import Gemm
 from analysis.result import ExecutorName, Profile, Record
 from kernels.registry import Selection, Variant
-from toolkit.plan import Plan
+from toolkit.profiling.plan import Plan
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart
 DIGITS = 12

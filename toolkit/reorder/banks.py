@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from toolkit.sass.instruction import RZ
+from toolkit.machine_code.instruction import RZ
 
 Operands = tuple[int, int, int, int]  # the registers of an FFMA's three sources, and its result
 Reads = tuple[int, int]  # registers of the even bank, and of the odd one

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.instruction import INSTRUCTION_BYTES, Immediate, Instruction
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES, Immediate, Instruction
 
 JUMPS = frozenset({"BRA", "JMP"})
 # After these the next instruction may not be the next one executed, or threads join that came

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from analysis.cycles import Unit
-from toolkit.patching import Word
+from toolkit.machine_code.instruction import RZ, Instruction
+from toolkit.machine_code.patching import Word
 from toolkit.reorder.banks import Operands, Reads
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.words import operands_of, stall_clocks
-from toolkit.sass.instruction import RZ, Instruction
 
 MULTIPLY_ADD_CLOCKS = 4  # from an FFMA to one that reads its result, measured (docs/timing.md)
 # From or to any other instruction: the most that a compiler was seen to wait for an integer

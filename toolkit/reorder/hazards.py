@@ -19,12 +19,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.cycles import Unit
-from toolkit.patching import WAIT, WAIT_BITS
-from toolkit.patching import field as bits
+from toolkit.machine_code.instruction import Instruction
+from toolkit.machine_code.patching import WAIT, WAIT_BITS
+from toolkit.machine_code.patching import field as bits
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Code
 from toolkit.reorder.words import reuse, scoreboards, stall_clocks
-from toolkit.sass.instruction import Instruction
 
 NONE = 7
 LONGEST = 16  # clocks after which a result of fixed latency is there, whatever made it

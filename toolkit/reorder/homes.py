@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import Operands
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Boundary, Code, clocks_at
 from toolkit.reorder.words import waits
-from toolkit.sass.instruction import RZ
 
 FOREVER = 1 << 60
 

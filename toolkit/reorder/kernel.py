@@ -10,8 +10,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from analysis.cycles import Unit
-from toolkit.cubin import Kernel
-from toolkit.patching import Word, changed, rewritten, words
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.patching import Word, changed, rewritten, words
 from toolkit.reorder.allocation import MOST_WITHOUT, allocated
 from toolkit.reorder.banks import Reads
 from toolkit.reorder.blocks import Block, Loop, blocks, innermost, loops
@@ -26,7 +26,7 @@ from toolkit.reorder.schedule import Choice, Problem, in_places, late_clocks, or
 from toolkit.reorder.values import with_registers, with_values
 from toolkit.reorder.verify import check, check_understood
 from toolkit.reorder.words import is_movable, operands_of
-from toolkit.sass.machine_code import machine_code
+from toolkit.sass.timing_table import machine_code
 
 MOST_TRIES = 3
 # Of the multiply-adds: where no more lose a clock, other registers could save little, and take most

@@ -39,7 +39,7 @@ def loop_clocks(
 ) -> LoopClocks:
     """How long a turn of a loop takes each scheduler, all its warps together.
 
-    `code` is the table of `toolkit.sass.machine_code`. Every instruction of the loop is executed,
+    `code` is the table of `toolkit.sass.timing_table`. Every instruction of the loop is executed,
     whatever its guard; shared memory has no conflicts, and global accesses touch no lines.
     """
     constants = constants_for(architecture)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.instruction import RZ, Address, Constant, Instruction, Operand, Register
+from toolkit.machine_code.instruction import RZ, Address, Constant, Instruction, Operand, Register
 
 
 def _names(text: str) -> frozenset[str]:

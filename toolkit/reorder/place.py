@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.patching import Word
+from toolkit.machine_code.instruction import RZ
+from toolkit.machine_code.patching import Word
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Code
 from toolkit.reorder.freedom import Freedom
@@ -20,7 +21,6 @@ from toolkit.reorder.words import (
     with_register,
     with_reuse,
 )
-from toolkit.sass.instruction import RZ
 
 
 def problem(code: Code, free: Freedom) -> Problem:

@@ -13,10 +13,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from analysis.errors import ToolkitError
-from toolkit.patching import REUSE, REUSE_BITS, Word, with_field
+from toolkit.machine_code.instruction import RZ, Instruction, Register
+from toolkit.machine_code.patching import REUSE, REUSE_BITS, Word, with_field
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.operands import accesses, written
-from toolkit.sass.instruction import RZ, Instruction, Register
 
 Symbol = Hashable
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import FIRST_VALUE, Operands
 from toolkit.reorder.blocks import Block
 from toolkit.reorder.flow import Code
-from toolkit.sass.instruction import RZ
 
 
 @dataclass

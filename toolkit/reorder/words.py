@@ -7,7 +7,7 @@ what nvdisasm prints.
 
 from __future__ import annotations
 
-from toolkit.patching import (
+from toolkit.machine_code.patching import (
     ALWAYS,
     BARRIERS,
     BARRIERS_BITS,

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
 from kernels.registry import Copies, Parameters, Reference, Role, Variant, row_floats
-from toolkit.executor import Argument
-from toolkit.tensor_map import TensorMap
+from toolkit.launch.launch import Argument
+from toolkit.launch.tensor_map import TensorMap
 
 L2_PROMOTION_BYTES = 256  # what L2 fetches of DRAM at a time: two rows of a tile of A, half of B's
 

@@ -14,7 +14,7 @@ from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import Gemm
 from kernels.registry import BEST, LADDER, Preference, Selection, Variant
-from toolkit.tuned import selection_of, tuned_for
+from toolkit.store.tuned import selection_of, tuned_for
 
 # What comes to the time of phases: a start, and the sums that blocks leave for each other. These
 # and the shares of peak of the registry are of products whose times docs/against_cublas.md has.

@@ -9,8 +9,8 @@ from threading import Lock
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, Gemm
-from toolkit.host_resources import available_bytes
-from toolkit.workload import Matrix, Tile, TileReference, Workload
+from toolkit.launch.host_resources import available_bytes
+from toolkit.rungs.matrices import Matrix, Tile, TileReference, Workload
 
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
 

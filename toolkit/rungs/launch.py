@@ -31,13 +31,13 @@ from kernels.registry import (
     parse_selection,
 )
 from reports import text
-from toolkit.best import best_for
-from toolkit.cubin import Kernel
-from toolkit.executor import Argument, buffers_of
-from toolkit.host_resources import sparse_zeros
-from toolkit.kernel_source import compile_kernel
-from toolkit.tiles import rung_arguments
-from toolkit.workload import Matrix, Workload
+from toolkit.launch.host_resources import sparse_zeros
+from toolkit.launch.launch import Argument, buffers_of
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import compile_kernel
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.rungs.best import best_for
+from toolkit.rungs.matrices import Matrix, Workload
 
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
 BROUGHT = ("kernel", "grid", "block", "arguments", "shared memory", "defines")

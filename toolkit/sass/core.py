@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import REBUILD, UnavailableError
-from toolkit.native import core_sources
+from toolkit.sass.native import core_sources
 
 LANES = 32
 POOL = 0x80000000  # set in a slot that names a constant of the launch

@@ -1,6 +1,6 @@
 """Build the native libraries with the C compiler of this machine, or with the ziglang wheel's.
 
-    python -m toolkit.native
+    python -m toolkit.sass.native
 
 builds them next to their Python modules, in a checkout as in an installed package. The build
 backend runs this file too, where nothing is installed yet: it imports only the standard library.
@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ZIG = "ziglang==0.17.1"  # newer ones may spell the flags below in another way
 CORE = ROOT / "toolkit/sass/core"
 

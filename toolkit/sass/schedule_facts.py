@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.access import Copies
-from toolkit.cubin import Kernel
-from toolkit.sass.instruction import INSTRUCTION_BYTES, RZ, Immediate, Instruction, Register
-from toolkit.sass.machine_code import machine_code
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Immediate, Instruction, Register
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.timing_table import machine_code
 from toolkit.sass.waits import waits
 
 BULK, ASYNCHRONOUS, BARRIERS = {"UTMALDG", "UBLKCP"}, {"LDGSTS"}, {"BAR", "SYNCS"}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from toolkit.cubin import Parameter
+from toolkit.machine_code.kernel import Parameter
 from toolkit.sass.core import ALLOCATION
 
 # Ascending, as the core wants its allocations: parameters, constants, variables, buffers.

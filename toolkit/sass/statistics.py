@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from analysis.counters import InstructionCounts, MemoryAction, MemorySpace
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES, Instruction
 from toolkit.sass.core import COUNT
-from toolkit.sass.instruction import INSTRUCTION_BYTES, Instruction
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import width
 from toolkit.sass.translate import Translated

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.executor import Argument, buffer_of
-from toolkit.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, TensorMap, Tiling
+from toolkit.launch.launch import Argument, buffer_of
+from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, TensorMap, Tiling
 
 MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
 

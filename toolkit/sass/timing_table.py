@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cycles import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
-from toolkit.cubin import Kernel
-from toolkit.sass.instruction import RZ, Address, Instruction, Register, Special
+from toolkit.machine_code.instruction import RZ, Address, Instruction, Register, Special
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122

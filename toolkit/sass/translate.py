@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
-from toolkit.cubin import Kernel
-from toolkit.executor import Argument, buffers_of
-from toolkit.sass.instruction import RZ, Constant, Instruction
+from toolkit.launch.launch import Argument, buffers_of
+from toolkit.machine_code.instruction import RZ, Constant, Instruction
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.program import Linked, link
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered, refuse
 from toolkit.sass.machine import Bound
-from toolkit.sass.program import Linked, link
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,

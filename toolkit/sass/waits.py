@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis.geometry import ceil_div
-from toolkit.sass.instruction import (
+from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
     PT,
     RZ,

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.result import Conditions, Listing, Profile, Record
-from toolkit.store import (
+from toolkit.store.profile_json import (
     JOURNAL_PARTS,
     JOURNAL_SUFFIX,
     check_numbers,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.errors import InputError, RecordError, ToolkitError, shortened
 from analysis.result import SCHEMA_VERSION, Profile
-from toolkit.files import MOST_BYTES, read_file
+from toolkit.store.user_files import MOST_BYTES, read_file
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -91,7 +91,7 @@ def load(path: str | Path) -> Profile:
 
 
 def _joined(journal: str, where: str) -> str:
-    """The document of a journal's lines (`toolkit.journal`); a last one that was cut is left out.
+    """The document of a journal's lines (`store.journal`); a last one that was cut is left out.
 
     A later record replaces an earlier one, and so do listings and conditions.
     """

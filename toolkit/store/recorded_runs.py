@@ -29,7 +29,7 @@ def recorded_run(device_key: str) -> Profile | None:
 
     Raises RecordError where it is damaged.
     """
-    from toolkit.store import load
+    from toolkit.store.profile_json import load
 
     path = _path(device_key)
     if not path.is_file():
@@ -46,7 +46,7 @@ def ship(source: Path) -> Path:
     The same profile gives the same bytes. Raises RecordError for a file that is no profile,
     InputError for a run that was not finished on a GPU.
     """
-    from toolkit.store import compressed, load, write_atomically
+    from toolkit.store.profile_json import compressed, load, write_atomically
 
     run = load(source)
     if run.executor != "gpu" or run.status != "complete":
@@ -67,7 +67,7 @@ def amend(source: Path, labels: Collection[str]) -> Path:
     a file that is no profile, InputError where one of the variants was not measured, or no run of
     the device is shipped.
     """
-    from toolkit.store import compressed, load, write_atomically
+    from toolkit.store.profile_json import compressed, load, write_atomically
 
     later = load(source)
     shipped = recorded_run(later.device.key)
@@ -123,7 +123,3 @@ def main() -> None:
         print(f"wrote {amend(source, labels) if labels else ship(source)}")
     except ToolkitError as error:
         sys.exit(f"error: {error}")
-
-
-if __name__ == "__main__":
-    main()

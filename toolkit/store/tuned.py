@@ -29,8 +29,8 @@ from analysis.errors import InputError, RecordError, ToolkitError
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
 from kernels.registry import Selection, Variant, find
-from toolkit.files import read_file
-from toolkit.store import check_numbers, first_problem, write_atomically
+from toolkit.store.profile_json import check_numbers, first_problem, write_atomically
+from toolkit.store.user_files import read_file
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -217,7 +217,3 @@ def main() -> None:
         print(f"wrote {ship(sys.argv[1])}")
     except ToolkitError as error:
         sys.exit(f"error: {error}")
-
-
-if __name__ == "__main__":
-    main()

@@ -14,11 +14,11 @@ from analysis.problem import Gemm
 from analysis.result import Record
 from analysis.tuning import Candidate, tied
 from kernels.registry import CUBLAS, Selection
-from toolkit.gpu_bench import GpuBench
-from toolkit.plan import Plan
-from toolkit.progress import Progress
-from toolkit.records import Records
-from toolkit.sampling import Sampling
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling.on_gpu import GpuBench
+from toolkit.profiling.plan import Plan
+from toolkit.profiling.record import Records
 
 
 @dataclass(frozen=True, kw_only=True)

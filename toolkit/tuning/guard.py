@@ -18,11 +18,11 @@ from kernel_tuner.observers import OutputObserver
 from kernel_tuner.util import RuntimeFailedConfig
 
 from analysis.errors import first_line
-from toolkit.gpu import compile_error
-from toolkit.gpu_bench import WARM_UP_S
-from toolkit.tiles import position_of_c
+from toolkit.gpu.context import compile_error
+from toolkit.profiling.on_gpu import WARM_UP_S
+from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.matrices import Reference, Workload, wrong_result
 from toolkit.tuning.request import BEGINS, FAILS, Request, key_of
-from toolkit.workload import Reference, Workload, wrong_result
 
 # Of the result, held against float64 for every configuration; the winners are checked on all rows.
 CHECKED_ROWS = 64

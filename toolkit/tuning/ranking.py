@@ -16,11 +16,11 @@ from analysis.problem import Gemm
 from analysis.result import Record
 from analysis.tuning import Candidate
 from kernels.registry import Selection
-from toolkit.progress import Progress
-from toolkit.records import planned, with_resources
-from toolkit.rung_launch import compile_for
-from toolkit.simulated_ladder import LadderSimulator, Simulation, residence
-from toolkit.workload import Workload, wrong_result
+from toolkit.execution.rung_simulation import LadderSimulator, Simulation, residence
+from toolkit.launch.progress import Progress
+from toolkit.profiling.record import planned, with_resources
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload, wrong_result
 
 
 def ranked(

@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from analysis.errors import InputError, LaunchError, UnavailableError, UnknownNameError
-from toolkit.launches import process_environment
-from toolkit.ncu import Outcome, run
-from toolkit.progress import Progress
+from toolkit.gpu.nsight_compute.ncu import Outcome, run
+from toolkit.gpu.nsight_compute.replay_process import process_environment
+from toolkit.launch.progress import Progress
 from toolkit.tuning.cache import Known, SweepCache
 from toolkit.tuning.request import BEGINS, BREAKS, BRUTE_FORCE, FAILS, STOPS, Request, key_of
 

@@ -13,15 +13,15 @@ from analysis.errors import ToolkitError
 from analysis.problem import Gemm
 from analysis.result import Environment
 from analysis.tuning import SCHEMA_VERSION, TunedShape, Tuning
-from toolkit.environment import GpuMonitor, environment
-from toolkit.experiment import DEFAULT_DEVICE
-from toolkit.gpu import Gpu
-from toolkit.plan import parse_shapes
-from toolkit.progress import Progress
-from toolkit.tuned import Tuned
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.environment import GpuMonitor, environment
+from toolkit.launch.progress import Progress
+from toolkit.profiling.plan import parse_shapes
+from toolkit.profiling.profile import DEFAULT_DEVICE
+from toolkit.rungs.matrices import chosen_seed
+from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
 from toolkit.tuning.tuner import Effort, GpuTuner, Tuner
-from toolkit.workload import chosen_seed
 
 
 def tune(

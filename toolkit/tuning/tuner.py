@@ -13,12 +13,12 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.tuning import Candidate, Swept, TunedShape, leaders
 from kernels.registry import PLAIN_ARGUMENTS, Selection, Variant
-from toolkit.cache import cache_directory
-from toolkit.gpu import Gpu, nvcc_version
-from toolkit.gpu_bench import GpuBench
-from toolkit.progress import Progress
-from toolkit.records import Records
-from toolkit.sampling import Sampling
+from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling.on_gpu import GpuBench
+from toolkit.profiling.record import Records
+from toolkit.store.cache import cache_directory
 from toolkit.tuning.cache import Known, SweepCache
 from toolkit.tuning.final import Final, plan_of, race
 from toolkit.tuning.ranking import ranked

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import InputError, first_line
-from toolkit.tiles import position_of_c, rung_arguments
+from toolkit.rungs.arguments import position_of_c, rung_arguments
+from toolkit.rungs.matrices import Workload
 from toolkit.tuning.request import BLOCK_SIZES, BREAKS, BRUTE_FORCE, STOPS, Request, tunable, wanted
-from toolkit.workload import Workload
 
 
 def sweep(request: Request) -> None:
     """Have Kernel Tuner measure the configurations of a request that its cache does not hold."""
     from kernel_tuner import tune_kernel
 
-    from toolkit.gpu import LANGUAGE_OPTIONS
+    from toolkit.gpu.context import LANGUAGE_OPTIONS
     from toolkit.tuning.guard import Guard
 
     if request.workers is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
-from toolkit.executor import Argument, buffers_of
+from toolkit.launch.launch import Argument, buffers_of
 
 CORPUS = Path(__file__).parent
 BLANK = 0xA5  # what fills outputs before the launch

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.tensor_map import TensorMap
+from toolkit.launch.tensor_map import TensorMap
 from validation.corpus.case import Argument, Case, Near, Outcome, blank
 
 HOPPER = 90

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from tests.together import Part, image_of
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import CORPUS, Case
 from validation.corpus.inventory import KERNEL, sources
 from validation.corpus.sample import in_sample

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels import LADDER, Variant
-from toolkit.compile import compile_cubin
-from toolkit.cubin import kernel_symbols
-from toolkit.sass.disassemble import disassemble
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.kernel import kernel_symbols
 
 CORPUS = Path(__file__).parent
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")

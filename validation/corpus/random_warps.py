@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import ToolkitError
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.native import compile_library, compiler
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
 from validation.corpus.random_programs import ON_A_GPU, ON_THE_HOST, Writer
 

@@ -43,9 +43,9 @@ def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
 
 
 def launch_all(shapes: list[Gemm]) -> None:
-    from toolkit.executor import Launch
-    from toolkit.gpu import Gpu
-    from toolkit.gpu_launch import OnGpu, task_of
+    from toolkit.gpu.context import Gpu
+    from toolkit.gpu.launch import OnGpu, task_of
+    from toolkit.launch.launch import Launch
 
     rng = np.random.default_rng()
     with Gpu() as gpu:
@@ -97,7 +97,7 @@ def collect(shapes: list[Gemm]) -> dict[str, object]:
 
 
 def nvcc() -> str:
-    from toolkit.gpu import nvcc_version
+    from toolkit.gpu.context import nvcc_version
 
     return nvcc_version()
 

@@ -35,9 +35,9 @@ from typing import Any
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.driver import encoded, prepared_launch
-from toolkit.executor import buffer_of, buffers_of
-from toolkit.tensor_map import TensorMap
+from toolkit.gpu.driver import encoded, prepared_launch
+from toolkit.launch.launch import buffer_of, buffers_of
+from toolkit.launch.tensor_map import TensorMap
 from validation.corpus.case import Case
 from validation.corpus.cases import COUNTED, RACING, find
 
@@ -125,7 +125,7 @@ Entry = dict[str, Any]
 
 
 def prepare(folder: Path, only: str = "") -> None:
-    from toolkit.compile import compiler_version
+    from toolkit.machine_code.compile import compiler_version
 
     folder = folder.absolute()
     (folder / CUBIN_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,7 @@ def code(
     """
     from elftools.elf.elffile import ELFFile
 
-    from toolkit.compile import compile_cubin
+    from toolkit.machine_code.compile import compile_cubin
 
     cubin = compile_cubin(
         source, name=file, kernel=kernel, arch=ARCHITECTURE, defines=defines, options=OPTIONS

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from kernels.registry import LADDER, Variant
 from tests.together import Part, compiled_together
-from toolkit.arguments import make_arguments
-from toolkit.call import Call, parse_call
-from toolkit.cubin import Kernel
+from toolkit.cli.argument_syntax import make_arguments
+from toolkit.cli.launch_options import Call, parse_call
+from toolkit.machine_code.kernel import Kernel
 
 FOLDER = Path(__file__).parent
 SEED = 1

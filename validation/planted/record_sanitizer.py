@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from analysis.problem import Gemm
-from toolkit.arguments import UNWRITTEN, Buffer
-from toolkit.compile import compile_cubin
+from toolkit.cli.argument_syntax import UNWRITTEN, Buffer
+from toolkit.machine_code.compile import compile_cubin
 from validation.planted.bugs import SEED, bugs, make_arguments, without_barriers
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")

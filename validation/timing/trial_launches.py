@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.resimulate import by_nvcc
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import Argument, Case, Near, Outcome, blank, flat, real, tiles
 from validation.timing.timed_launches import OPTIONS, Extent
 

@@ -34,7 +34,7 @@ METRICS = (
 
 
 def prepare(folder: Path) -> None:
-    from toolkit.compile import compile_cubin, compiler_version
+    from toolkit.machine_code.compile import compile_cubin, compiler_version
 
     folder.mkdir(parents=True, exist_ok=True)
     source = SOURCE.read_text(encoding="utf-8")

@@ -23,9 +23,11 @@ from analysis.devices import DEVICES
 from kernels.registry import BY_NAME
 from reports import text
 from tests.reports.tuned_by_hand import TUNING
-from toolkit import cli, console, load, profile, save
-from toolkit.cli import app
-from toolkit.sampling import Sampling
+from toolkit import load, profile, save
+from toolkit.cli import app as cli
+from toolkit.cli import tables as console
+from toolkit.cli.app import app
+from toolkit.gpu.sampling import Sampling
 from validation import ROOT
 
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
@@ -37,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder on a machine without a GPU."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     return tmp_path
 
 
@@ -120,7 +122,7 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.update(settings, arguments=arguments)
         return made
 
-    monkeypatch.setattr("toolkit.experiment.profile", remembered)
+    monkeypatch.setattr("toolkit.profiling.profile.profile", remembered)
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
         "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters "
@@ -187,7 +189,7 @@ def test_bad_input_is_one_line_and_writes_nothing(options: str, message: str) ->
 
 
 def test_outputs_are_checked_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.experiment.profile", None)
+    monkeypatch.setattr("toolkit.profiling.profile.profile", None)
     for option in ("--html", "--record"):
         assert refused("profile", option, "absent/x").startswith("cannot write absent/x: ")
 
@@ -222,7 +224,7 @@ def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch: pytest.MonkeyPat
     first, *others = whole.records
     broken = replace(first, status="failed", reason="04_tiled.cu, line 3: [/] does not compile")
     broken_profile = replace(whole, records=(broken, *others))
-    monkeypatch.setattr("toolkit.experiment.profile", lambda *a, **k: broken_profile)
+    monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *a, **k: broken_profile)
     result = invoke("profile", "--shape", "32")
     assert result.exit_code == 1
     assert "tiled failed: 04_tiled.cu, line 3: [/] does not compile" in result.stdout
@@ -238,7 +240,7 @@ def test_ctrl_c_before_anything_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     def interrupted(*arguments: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolkit.experiment.profile", interrupted)
+    monkeypatch.setattr("toolkit.profiling.profile.profile", interrupted)
     assert refused("profile", *THEORY) == "interrupted: nothing was written"
 
 
@@ -246,12 +248,12 @@ def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch: pytest.Monke
     for name in ("profile.html", "profile.json"):
         Path(name).write_text("precious", encoding="utf-8")
     cut = replace(profile([32], ["tiled"], executor="theory"), status="interrupted")
-    monkeypatch.setattr("toolkit.experiment.profile", lambda *a, **k: cut)
+    monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *a, **k: cut)
     said = refused("profile", *THEORY)  # compares the files
     assert said == "interrupted before anything was measured; nothing was written"
 
 
-@pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.dumps"])
+@pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.profile_json.dumps"])
 def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
     monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -266,14 +268,14 @@ def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
 
 
 def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.store import write_atomically
+    from toolkit.store.profile_json import write_atomically
 
     def once(path: Path, content: str) -> None:
         if path.suffix == ".json":
             raise KeyboardInterrupt
         write_atomically(path, content)
 
-    monkeypatch.setattr("toolkit.store.write_atomically", once)
+    monkeypatch.setattr("toolkit.store.profile_json.write_atomically", once)
     result = invoke("profile", *THEORY)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -282,7 +284,7 @@ def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.Monkey
     ]
 
 
-@pytest.mark.parametrize("place", ["toolkit.cli.app", "toolkit.doctor.examine"])
+@pytest.mark.parametrize("place", ["toolkit.cli.app", "toolkit.profiling.doctor.examine"])
 def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     def interrupted(*arguments: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
@@ -391,7 +393,7 @@ def test_impossible_numbers_are_one_line_or_drawn(saved: Path, impossible: Any) 
     assert result.exception is None or isinstance(result.exception, SystemExit)
 
 
-@pytest.mark.parametrize("broken", ["reports.render", "toolkit.console.print_profile"])
+@pytest.mark.parametrize("broken", ["reports.render", "toolkit.cli.tables.print_profile"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("division\nmore"), TypeError(), ValueError()])
 def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(
     saved: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: Exception
@@ -519,7 +521,7 @@ def test_names_complete() -> None:
 
 def test_completion_is_offered_to_the_script_only(folder: Path) -> None:
     script = folder / "gemm-ladder"
-    script.write_text("from toolkit.cli import main\nmain()\n", encoding="utf-8")
+    script.write_text("from toolkit.cli.app import main\nmain()\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script), "--help"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -568,7 +570,7 @@ def test_no_command_is_wrong_usage_with_the_list_of_commands() -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from toolkit.cli import app\n"
+        "import sys; from toolkit.cli.app import app\n"
         f"for name in {['', *COMMANDS]!r}:\n"
         "    try: app([*name.split(), '--help'])\n"
         "    except SystemExit as end: assert end.code == 0\n"
@@ -583,7 +585,14 @@ def test_help_imports_nothing_heavy() -> None:
     )
     modules = set(done.stderr.split())
     assert "typer" in modules
-    assert not modules & {"numpy", "scipy", "plotly", "jinja2", "pycuda", "toolkit.store"}
+    assert not modules & {
+        "numpy",
+        "scipy",
+        "plotly",
+        "jinja2",
+        "pycuda",
+        "toolkit.store.profile_json",
+    }
 
 
 def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from toolkit.arguments import TYPES, Buffer, make_arguments, number, parse_arguments
-from toolkit.signature import signature
+from toolkit.cli.argument_syntax import TYPES, Buffer, make_arguments, number, parse_arguments
+from toolkit.machine_code.signature import signature
 
 
 @pytest.fixture(autouse=True)

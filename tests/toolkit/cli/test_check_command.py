@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from analysis.errors import InputError
 from toolkit import check as check_kernel
-from toolkit.cli import app
+from toolkit.cli.app import app
 
 REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
     __shared__ float copy[64];
@@ -83,7 +83,7 @@ def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
 def test_a_check_that_does_not_fit_into_memory_is_one_line(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.sanitizer.available_bytes", lambda: 1000)
+    monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1000)
     result = check(source, "__syncthreads();")
     assert result.exit_code == 1
     assert result.stderr == (

@@ -18,8 +18,8 @@ from analysis.launch_comparison import compare_launches
 from analysis.metrics import WARP_INSTRUCTIONS
 from analysis.result import Interval, Measured, Predicted, Profile, Record
 from toolkit import load, profile, save
-from toolkit.cli import app
-from toolkit.store import load_launch
+from toolkit.cli.app import app
+from toolkit.store.profile_json import load_launch
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from toolkit.cli import app
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
+from toolkit.cli.app import app
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from validation import ROOT
 
-SOURCE = Path(__file__).parent / "reorder" / "product.cu"
+SOURCE = ROOT / "tests/toolkit/reorder/product.cu"
 
 
 @pytest.fixture(autouse=True)

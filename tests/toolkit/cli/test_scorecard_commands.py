@@ -22,11 +22,13 @@ from analysis.scorecard import disagreements, scored, scores
 from benchmarks.traffic_tables import shipped_run
 from kernels.registry import LADDER
 from tests.sampling import chosen_of
-from toolkit import console, load, profile, save
-from toolkit.cli import app
-from toolkit.sanitizer import Checked
+from toolkit import load, profile, save
+from toolkit.cli import tables as console
+from toolkit.cli.app import app
+from toolkit.execution.sanitizer import Checked
+from validation import ROOT
 
-GOLDEN = Path(__file__).with_name("sass") / "recorded" / "counters_sm_90.json"
+GOLDEN = ROOT / "tests/toolkit/execution/recorded/counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
 
 # One rung of each way to copy tiles and to wait for them and for other blocks.
@@ -48,7 +50,7 @@ def is_one_of_each_way(case: tuple[str, str]) -> bool:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     return tmp_path
 
 
@@ -89,7 +91,7 @@ def run_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Profile], Any]:
     """`profile --strict` where the run gives that profile."""
 
     def invoke(made: Profile) -> Any:
-        monkeypatch.setattr("toolkit.experiment.profile", lambda *_, **__: made)
+        monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *_, **__: made)
         return CliRunner().invoke(app, ["profile", "--strict"])
 
     return invoke
@@ -178,8 +180,8 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr("toolkit.rung_prediction.predicted", lambda *_: "not asked for")
-    monkeypatch.setattr("toolkit.simulator_bench.check_rung", lambda *_: nothing)
+    monkeypatch.setattr("toolkit.execution.rung_prediction.predicted", lambda *_: "not asked for")
+    monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
     assert record.simulated is not None
     found = scores(record, counted_in=counted[label, record.shape])

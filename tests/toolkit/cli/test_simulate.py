@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit import console_simulate as view
+from toolkit.cli import simulate as view
 
 
 def said_at(

@@ -24,12 +24,13 @@ from analysis.devices import DEVICES
 from analysis.problem import parse_shape
 from analysis.sm_constants import constants_for
 from tests.sampling import sampled
-from toolkit import console, profile
-from toolkit.arguments import make_arguments, parse_arguments
-from toolkit.cli import app
-from toolkit.compile import compile_cubin
-from toolkit.simulator import simulate
-from toolkit.workload import Workload
+from toolkit import profile
+from toolkit.cli import tables as console
+from toolkit.cli.app import app
+from toolkit.cli.argument_syntax import make_arguments, parse_arguments
+from toolkit.execution.simulate import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.rungs.matrices import Workload
 from validation import ROOT
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
@@ -390,7 +391,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
         asked.update(settings, source=source, kernel=kernel)
         return simulate(source, kernel, **settings)
 
-    monkeypatch.setattr("toolkit.call.simulate", remembered)
+    monkeypatch.setattr("toolkit.cli.launch_options.simulate", remembered)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 1"

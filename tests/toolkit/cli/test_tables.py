@@ -13,9 +13,10 @@ from analysis.devices import DEVICES
 from analysis.problem import Gemm
 from analysis.result import Bound, Measured, Predicted, Profile, Ratio
 from kernels.registry import BY_NAME, LADDER, REFERENCES
-from toolkit import console, profile
-from toolkit.console import TerminalProgress, print_devices, print_profile, print_variants
-from toolkit.doctor import Finding
+from toolkit import profile
+from toolkit.cli import tables as console
+from toolkit.cli.tables import TerminalProgress, print_devices, print_profile, print_variants
+from toolkit.profiling.doctor import Finding
 
 
 class Screen:
@@ -389,8 +390,8 @@ def test_a_recorded_run_of_other_shapes_changes_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from toolkit import profile
-    from toolkit.console import print_profile
-    from toolkit.recorded import recorded_run
+    from toolkit.cli.tables import print_profile
+    from toolkit.store.recorded_runs import recorded_run
 
     monkeypatch.setenv("COLUMNS", "120")
     result = profile(["96"], ["tiled"], device="h200", executor="theory")

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.reports.tuned_by_hand import TUNING
-from toolkit.cli import app
+from toolkit.cli.app import app
 from validation import ROOT
 
 MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path / "data"))
     monkeypatch.setitem(sys.modules, "pycuda", None)  # type: ignore[arg-type]
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     return tmp_path
 
 

@@ -12,10 +12,7 @@ from analysis.counters import MODELLED
 from analysis.devices import find_device
 from analysis.geometry import Geometry
 from toolkit import simulate
-from toolkit.compile import compile_cubin
-from toolkit.sass.core import TOUCH
-from toolkit.sass.machine import Run, Touched, run_blocks
-from toolkit.sass.touched import (
+from toolkit.execution.accesses import (
     ATOMIC,
     READ,
     WRITE,
@@ -25,6 +22,9 @@ from toolkit.sass.touched import (
     lives_of,
     touches_in_time,
 )
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.sass.core import TOUCH
+from toolkit.sass.machine import Run, Touched, run_blocks
 from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from kernels import LADDER
-from toolkit.block_plan import (
+from toolkit.execution.block_plan import (
     BlockPlan,
     all_blocks,
     k_points,
@@ -17,8 +17,8 @@ from toolkit.block_plan import (
     plans,
     rung_plans,
 )
-from toolkit.rung_launch import BROUGHT, RungLaunch, rung_launch
-from toolkit.sass.representatives import Place, places
+from toolkit.execution.representatives import Place, places
+from toolkit.rungs.launch import BROUGHT, RungLaunch, rung_launch
 
 SHAPES = ("512", "1000x1016x520", "300x1024x4096")
 RUNGS = [variant.name for variant in LADDER if not variant.max_extent]

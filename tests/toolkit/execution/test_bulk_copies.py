@@ -12,9 +12,9 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.errors import InputError, LaunchError
 from toolkit import TensorMap, simulate
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
 
 CORPUS = ROOT / "validation" / "corpus"

@@ -20,10 +20,10 @@ import pytest
 
 from analysis.counters import COUNTERS
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
-from toolkit.simulator import simulate
+from toolkit.execution.simulate import simulate
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation.corpus.cases import RACING, find
 from validation.corpus.compiled import alone, compiled
 from validation.counters.record_counters import recipe

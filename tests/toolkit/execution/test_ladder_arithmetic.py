@@ -15,10 +15,10 @@ from analysis.result import Check
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, Variant, find
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
-from toolkit.executor import Execution, buffers_of
-from toolkit.simulator import Simulator
-from toolkit.tiles import rung_arguments
+from toolkit.execution.simulate import Simulator
+from toolkit.launch.launch import Execution, buffers_of
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.rungs.arguments import rung_arguments
 from validation.corpus.inventory import chosen_parameters, near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67")

@@ -15,18 +15,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toolkit.prediction
+import toolkit.execution.predict
 from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import Device, find_device
 from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.timing import Work, predict
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
-from toolkit.prediction import PACKAGES, blocks_of_an_sm, model_digest, spread_blocks_of_an_sm
-from toolkit.sass.disassemble import disassemble
-from toolkit.simulator import simulate
+from toolkit.execution.predict import (
+    PACKAGES,
+    blocks_of_an_sm,
+    model_digest,
+    spread_blocks_of_an_sm,
+)
+from toolkit.execution.simulate import simulate
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
 
 COPY = """extern "C" __global__ void copy(float *out, const float *in) {
@@ -103,8 +108,8 @@ def code(kernel: str) -> Kernel:
 @pytest.fixture(autouse=True)
 def predictions_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No prediction is taken from the cache, nor kept there; machine code is."""
-    monkeypatch.setattr(toolkit.prediction, "cached", lambda name: None)
-    monkeypatch.setattr(toolkit.prediction, "keep", lambda name, content: None)
+    monkeypatch.setattr(toolkit.execution.predict, "cached", lambda name: None)
+    monkeypatch.setattr(toolkit.execution.predict, "keep", lambda name, content: None)
 
 
 @pytest.fixture
@@ -314,7 +319,7 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
 
 
 def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolkit.prediction, "MOST_STEPS", 20)
+    monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", 20)
     assert (
         reason(launched(code("copy")))
         == "the blocks to replay execute more than 20 warp instructions"
@@ -344,7 +349,7 @@ def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_memory(*_: object) -> Predicted:
         raise MemoryError
 
-    monkeypatch.setattr(toolkit.prediction, "predict", without_memory)
+    monkeypatch.setattr(toolkit.execution.predict, "predict", without_memory)
     assert reason(launched(code("copy"))) == "not enough memory"
 
 
@@ -404,14 +409,14 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
         made.append(work)
         return predict(work, device)
 
-    monkeypatch.setattr(toolkit.prediction, "predict", counted)
+    monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
     files = (
         "analysis/timing.py",
         "analysis/cycles/sm.c",
         "kernels/registry.py",
         "reports/text.py",
-        "toolkit/launch_prediction.py",
-        "toolkit/simulated_ladder.py",
+        "toolkit/execution/launch_time.py",
+        "toolkit/execution/rung_simulation.py",
         "toolkit/sass/core/core.h",
         "toolkit/sass/_core.so",
         "toolkit/published/sgemm.json",
@@ -421,7 +426,7 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
             edited = tree / file
             edited.write_bytes(edited.read_bytes() + b"\n")
         for _ in range(2):
-            monkeypatch.setattr(toolkit.prediction, "MODEL", model_digest(tree))
+            monkeypatch.setattr(toolkit.execution.predict, "MODEL", model_digest(tree))
             assert time_of(launched(code("copy")))
         assert len(made) == 1 + edits, file
 
@@ -433,7 +438,7 @@ x = np.ones(128, dtype=np.float32)
 print(simulate({COPY!r}, grid=1, block=128, arguments=[x, x], device="t4").predicted.time_s)
 """
 OF_A_RUNG = """
-from toolkit.experiment import profile
+from toolkit.profiling.profile import profile
 (record,) = profile([64], ["tiled"], executor="simulate", device="t4", seed=1).records
 print(record.predicted.time_s)
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.sass.representatives import Place, places
+from toolkit.execution.representatives import Place, places
 
 
 def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period() -> None:

@@ -23,19 +23,20 @@ from analysis.result import Check, LineCounters, Predicted
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.sampling import chosen_of
-from toolkit import block_plan, ladder_inputs
-from toolkit.block_plan import k_points, period, timed_k
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
-from toolkit.launch_traffic import Residence
-from toolkit.rung_execution import affine, merged
-from toolkit.rung_launch import compile_for
+from toolkit.execution import block_plan
+from toolkit.execution.block_plan import k_points, period, timed_k
+from toolkit.execution.rung_execution import affine, merged
+from toolkit.execution.rung_simulation import LadderSimulator, Simulation, line_counters
+from toolkit.execution.simulate import Simulator
+from toolkit.execution.traffic import Residence
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs import inputs as ladder_inputs
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
 from toolkit.sass.core import COUNT
-from toolkit.simulated_ladder import LadderSimulator, Simulation, line_counters
-from toolkit.simulator import Simulator
-from toolkit.tiles import rung_arguments
-from toolkit.workload import Workload
 
 DEVICE = find_device("h200")
 RAGGED = "300x333x65"

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.sanitizer import Checked, check
+from toolkit.execution.sanitizer import Checked, check
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
 
 # 64 threads; x holds 48 floats, `shared` too.

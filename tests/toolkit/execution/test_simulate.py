@@ -21,11 +21,11 @@ from analysis.errors import (
 from tests.sampling import chosen_of
 from tests.together import Part, compiled_together
 from toolkit import simulate
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
-from toolkit.kernel_source import known_architecture
-from toolkit.signature import kernel_names
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import known_architecture
+from toolkit.machine_code.signature import kernel_names
 
 WARPS = "smsp__inst_executed.sum"
 THREADS = "smsp__thread_inst_executed.sum"
@@ -307,8 +307,8 @@ def test_without_a_source_sizes_are_checked() -> None:
 def test_too_little_memory_is_said_before_anything_is_copied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolkit.launch_checks.available_bytes", lambda: 10**6)
-    monkeypatch.setattr("toolkit.simulator.bind", None)
+    monkeypatch.setattr("toolkit.launch.checks.available_bytes", lambda: 10**6)
+    monkeypatch.setattr("toolkit.execution.simulate.bind", None)
     assert refused(x=np.zeros(10**6, np.float32)) == (
         "twice: copies of its buffers take 0.0 GB, 0.0 GB are free: pass smaller arrays"
     )
@@ -993,4 +993,4 @@ def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
             return joined(arch)[source]
         return compile_cubin(source, arch=arch, options=options, defines=defines, **settings)
 
-    monkeypatch.setattr("toolkit.kernel_source.compile_cubin", compiled)
+    monkeypatch.setattr("toolkit.machine_code.kernel_source.compile_cubin", compiled)

@@ -21,9 +21,9 @@ from analysis.devices import find_device
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from kernels import LADDER, Variant, parse_selection
 from tests.sampling import chosen_of
-from toolkit.rung_launch import compile_for
-from toolkit.simulated_ladder import LadderSimulator
-from toolkit.workload import Workload
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
 from validation import ROOT
 from validation.corpus.inventory import chosen_parameters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.result import GpuState, Moment
-from toolkit.conditions import APART_S, Observer
+from toolkit.gpu.conditions import APART_S, Observer
 
 
 class Gpu:

@@ -11,8 +11,8 @@ import pytest
 
 from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit.gpu import POISON, Gpu, nvcc_version
-from toolkit.gpu_launch import run
+from toolkit.gpu.context import POISON, Gpu, nvcc_version
+from toolkit.gpu.launch import run
 
 SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
 
@@ -251,7 +251,7 @@ def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(UnavailableError, match=r"^PyCUDA cannot be imported .*: pip install"):
         run_twice()
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver: if it has"):
         run_twice()
 

@@ -10,8 +10,8 @@ import pytest
 
 from analysis.errors import LaunchError, UnavailableError
 from analysis.problem import Gemm
-from toolkit.cublas import Cublas, tile_of
-from toolkit.gpu import Gpu
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.cublas import Cublas, tile_of
 
 
 def test_the_product_is_row_major(cuda: Any, cublas: Any) -> None:

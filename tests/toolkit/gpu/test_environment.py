@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from analysis.result import GpuState
-from toolkit import environment as surroundings
-from toolkit.environment import GpuMonitor, commit, environment
+from toolkit.gpu import environment as surroundings
+from toolkit.gpu.environment import GpuMonitor, commit, environment
 
 
 class NvmlError(Exception):

@@ -13,11 +13,11 @@ from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from kernels.registry import LADDER, Selection, Variant
-from toolkit.contender import LAUNCHES, task_of_product
-from toolkit.executor import Launch, buffers_of
-from toolkit.gpu_launch import OnGpu, Task, task_of
-from toolkit.tiles import position_of_c
-from toolkit.workload import Workload
+from toolkit.gpu.launch import OnGpu, Task, task_of
+from toolkit.gpu.product_launch import LAUNCHES, task_of_product
+from toolkit.launch.launch import Launch, buffers_of
+from toolkit.rungs.arguments import position_of_c
+from toolkit.rungs.matrices import Workload
 
 L2_BYTES = 2**10  # of the made-up GPU
 SHAPE = Gemm(m=4, n=8, k=4)

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.errors import InputError, LaunchError
 from analysis.statistics import median_interval
-from toolkit.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Series, interleave
+from toolkit.gpu.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Series, interleave
 
 
 class Bench:

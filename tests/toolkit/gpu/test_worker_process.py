@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import CompileError, InputError, LaunchError, UnknownNameError
-from toolkit import isolated
-from toolkit.isolated import HUNG, Isolated
+from toolkit.gpu import worker_process as isolated
+from toolkit.gpu.worker_process import HUNG, Isolated
 
 LIMIT_S = 60.0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import InputError
-from toolkit.executor import read_source
+from toolkit.launch.launch import read_source
 
 
 @pytest.mark.parametrize("text", ['extern "C" __global__ void f() {}', "int x;\nint y;", "\n"])

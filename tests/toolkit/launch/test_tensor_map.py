@@ -10,10 +10,11 @@ import pytest
 
 from analysis.errors import InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit import TensorMap, driver, simulate
-from toolkit.driver import EncodedMap, encoded, prepared_launch
-from toolkit.executor import buffers_of
-from toolkit.tensor_map import Tiling
+from toolkit import TensorMap, simulate
+from toolkit.gpu import driver
+from toolkit.gpu.driver import EncodedMap, encoded, prepared_launch
+from toolkit.launch.launch import buffers_of
+from toolkit.launch.tensor_map import Tiling
 
 FLOATS = np.dtype(np.float32)
 
@@ -215,7 +216,7 @@ def test_a_launch_hands_over_each_parameter_by_its_address(fake: FakeDriver) -> 
 
 
 def test_a_kernel_with_a_map_is_launched_by_the_driver(cuda: Any, fake: FakeDriver) -> None:
-    from toolkit.gpu import Gpu
+    from toolkit.gpu.context import Gpu
 
     geometry = Geometry(grid=(1, 1, 1), block=(32, 1, 1))
     with Gpu() as gpu:

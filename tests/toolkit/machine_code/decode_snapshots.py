@@ -12,10 +12,10 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from toolkit.compile import compile_cubin, compiler_version
-from toolkit.sass.decode import decode
-from toolkit.sass.disassemble import disassemble, disassembler
-from toolkit.sass.instruction import Address, Constant, Instruction, Operand, Register
+from toolkit.machine_code.compile import compile_cubin, compiler_version
+from toolkit.machine_code.decode import decode
+from toolkit.machine_code.disassemble import disassemble, disassembler
+from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
 
 RECORDED = Path(__file__).parent / "recorded"
 SOURCE = RECORDED / "decode.cu"

@@ -17,11 +17,11 @@ import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
 from kernels import LADDER, Variant, registry
-from toolkit import compile as compilation
-from toolkit import compiler_process
-from toolkit.compile import compile_cubin, supported_architectures
-from toolkit.cubin import Kernel, kernel_symbols
-from toolkit.headers import includes
+from toolkit.machine_code import compile as compilation
+from toolkit.machine_code import compiler_process
+from toolkit.machine_code.compile import compile_cubin, supported_architectures
+from toolkit.machine_code.include_paths import includes
+from toolkit.machine_code.kernel import Kernel, kernel_symbols
 from validation import ROOT
 
 PLAIN = 'extern "C" __global__ void plain(float* x) { x[threadIdx.x] = 1.0f; }\n'
@@ -325,7 +325,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, compilations: l
 
 def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
     program = (
-        "from toolkit.compile import compile_cubin\n"
+        "from toolkit.machine_code.compile import compile_cubin\n"
         f"source = {SPILLING!r}\n"
         "c = compile_cubin(source, name='my.cu', kernel='spilling', arch='sm_90')\n"
         "print(c.resources.registers_per_thread)\n"
@@ -344,7 +344,7 @@ def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
 
 def test_importing_the_module_loads_no_heavy_package() -> None:
     program = (
-        "import sys, toolkit.compile, toolkit.store\n"
+        "import sys, toolkit.machine_code.compile, toolkit.store.profile_json\n"
         "print([m for m in ('numpy', 'pydantic', 'cuda.bindings', 'elftools') if m in sys.modules])"
     )
     command = [sys.executable, "-c", program]

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.toolkit.sass.decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
 
 from analysis.errors import ToolkitError, UnsupportedError
-from tests.toolkit.sass.decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
-from toolkit.compile import compile_cubin
-from toolkit.sass.decode import (
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.decode import (
     OperandError,
     decode,
     parse_guard,
@@ -23,8 +23,8 @@ from toolkit.sass.decode import (
     parse_operands,
     split_operands,
 )
-from toolkit.sass.disassemble import disassembler
-from toolkit.sass.instruction import (
+from toolkit.machine_code.disassemble import disassembler
+from toolkit.machine_code.instruction import (
     PT,
     RZ,
     URZ,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import ToolkitError, UnavailableError
-from toolkit.compile import compile_cubin
-from toolkit.sass import disassemble as module
-from toolkit.sass.disassemble import Disassembler, disassemble, disassembler
+from toolkit.machine_code import disassemble as module
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.disassemble import Disassembler, disassemble, disassembler
 
 SOURCE = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1.0f; }\n'
 FAKE = """#!/bin/sh

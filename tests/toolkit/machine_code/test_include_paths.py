@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from analysis.errors import CompileError
-from toolkit import headers, simulate
-from toolkit.compile import compile_cubin
-from toolkit.headers import explained, include_options, includes
-from toolkit.host_headers import HEADER_OF, HOST_HEADERS
+from toolkit import simulate
+from toolkit.machine_code import include_paths as headers
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
+from toolkit.machine_code.include_paths import explained, include_options, includes
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import UnsupportedError
-from toolkit import compile as compilation
-from toolkit import cubin
-from toolkit.compiler_process import compile_apart
-from toolkit.cubin import (
+from toolkit.machine_code import compile as compilation
+from toolkit.machine_code import kernel as cubin
+from toolkit.machine_code.compiler_process import compile_apart
+from toolkit.machine_code.kernel import (
     CodeRelocation,
     ConstantVariable,
     Kernel,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.sass import disassemble as module
-from toolkit.sass.decode import decode
-from toolkit.sass.disassemble import Disassembler, disassemble
+from toolkit.machine_code import disassemble as module
+from toolkit.machine_code.decode import decode
+from toolkit.machine_code.disassemble import Disassembler, disassemble
 from validation.corpus.inventory import ARCHITECTURES, sources
 
 # Packages that hold a version: wheels of nvdisasm alone begin with CUDA 13.2.

@@ -8,9 +8,9 @@ import pytest
 from analysis.errors import InputError, UnsupportedError
 from kernels import find
 from kernels.registry import Variant
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.patching import (
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.patching import (
     ALWAYS,
     BARRIERS,
     NO_BARRIERS,
@@ -24,7 +24,7 @@ from toolkit.patching import (
     with_field,
     words,
 )
-from toolkit.sass.machine_code import machine_code
+from toolkit.sass.timing_table import machine_code
 
 NOP = 0x918 | ALWAYS | NO_BARRIERS << BARRIERS | 1 << STALL
 

@@ -16,12 +16,12 @@ import pytest
 from analysis.errors import ToolkitError, UnknownNameError, UnsupportedError
 from kernels import LADDER
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel, Relocation, Variable, read_kernel
-from toolkit.sass import program as module
-from toolkit.sass.disassemble import disassemble, disassembler
-from toolkit.sass.instruction import Immediate, Instruction, Register
-from toolkit.sass.program import link
+from toolkit.machine_code import program as module
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.disassemble import disassemble, disassembler
+from toolkit.machine_code.instruction import Immediate, Instruction, Register
+from toolkit.machine_code.kernel import Kernel, Relocation, Variable, read_kernel
+from toolkit.machine_code.program import link
 from toolkit.sass.space import bank_layout
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")

@@ -6,7 +6,7 @@ import pytest
 
 from kernels import LADDER
 from kernels.registry import EXTENTS
-from toolkit.signature import Declared, kernel_names, signature
+from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 
 def declared(parameter: str) -> Declared:

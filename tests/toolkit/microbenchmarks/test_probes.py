@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
+from toolkit.execution.simulate import simulate
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks import (
     atomics,
     barriers,
@@ -28,9 +31,6 @@ from toolkit.microbenchmarks import (
 from toolkit.microbenchmarks.__main__ import MODULES
 from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
-from toolkit.patching import rewritten
-from toolkit.sass.disassemble import disassemble
-from toolkit.simulator import simulate
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
 LAST_AND_OLDER = (

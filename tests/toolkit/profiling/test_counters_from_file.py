@@ -13,11 +13,12 @@ from analysis.problem import parse_shape
 from analysis.result import Profile, Record
 from kernels.registry import parse_selection
 from tests.toolkit import fake_ncu
-from toolkit import load, ncu, profile, save
-from toolkit.counted import CountableLaunch, countable
-from toolkit.counters_file import read_counters
-from toolkit.progress import Progress
-from toolkit.records import planned
+from toolkit import load, profile, save
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.launch.progress import Progress
+from toolkit.profiling.counters_from_file import read_counters
+from toolkit.profiling.record import planned
 
 METRICS = [*ncu.COUNTERS, *ncu.OF_LAUNCH]
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
@@ -160,7 +161,7 @@ def test_a_report_that_ncu_refuses_names_the_way_out(
 def test_a_report_without_ncu_names_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.commands.command_path", lambda *_: None)
+    monkeypatch.setattr("toolkit.machine_code.cuda_tools.command_path", lambda *_: None)
     report = tmp_path / "counters.ncu-rep"
     report.write_bytes(b"NVR\0...")
     assert refused(report) == (
@@ -258,6 +259,6 @@ def test_counters_that_the_file_lacks_are_missing(file: Path) -> None:
 def test_a_bad_file_is_found_before_anything_runs(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.theory_bench.TheoryBench.profile_shape", None)
+    monkeypatch.setattr("toolkit.profiling.in_theory.TheoryBench.profile_shape", None)
     file.write_text(table_of("vectorized"))
     assert "it has no launch of tiled" in refused(file)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from analysis.errors import REBUILD, UnavailableError
-from toolkit import commands, doctor
-from toolkit.compile import REMEDY
-from toolkit.doctor import ABILITIES, Finding, abilities, examine
+from toolkit.machine_code import cuda_tools as commands
+from toolkit.machine_code.compile import REMEDY
+from toolkit.profiling import doctor
+from toolkit.profiling.doctor import ABILITIES, Finding, abilities, examine
 
 GPUS = [("NVIDIA GeForce RTX 3090", 8, 6), ("Tesla T4", 7, 5)]
 PACKAGES = {

@@ -11,12 +11,13 @@ from analysis.errors import CompileError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import Record
 from kernels import LADDER, parse_selection
-from toolkit import host, rung_launch
-from toolkit.plan import Plan, make_plan
-from toolkit.progress import Progress
-from toolkit.rung_launch import compile_for
-from toolkit.sampling import Sampling
-from toolkit.theory_bench import TheoryBench
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling import on_cpu as host
+from toolkit.profiling.in_theory import TheoryBench
+from toolkit.profiling.plan import Plan, make_plan
+from toolkit.rungs import launch as rung_launch
+from toolkit.rungs.launch import compile_for
 
 
 def bench(

@@ -11,13 +11,13 @@ import pytest
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import parse_selection
-from toolkit import host
-from toolkit.host import measure_cpu
-from toolkit.host_resources import available_bytes, blas_on_one_thread, sparse_zeros
-from toolkit.plan import make_plan
-from toolkit.records import planned
-from toolkit.sampling import Sampling
-from toolkit.workload import Workload
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.host_resources import available_bytes, blas_on_one_thread, sparse_zeros
+from toolkit.profiling import on_cpu as host
+from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.plan import make_plan
+from toolkit.profiling.record import planned
+from toolkit.rungs.matrices import Workload
 
 SHAPE = Gemm(m=20, n=30, k=10)
 

@@ -14,14 +14,15 @@ from analysis.devices import find_device
 from analysis.errors import UnsupportedError
 from analysis.result import GpuState, Profile, Record
 from kernels import LADDER
-from toolkit import gpu_bench, isolated
-from toolkit.contender import LAUNCHES
-from toolkit.experiment import profile
-from toolkit.gpu_launch import GUARD_WORD, GUARD_WORDS, OnGpu
-from toolkit.progress import Progress
-from toolkit.rung_launch import compile_for
-from toolkit.sampling import FEWEST_SAMPLES, Sampling
-from toolkit.simulated_ladder import LadderSimulator
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.gpu import worker_process as isolated
+from toolkit.gpu.launch import GUARD_WORD, GUARD_WORDS, OnGpu
+from toolkit.gpu.product_launch import LAUNCHES
+from toolkit.gpu.sampling import FEWEST_SAMPLES, Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling import on_gpu as gpu_bench
+from toolkit.profiling.profile import profile
+from toolkit.rungs.launch import compile_for
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 FLUSH = "fill 0x0"
@@ -158,7 +159,7 @@ def test_l2_is_flushed_before_every_sample(cuda: Any) -> None:
 def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(
     cuda: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.sampling.PATIENCE", 1e12)
+    monkeypatch.setattr("toolkit.gpu.sampling.PATIENCE", 1e12)
     record = measure("tiled", sampling=Sampling(time_limit_s=1e-9, max_samples=25)).records[0]
     assert record.measured is not None
     assert len(record.measured.samples_s) == 6
@@ -313,8 +314,8 @@ def test_whatever_one_breaks_another_runs_on_untouched(
     what, words = BUGS[bug]
     children(BUG.format(launches=launches, bug=what))
     if bug == "hangs":
-        monkeypatch.setattr("toolkit.contender.START_S", 8.0)
-        monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 1.0)
+        monkeypatch.setattr("toolkit.gpu.product_launch.START_S", 8.0)
+        monkeypatch.setattr("toolkit.gpu.product_launch.LAUNCH_GRACE_S", 1.0)
     result = measure("tiled", "naive-coalesced")
     assert result.status == "complete"
     tiled, other = result.records
@@ -348,7 +349,7 @@ class Hanging(conftest.FakeCublas):
 
 sys.modules |= Hanging(cuda).modules()
 """)
-    monkeypatch.setattr("toolkit.contender.LAUNCH_GRACE_S", 1.0)
+    monkeypatch.setattr("toolkit.gpu.product_launch.LAUNCH_GRACE_S", 1.0)
     result = measure("tiled", "cublas")
     tiled, peer = result.records
     assert (peer.status, peer.measured) == ("failed", None)
@@ -487,7 +488,7 @@ def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
             if text.endswith("buffers"):
                 Interrupting.when = "damage"
 
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Interrupting)
+    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
     result = measure("tiled", "naive-coalesced", progress=Late())
     assert result.status == "interrupted"
     for record in result.records:
@@ -498,7 +499,7 @@ def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
 def test_ctrl_c_while_contenders_leave_lets_all_of_them_go(
     cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Interrupting)
+    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
     cuda.free_bytes = room_for(3.5)
 
     class Leaving(Progress):
@@ -526,7 +527,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(
                 del more
             return super().result(*arguments)
 
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", Hungry)
+    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Hungry)
     cuda.free_bytes = room_for(4.5)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
     assert [record.status for record in result.records] == ["ok"] * 5
@@ -542,7 +543,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(
 def test_a_machine_that_starts_no_process_fails_the_rungs(
     children: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.isolated.COMMAND", ("/no/such/program",))
+    monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", ("/no/such/program",))
     (record,) = measure("tiled").records
     assert record.status == "failed"
     assert (record.reason or "").startswith("no process can be started (")
@@ -609,7 +610,7 @@ def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.Monk
         except StopIteration:
             raise KeyboardInterrupt from None
 
-    monkeypatch.setattr("toolkit.host._seconds", interrupted)
+    monkeypatch.setattr("toolkit.profiling.on_cpu._seconds", interrupted)
     result = measure("cpu", "tiled")
     assert result.status == "interrupted"
     assert record_of(result, "cpu").measured is not None
@@ -711,7 +712,7 @@ class Warming:
 def test_the_gpus_state_is_kept_over_the_rounds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warming = Warming(cuda)
     monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda monitor: warming.state())
-    monkeypatch.setattr("toolkit.conditions.APART_S", 0.0)
+    monkeypatch.setattr("toolkit.gpu.conditions.APART_S", 0.0)
     result = measure("tiled", "naive-coalesced")
     (conditions,) = result.conditions
     assert conditions.shape == result.records[0].shape

@@ -16,21 +16,18 @@ from analysis.problem import Gemm
 from analysis.result import Check, Record
 from kernels import LADDER
 from kernels.registry import Variant
-from toolkit import (
-    ladder_inputs,
-    rung_execution,
-    rung_prediction,
-    simulated_ladder,
-    simulator_bench,
-)
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.experiment import profile
-from toolkit.plan import make_plan
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
-from toolkit.sanitizer import Checked
-from toolkit.simulator_bench import SimulatorBench
+from toolkit.execution import rung_execution, rung_prediction
+from toolkit.execution import rung_simulation as simulated_ladder
+from toolkit.execution.sanitizer import Checked
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling import on_simulator as simulator_bench
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.plan import make_plan
+from toolkit.profiling.profile import profile
+from toolkit.rungs import inputs as ladder_inputs
 from validation.corpus.sample import ALSO, USUAL
 
 FULL, RAGGED = "256x256x64", "127x129x31"

@@ -11,9 +11,9 @@ from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import Gemm
 from kernels import LADDER, REFERENCES, Variant
-from toolkit.plan import Plan, make_plan
-from toolkit.sampling import Sampling
-from toolkit.workload import LARGEST_SEED
+from toolkit.gpu.sampling import Sampling
+from toolkit.profiling.plan import Plan, make_plan
+from toolkit.rungs.matrices import LARGEST_SEED
 
 
 def plan(shapes: Any = (64,), variants: Any = None, seed: int | None = 1) -> Plan:

@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from reports import render
-from toolkit import experiment, load, profile, run, save
-from toolkit.cli import app
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
+from toolkit import load, profile, run, save
+from toolkit.cli.app import app
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling import profile as experiment
 from toolkit.sass import core
 
 ONE = Sampling(max_samples=1)
@@ -36,7 +37,7 @@ class Notices(Progress):
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
 def test_the_package_offers_its_functions() -> None:
@@ -185,7 +186,7 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(
     def unknown(facts: object) -> None:
         raise InputError("its DRAM bandwidth is unknown; choose a device of the database instead")
 
-    monkeypatch.setattr("toolkit.gpu.device_from_driver", unknown)
+    monkeypatch.setattr("toolkit.gpu.context.device_from_driver", unknown)
     assert profile([32], ["tiled"], device="t4").executor == "simulate"
     with pytest.raises(InputError, match="DRAM bandwidth is unknown"):
         profile([32], ["tiled"], executor="gpu")

@@ -10,8 +10,9 @@ from analysis.devices import find_device
 from analysis.errors import RecordError
 from analysis.result import Profile, Published
 from kernels.registry import parse_selection
-from toolkit import profile, published
-from toolkit.published import publications, with_published
+from toolkit import profile
+from toolkit.profiling import published
+from toolkit.profiling.published import publications, with_published
 
 
 def of(made: Profile, label: str) -> tuple[Published, ...]:

@@ -10,7 +10,8 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from analysis.result import Bound, Check, GapStep, Predicted, Record, Resources
 from kernels import Variant, parse_selection
-from toolkit.records import (
+from toolkit.gpu.sampling import Series
+from toolkit.profiling.record import (
     failed,
     planned,
     with_check,
@@ -18,7 +19,6 @@ from toolkit.records import (
     with_prediction,
     with_resources,
 )
-from toolkit.sampling import Series
 
 DEVICE = find_device("rtx-3090")
 

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from analysis.errors import InputError, RecordError
 from analysis.result import Profile
 from kernels.registry import Variant
-from toolkit.cli import app
-from toolkit.experiment import profile
-from toolkit.progress import Progress
-from toolkit.store import load
+from toolkit.cli.app import app
+from toolkit.launch.progress import Progress
+from toolkit.profiling.profile import profile
+from toolkit.store.profile_json import load
 from validation import ROOT
 
 VARIANTS = ["tiled", "tiled:tile=16", "tiled:tile=8"]

@@ -6,11 +6,11 @@ import re
 
 from analysis.cycles import Unit
 from tests.probe import instructions
-from toolkit.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT, Word
+from toolkit.machine_code.instruction import Instruction
+from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT, Word
 from toolkit.reorder.flow import Code
 from toolkit.reorder.operands import read, written
 from toolkit.reorder.words import MULTIPLY_ADD, is_movable, operands_of
-from toolkit.sass.instruction import Instruction
 
 UNITS = {"FFMA": Unit.FMA, "FMUL": Unit.FMA, "LDS": Unit.LSU, "STS": Unit.LSU, "STG": Unit.LSU}
 RZ = 255

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
+from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, dispatched, reads_of
 from toolkit.reorder.freedom import Freedom
 from toolkit.reorder.schedule import Gap, Problem, late_clocks, wishes
-from toolkit.sass.instruction import RZ
 
 
 def test_reads_count_registers_once_and_rz_never() -> None:

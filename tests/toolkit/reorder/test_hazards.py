@@ -5,12 +5,20 @@ import pytest
 from analysis.devices import find_device
 from kernels.registry import parse_selection
 from tests.toolkit.reorder.code_by_hand import code
-from toolkit.patching import REUSE, REUSE_BITS, STALL, WAIT, WAIT_BITS, field, with_field
+from toolkit.machine_code.patching import (
+    REUSE,
+    REUSE_BITS,
+    STALL,
+    WAIT,
+    WAIT_BITS,
+    field,
+    with_field,
+)
 from toolkit.reorder.blocks import blocks
 from toolkit.reorder.flow import Code
 from toolkit.reorder.hazards import kept_wrongly, soonest, too_soon, unready
 from toolkit.reorder.kernel import code_of
-from toolkit.rung_launch import compile_for
+from toolkit.rungs.launch import compile_for
 
 
 def _unready(text: str) -> list[str]:

@@ -11,14 +11,14 @@ import pytest
 
 from analysis.errors import ToolkitError, UnsupportedError
 from tests.sampling import chosen_of
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.executor import Execution
-from toolkit.patching import REUSE, REUSE_BITS, changed, rewritten, with_field, words
+from toolkit.execution.simulate import simulate
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.patching import REUSE, REUSE_BITS, changed, rewritten, with_field, words
 from toolkit.reorder import Reordered, kernel, reorder
 from toolkit.reorder.verify import check
 from toolkit.reorder.words import is_movable
-from toolkit.simulator import simulate
 
 SOURCE = Path(__file__).with_name("product.cu").read_text(encoding="utf-8")
 K = 20

@@ -5,8 +5,8 @@ import pytest
 
 from analysis.errors import UnsupportedError
 from tests.probe import State, instructions, probe
+from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.operands import read, written
-from toolkit.sass.instruction import RZ
 
 # Of each form one whose operands are all different.
 PLAIN = """

@@ -13,11 +13,11 @@ from analysis.devices import DEVICES, Device, find_device
 from analysis.problem import Gemm
 from analysis.result import Interval
 from kernels.registry import BEST, Selection, Variant
-from toolkit import tuned
-from toolkit.best import best_for, by_rule
-from toolkit.plan import make_plan
-from toolkit.records import planned
-from toolkit.sampling import Sampling
+from toolkit.gpu.sampling import Sampling
+from toolkit.profiling.plan import make_plan
+from toolkit.profiling.record import planned
+from toolkit.rungs.best import best_for, by_rule
+from toolkit.store.profile_json import tuned
 
 H200 = find_device("h200")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.problem import Gemm
-from toolkit.workload import Tile, Workload
+from toolkit.rungs.matrices import Tile, Workload
 
 SHAPE = Gemm(m=5, n=7, k=11)
 
@@ -138,7 +138,9 @@ def test_tiles_have_the_reference_of_the_whole(tiles: list[Tile]) -> None:
 def test_a_product_in_parts_has_the_references_of_the_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolkit.workload.MOST_ELEMENTS", 18 * 20)  # rows of 18: 13, and 19 + 1
+    monkeypatch.setattr(
+        "toolkit.rungs.matrices.MOST_ELEMENTS", 18 * 20
+    )  # rows of 18: 13, and 19 + 1
     test_tiles_have_the_reference_of_the_whole(
         [(rows, TILE[1]) for rows in (TILE[0], CORNER[0], DIAGONAL[0])]
     )
@@ -156,7 +158,7 @@ def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> 
 
 
 def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.workload.MOST_ELEMENTS", 48 * 20)  # 20 rows at a time
+    monkeypatch.setattr("toolkit.rungs.matrices.MOST_ELEMENTS", 48 * 20)  # 20 rows at a time
     workload = Workload(Gemm(m=64, n=48, k=32), 2)
     result = workload.a @ workload.b
     result[41, 17] += 1e-4

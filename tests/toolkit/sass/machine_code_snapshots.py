@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.cycles import NO_SCOREBOARD, Kind, Unit
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.sass.machine_code import machine_code
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.timing_table import machine_code
 
 RECORDED = Path(__file__).parent / "recorded/machine_code.txt"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")

@@ -7,9 +7,9 @@ import pytest
 
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import State, probe
+from toolkit.launch.tensor_map import MAP_BYTES, Tiling
 from toolkit.sass.space import Buffer, place
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
-from toolkit.tensor_map import MAP_BYTES, Tiling
 
 LANES = np.arange(32)
 AT = 64  # where the barrier is, in UR4

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.geometry import Geometry
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.sanitizer import check
+from toolkit.execution.sanitizer import check
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
 from toolkit.sass import core
 from toolkit.sass.machine import run_blocks

@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.sanitizer import Finding, check
+from toolkit.execution.sanitizer import Finding, check
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 
 # Barriers by their address in shared memory; `wait` by parity, as compiled code does.
 HEAD = """

@@ -13,7 +13,7 @@ import pytest
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
 from tests.toolkit.sass.one_by_one import one_by_one
-from toolkit.compile import compile_cubin
+from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass import core
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.translate import bind, translate

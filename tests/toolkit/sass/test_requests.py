@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.compile import compile_cubin
+from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.statistics import instruction_counts

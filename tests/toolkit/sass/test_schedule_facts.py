@@ -12,11 +12,11 @@ from kernels import LADDER
 from kernels.registry import Selection, Variant
 from tests.sampling import chosen_of
 from toolkit import simulate
-from toolkit.compile import compile_cubin
-from toolkit.rung_launch import compile_for
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.rungs.arguments import rung_arguments
+from toolkit.rungs.launch import compile_for
+from toolkit.rungs.matrices import Workload
 from toolkit.sass.schedule_facts import schedule_facts
-from toolkit.tiles import rung_arguments
-from toolkit.workload import Workload
 
 DEVICES = {"sm_75": "t4", "sm_86": "rtx-3090", "sm_90": "h200", "sm_120": "rtx-5090"}
 CASES = [

@@ -13,10 +13,10 @@ from analysis.cycles import Kind, Streams
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
 from tests.toolkit.sass.one_by_one import one_by_one
-from toolkit.compile import compile_cubin
-from toolkit.prediction import blocks_of_an_sm, streams_of
+from toolkit.execution.predict import blocks_of_an_sm, streams_of
+from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.machine import Bound, Run, run_blocks
-from toolkit.sass.machine_code import machine_code
+from toolkit.sass.timing_table import machine_code
 from toolkit.sass.translate import bind, translate
 
 TAKEN, OFF = 1, 2
@@ -265,7 +265,7 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
 
 def test_a_block_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     bound, _ = bound_to("phases", LAUNCHES["phases"])
-    monkeypatch.setattr("toolkit.prediction.MOST_STEPS", 10)
+    monkeypatch.setattr("toolkit.execution.predict.MOST_STEPS", 10)
     with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
         streams_of(bound, [0])
 

@@ -14,11 +14,11 @@ from analysis.cycles import NO_SCOREBOARD, Kind, Unit
 from analysis.devices import DEVICES
 from kernels import LADDER, Variant, parse_selection
 from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, lines
-from toolkit.compile import compile_cubin
-from toolkit.cubin import Kernel
-from toolkit.rung_launch import compile_for
-from toolkit.sass.instruction import Instruction, Register
-from toolkit.sass.machine_code import machine_code
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.instruction import Instruction, Register
+from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.launch import compile_for
+from toolkit.sass.timing_table import machine_code
 from validation.corpus.sample import in_small_sample
 
 BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.cache import cache_directory, cached, keep
+from toolkit.store.cache import cache_directory, cached, keep
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
 from analysis.result import SCHEMA_VERSION, Bound, GapStep, Interval, Predicted, Profile
-from toolkit.store import check_writable, load, save, write_atomically
+from toolkit.store.profile_json import check_writable, load, save, write_atomically
 
 
 def filled(kind: Any) -> Any:

@@ -14,9 +14,9 @@ from analysis.errors import InputError, RecordError
 from analysis.scorecard import disagreements, scores
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
-from toolkit import recorded
-from toolkit.recorded import amend, recorded_run, ship
-from toolkit.store import load, save
+from toolkit.store.profile_json import load, save
+from toolkit.store.profile_json import recorded_runs as recorded
+from toolkit.store.recorded_runs import amend, recorded_run, ship
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_text_without_end_is_refused(path_of_bomb: Path) -> None:
 
 @pytest.fixture
 def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from toolkit import store
+    from toolkit.store.profile_json import profile_json as store
 
     monkeypatch.setattr(store, "MOST_BYTES", 1000)
     path = tmp_path / "bomb.json.xz"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import files
-from toolkit.files import check_regular, read_file, same_file
+from toolkit.store.profile_json import user_files as files
+from toolkit.store.user_files import check_regular, read_file, same_file
 
 
 @pytest.fixture

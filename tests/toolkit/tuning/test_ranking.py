@@ -12,9 +12,9 @@ from analysis.errors import CompileError, InputError, LaunchError, UnsupportedEr
 from analysis.problem import Gemm
 from analysis.tuning import Candidate
 from kernels.registry import Selection
-from toolkit.progress import Progress
-from toolkit.records import planned
-from toolkit.simulated_ladder import LadderSimulator
+from toolkit.execution.rung_simulation import LadderSimulator
+from toolkit.launch.progress import Progress
+from toolkit.profiling.record import planned
 from toolkit.tuning import ranking
 from toolkit.tuning.ranking import estimate, ranked
 from toolkit.tuning.space import parse_space

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.errors import InputError, LaunchError, UnavailableError, UnknownNameError
 from kernels.registry import Selection
-from toolkit.progress import Progress
+from toolkit.launch.progress import Progress
 from toolkit.tuning import sweep as sweep_module
 from toolkit.tuning import worker
 from toolkit.tuning.cache import Known, SweepCache

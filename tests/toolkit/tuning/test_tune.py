@@ -13,10 +13,10 @@ from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.tuning import Tuning
 from kernels import LADDER
 from kernels.registry import Variant
-from toolkit.gpu_launch import OnGpu
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
-from toolkit.tuned import Tuned
+from toolkit.gpu.launch import OnGpu
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.store.tuned import Tuned
 from toolkit.tuning import tuner
 from toolkit.tuning.cache import Known
 from toolkit.tuning.final import neighbours
@@ -56,7 +56,7 @@ def reason(tuning: Tuning, label: str) -> str:
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)  # type: ignore[arg-type]
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -247,7 +247,7 @@ cuda.product = product
     found, _ = run()
     assert "illegal memory access" in reason(found, "coarsened-1d:bk=16")
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
-    monkeypatch.setattr("toolkit.gpu_bench.InAChild", OnGpu)  # next time it would not fault
+    monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", OnGpu)  # next time it would not fault
     found, heard = run()
     assert "1 of 3 configurations of 48x48x48 were measured before" in heard[0]
     assert outcome(found)["coarsened-1d:bk=16"][0] == "failed"

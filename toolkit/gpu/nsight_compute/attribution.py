@@ -14,8 +14,14 @@ from analysis.errors import CountersError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from analysis.result import Counted, CountedKernel, Record
-from toolkit.cublas import tile_of
-from toolkit.ncu import DYNAMIC_SHARED, OF_LAUNCH, REGISTERS, STATIC_SHARED, ProfiledKernel
+from toolkit.gpu.cublas import tile_of
+from toolkit.gpu.nsight_compute.ncu import (
+    DYNAMIC_SHARED,
+    OF_LAUNCH,
+    REGISTERS,
+    STATIC_SHARED,
+    ProfiledKernel,
+)
 
 MARKER = "next_is__"
 

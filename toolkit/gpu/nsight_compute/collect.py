@@ -17,10 +17,16 @@ from tempfile import mkdtemp
 
 from analysis.errors import CountersError, first_line
 from analysis.result import Counted
-from toolkit import ncu
-from toolkit.counted import CountableLaunch, by_marker, counted
-from toolkit.launches import BEGINS, ENDS, FAILS, LaunchFolder, process_environment
-from toolkit.progress import Progress
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch, by_marker, counted
+from toolkit.gpu.nsight_compute.replay_process import (
+    BEGINS,
+    ENDS,
+    FAILS,
+    LaunchFolder,
+    process_environment,
+)
+from toolkit.launch.progress import Progress
 
 # Nobody waits for ever on a hung driver, and no slow GPU is given up: a launch is replayed some
 # tens of times, with caches flushed and memory restored, and instrumented code is slow.

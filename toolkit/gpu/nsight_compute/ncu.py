@@ -20,7 +20,7 @@ from threading import Thread
 
 from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
 from analysis.errors import CountersError, shortened
-from toolkit import commands
+from toolkit.machine_code import cuda_tools as commands
 
 INSTALL = "install Nsight Compute: https://developer.nvidia.com/nsight-compute"
 ALLOW_COUNTERS = (

@@ -1,6 +1,6 @@
 """Launches for a profiler to look at: kept in a folder, run by a process of their own.
 
-    python -m toolkit.launches FOLDER [MARKER ...]
+    python -m toolkit.gpu.nsight_compute.replay_process FOLDER [MARKER ...]
 
 runs each launch of the folder once, or only those named, on the machine code that lies there.
 What a profiler should see is between cuProfilerStart and cuProfilerStop: one empty kernel, whose
@@ -25,11 +25,11 @@ import numpy as np
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.problem import parse_shape
-from toolkit.contender import launch_of_product
-from toolkit.counted import CountableLaunch
-from toolkit.gpu import Gpu
-from toolkit.gpu_launch import OnGpu, task_of
-from toolkit.workload import Workload
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
+from toolkit.gpu.product_launch import launch_of_product
+from toolkit.rungs.matrices import Workload
 
 MANIFEST = "launches.json"
 SCRIPT = "count.sh"
@@ -114,7 +114,7 @@ class LaunchFolder:
 
 def process_environment() -> dict[str, str]:
     """The variables of a process that launches: it finds this toolkit from every folder."""
-    here = str(Path(__file__).parents[1])
+    here = str(Path(__file__).parents[3])
     known = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{known}" if known else here}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from toolkit.machine_code.instruction import Address, Instruction, Operand, Register, Special
 from toolkit.sass.core import POOL
-from toolkit.sass.instruction import Address, Instruction, Operand, Register, Special
 from toolkit.sass.isa.integer import flag
 from toolkit.sass.isa.memory import (
     ATOMIC_TYPES,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.sass.core import PT
-from toolkit.sass.instruction import (
+from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
     Immediate,
     Operand,
     Register,
     Special,
 )
+from toolkit.sass.core import PT
 from toolkit.sass.isa.integer import TRUE, is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 

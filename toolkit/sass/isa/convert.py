@@ -5,7 +5,7 @@ Operands are named in SASS order: `d` is written, `a`, `b` are read.
 
 from __future__ import annotations
 
-from toolkit.sass.instruction import RZ, Constant, Immediate, Operand, Register
+from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, Register
 from toolkit.sass.isa.floating import BF16, FTZ, ROUNDINGS, SOURCE_HALF, half_operand
 from toolkit.sass.isa.half import RELU
 from toolkit.sass.isa.integer import choice, flag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.sass.instruction import Operand
+from toolkit.machine_code.instruction import Operand
 from toolkit.sass.isa.floating import COMPARING, ROUNDINGS, comparison, is_comparison
 from toolkit.sass.isa.integer import choice
 from toolkit.sass.isa.registry import Lowering, opcode

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.sass.instruction import Constant, Immediate, Operand, Register
+from toolkit.machine_code.instruction import Constant, Immediate, Operand, Register
 from toolkit.sass.isa.integer import choice, flag
 from toolkit.sass.isa.registry import F32_ABS, Lowering, Source, numbered, opcode
 

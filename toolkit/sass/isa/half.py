@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from toolkit.sass.instruction import RZ, Constant, Immediate, Operand, Register
+from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, Register
 from toolkit.sass.isa.floating import (
     BF16,
     COMPARING,

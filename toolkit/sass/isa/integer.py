@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import takewhile
 
-from toolkit.sass.core import POOL, PREDICATE_DISCARD, PT
-from toolkit.sass.instruction import (
+from toolkit.machine_code.instruction import (
     RZ,
     Constant,
     Immediate,
@@ -18,6 +17,7 @@ from toolkit.sass.instruction import (
     Register,
     Special,
 )
+from toolkit.sass.core import POOL, PREDICATE_DISCARD, PT
 from toolkit.sass.isa.registry import (
     INT_NEG,
     LowerFunction,

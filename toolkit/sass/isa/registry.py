@@ -11,17 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import UnsupportedError
-from toolkit.sass.core import (
-    INSTRUCTION,
-    POOL,
-    PREDICATE_DISCARD,
-    PREDICATE_NOT,
-    PT,
-    SOURCES,
-    UPT,
-    operations,
-)
-from toolkit.sass.instruction import (
+from toolkit.machine_code.instruction import (
     RZ,
     Address,
     Constant,
@@ -31,6 +21,16 @@ from toolkit.sass.instruction import (
     Register,
     Special,
     tensor_core_refusal,
+)
+from toolkit.sass.core import (
+    INSTRUCTION,
+    POOL,
+    PREDICATE_DISCARD,
+    PREDICATE_NOT,
+    PT,
+    SOURCES,
+    UPT,
+    operations,
 )
 
 # MOD_* of core.h

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from toolkit.machine_code.instruction import RZ, Immediate, Operand, Register, Special
 from toolkit.sass.core import POOL
-from toolkit.sass.instruction import RZ, Immediate, Operand, Register, Special
 from toolkit.sass.isa.integer import SIGNED, choice, flag, is_predicate, on_words
 from toolkit.sass.isa.registry import Lowering, numbered, opcode
 

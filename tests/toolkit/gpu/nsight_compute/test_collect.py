@@ -17,12 +17,15 @@ import pytest
 from analysis.errors import UnavailableError
 from analysis.result import Counted, Profile, Record
 from tests.sampling import chosen_of
-from toolkit import counting, load, ncu, profile, save
-from toolkit.counting import Counting, middle
-from toolkit.progress import Progress
-from toolkit.sampling import Sampling
+from toolkit import load, profile, save
+from toolkit.gpu.nsight_compute import collect as counting
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.collect import Counting, middle
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from validation import ROOT
 
-FAKE = Path(__file__).parent / "fake_ncu.py"
+FAKE = ROOT / "tests/toolkit/fake_ncu.py"
 QUICK = Sampling(max_samples=6, time_limit_s=60)
 VERSION = "Nsight Compute 2025.3.1"
 DRAM_WRITES = "dram__bytes_write.sum"
@@ -50,7 +53,7 @@ class Told(Progress):
 def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up PyCUDA's modules are no machine code, and nothing is to be simulated."""
     monkeypatch.setattr(
-        "toolkit.gpu_bench.GpuBench._with_counters", lambda bench, record, *_: record
+        "toolkit.profiling.on_gpu.GpuBench._with_counters", lambda bench, record, *_: record
     )
 
 
@@ -285,7 +288,7 @@ def test_what_failed_its_check_is_not_counted(cuda: Any, cublas: Any, replay: An
 def test_a_missing_ncu_is_said_once_with_the_remedy(
     cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.commands.command_path", lambda *_: None)
+    monkeypatch.setattr("toolkit.machine_code.cuda_tools.command_path", lambda *_: None)
     told = Told()
     result = count(shapes=("32", "48"), progress=told)
     problem = f"there is no ncu on this machine: {ncu.INSTALL}"
@@ -298,7 +301,7 @@ def test_a_missing_ncu_is_said_once_with_the_remedy(
 def test_a_broken_ncu_is_said_with_the_remedy(
     cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.ncu.path", lambda: "/bin/false")
+    monkeypatch.setattr("toolkit.gpu.nsight_compute.ncu.path", lambda: "/bin/false")
     told = Told()
     count(progress=told)
     (notice,) = told.notices
@@ -344,7 +347,7 @@ def test_the_administrators_script_runs_ncu_on_all_launches(
     assert arguments[:4] == ["--clock-control", "none", "--profile-from-start", "off"]
     assert arguments[-7:] == [
         "--force-overwrite", "--export", "a b.ncu-rep",
-        sys.executable, "-m", "toolkit.launches", str(folder),
+        sys.executable, "-m", "toolkit.gpu.nsight_compute.replay_process", str(folder),
     ]  # fmt: skip
     assert arguments[arguments.index("--metrics") + 1].split(",")[:-3] == list(ncu.COUNTERS)
     assert shlex.quote(str(command)) in script
@@ -479,7 +482,7 @@ def test_what_faults_is_not_counted_and_the_others_are(
 
 def test_counters_without_a_gpu_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.driver_library", lambda: None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     told = Told()
     with pytest.raises(UnavailableError) as raised:
         count(executor="auto", progress=told)

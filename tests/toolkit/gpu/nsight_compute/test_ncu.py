@@ -12,7 +12,7 @@ import pytest
 
 from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
 from analysis.errors import CountersError
-from toolkit import ncu
+from toolkit.gpu.nsight_compute import ncu
 
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"

@@ -14,11 +14,11 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import Variant, find
 from kernels.registry import parse_selection
-from toolkit.compile import compile_cubin
-from toolkit.counted import CountableLaunch, countable
-from toolkit.gpu import Gpu
-from toolkit.launches import LaunchFolder, launch_all, main, marker_source
-from toolkit.records import planned
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source
+from toolkit.machine_code.compile import compile_cubin
+from toolkit.profiling.record import planned
 
 BOTH = ("tiled:tile=16", "cublas")
 
@@ -134,7 +134,7 @@ def test_the_command_says_lines_and_a_code(
 
 def test_the_command_runs_from_every_folder(tmp_path: Path) -> None:
     """With no GPU it ends in the line that says so."""
-    from toolkit.launches import process_environment
+    from toolkit.gpu.nsight_compute.replay_process import process_environment
 
     (tmp_path / "launches.json").write_text("[]")
     done = subprocess.run(

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import toolkit.gpu
+import toolkit.gpu.context
 
 _CONFTEST = Path(__file__).parents[3] / "conftest.py"
 _spec = importlib.util.spec_from_file_location("made_up_gpu_conftest", _CONFTEST)
@@ -144,4 +144,4 @@ driver = gpu.driver
 compiler: Any = gpu.compiler()
 compiler.SourceModule = compiler.DynamicSourceModule = SourceModule
 sys.modules["pycuda.driver"], sys.modules["pycuda.compiler"] = driver, compiler
-toolkit.gpu.read_kernel = conftest.made_up_kernel
+toolkit.gpu.context.read_kernel = conftest.made_up_kernel

@@ -1,0 +1,1 @@
+"""The commands: parse, one library call, print. Start with `app`."""

@@ -1,0 +1,4 @@
+"""Run a launch on a GPU: PyCUDA, events, cuBLAS, and a process that may crash.
+
+Comes in: a `Launch`. Goes out: outputs and samples of time. Start with `launch`, then `context`.
+"""

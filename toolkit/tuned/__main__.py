@@ -1,0 +1,5 @@
+"""`python -m toolkit.tuned`."""
+
+from toolkit.store.tuned import main
+
+main()
