@@ -14,7 +14,7 @@ from kernels import LADDER, Variant, parse_selection
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.launch.launch import Launch, buffers_of
 from toolkit.rungs.arguments import rung_arguments
-from toolkit.store.profile_json import tuned
+from toolkit.store import tuned
 
 pytestmark = pytest.mark.gpu
 

@@ -418,7 +418,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
     monkeypatch.setattr("toolkit.gpu.context.read_kernel", made_up_kernel)
     monkeypatch.setattr("toolkit.profiling.on_gpu.WARM_UP_S", 0.0)
     # a child process would not see this machine: that of `children` has one of its own
-    for user in ("gpu_bench", "gpu_launch"):
+    for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)
     yield fake
     assert fake.depth == 0, "PyCUDA aborts a process that ends inside of a context"
@@ -450,7 +450,7 @@ def children(
         script.write_text(CHILD.format(code=code))
 
     changed_by("")
-    for user in ("gpu_bench", "gpu_launch"):
+    for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", InAChild)
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, str(script)))
     monkeypatch.setattr("toolkit.gpu.worker_process.GRACE_S", 1.0)

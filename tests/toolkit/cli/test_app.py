@@ -284,7 +284,7 @@ def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.Monkey
     ]
 
 
-@pytest.mark.parametrize("place", ["toolkit.cli.app", "toolkit.profiling.doctor.examine"])
+@pytest.mark.parametrize("place", ["toolkit.cli.app.app", "toolkit.profiling.doctor.examine"])
 def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     def interrupted(*arguments: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
@@ -306,7 +306,8 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder: Path) -> Non
 TELLS_WHEN_IT_TIMES = """
 from itertools import count
 from pathlib import Path
-from toolkit import cli, host
+from toolkit.cli import app as cli
+from toolkit.profiling import on_cpu as host
 calls, seconds = count(), host._seconds
 def told(workload):
     if next(calls) == 2:

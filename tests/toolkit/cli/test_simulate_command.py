@@ -687,7 +687,8 @@ def test_ctrl_c_ends_it(grid: str) -> None:
     Path("endless.cu").write_text(ENDLESS, encoding="utf-8")
     told = (
         "from pathlib import Path\n"
-        "from toolkit import cli, simulator\n"
+        "from toolkit.cli import app as cli\n"
+        "from toolkit.execution import simulate as simulator\n"
         "run_blocks = simulator.run_blocks\n"
         "def running(*a, **k):\n"
         "    Path('running').touch()\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tomllib
 from functools import cache
 from importlib import import_module
 from math import fsum
@@ -22,7 +21,6 @@ from analysis.errors import InputError
 from analysis.result import Predicted
 from analysis.timing import Work, predict
 from toolkit.execution.predict import (
-    PACKAGES,
     blocks_of_an_sm,
     model_digest,
     spread_blocks_of_an_sm,
@@ -365,9 +363,9 @@ def test_swapped_entries_of_the_cache_answer_nobody(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # what is asked of the compiler and of nvdisasm again has the same answer
-    for module, name in (("compile", "_compile"), ("sass.disassemble", "_run")):
-        real = getattr(import_module(f"toolkit.{module}"), name)
-        monkeypatch.setattr(f"toolkit.{module}.{name}", cache(real))
+    for module, name in (("compile", "_compile"), ("disassemble", "_run")):
+        real = getattr(import_module(f"toolkit.machine_code.{module}"), name)
+        monkeypatch.setattr(f"toolkit.machine_code.{module}.{name}", cache(real))
 
     def answers() -> list[object]:
         found = []
@@ -393,7 +391,7 @@ def test_swapped_entries_of_the_cache_answer_nobody(
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages, without their native code."""
     root = tmp_path_factory.mktemp("tree")
-    for package in PACKAGES:
+    for package in ("analysis", "kernels", "reports", "toolkit"):
         ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.xz")
         shutil.copytree(ROOT / package, root / package, ignore=ignored)
     (root / "toolkit/sass/_core.so").write_bytes(b"native code")
@@ -414,12 +412,13 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
         "analysis/timing.py",
         "analysis/cycles/sm.c",
         "kernels/registry.py",
-        "reports/text.py",
+        "toolkit/machine_code/decode.py",
+        "toolkit/launch/checks.py",
+        "toolkit/rungs/best.py",
         "toolkit/execution/launch_time.py",
         "toolkit/execution/rung_simulation.py",
         "toolkit/sass/core/core.h",
         "toolkit/sass/_core.so",
-        "toolkit/published/sgemm.json",
     )
     for edits, file in enumerate(("", *files)):
         if file:
@@ -447,14 +446,14 @@ print(record.predicted.time_s)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("file", "program"),
-    [("prediction.py", OF_A_LAUNCH), ("prediction.py", OF_A_RUNG)],
+    [("predict.py", OF_A_LAUNCH), ("predict.py", OF_A_RUNG)],
 )
 def test_an_edit_changes_the_answer_of_the_next_process(
     file: str, program: str, tmp_path: Path
 ) -> None:
-    for package in PACKAGES:
+    for package in ("analysis", "kernels", "reports", "toolkit"):
         shutil.copytree(ROOT / package, tmp_path / "tree" / package)
-    edited, line = tmp_path / "tree/toolkit" / file, "dram_read_bytes="
+    edited, line = tmp_path / "tree/toolkit/execution" / file, "dram_read_bytes="
 
     def answer() -> float:
         command = [sys.executable, "-c", program]
@@ -480,12 +479,6 @@ def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree:
     (tree / "kernels/sgemm/99_new.cu").touch()
     (tree / "kernels/sgemm/new.cuh").touch()
     assert model_digest(tree) == before
-
-
-def test_all_our_packages_count() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    packages = {name.split(".")[0] for name in project["tool"]["setuptools"]["packages"]}
-    assert packages == set(PACKAGES)
 
 
 # --- which blocks -------------------------------------------------------------------------------

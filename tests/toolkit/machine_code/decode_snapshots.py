@@ -1,6 +1,6 @@
 """Record what decode makes of the machine code of recorded/decode.cu, one file per architecture.
 
-    python tests/toolkit/sass/decode_snapshots.py
+    python -m tests.toolkit.machine_code.decode_snapshots
 
 A snapshot holds what nvdisasm printed and the instructions decoded from it, for test_decode.py.
 """

@@ -11,9 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.toolkit.sass.decode_snapshots import ARCHITECTURES, SOURCE, decoded, disassembly, path_of
 
 from analysis.errors import ToolkitError, UnsupportedError
+from tests.toolkit.machine_code.decode_snapshots import (
+    ARCHITECTURES,
+    SOURCE,
+    decoded,
+    disassembly,
+    path_of,
+)
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.decode import (
     OperandError,

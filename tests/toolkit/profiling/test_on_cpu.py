@@ -12,6 +12,7 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import parse_selection
 from toolkit.gpu.sampling import Sampling
+from toolkit.launch import host_resources
 from toolkit.launch.host_resources import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.profiling import on_cpu as host
 from toolkit.profiling.on_cpu import measure_cpu
@@ -172,7 +173,7 @@ def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> N
 
 
 def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
-    threads = host._blas_threads()
+    threads = host_resources._blas_threads()
     if threads is None:
         pytest.skip("NumPy's BLAS is not OpenBLAS")
     get, set_to = threads
@@ -189,7 +190,7 @@ def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch: pytest.MonkeyP
     def set_to(count: int) -> None:
         threads[0] = count
 
-    monkeypatch.setattr(host, "_blas_threads", lambda: (lambda: threads[0], set_to))
+    monkeypatch.setattr(host_resources, "_blas_threads", lambda: (lambda: threads[0], set_to))
     first, second = blas_on_one_thread(), blas_on_one_thread()
     first.__enter__()
     second.__enter__()
@@ -200,6 +201,6 @@ def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch: pytest.MonkeyP
 
 
 def test_another_blas_goes_on_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_blas_threads", lambda: None)
+    monkeypatch.setattr(host_resources, "_blas_threads", lambda: None)
     with blas_on_one_thread():
         assert (np.eye(3) @ np.eye(3)).sum() == 3

@@ -17,7 +17,7 @@ from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned
 from toolkit.rungs.best import best_for, by_rule
-from toolkit.store.profile_json import tuned
+from toolkit.store import tuned
 
 H200 = find_device("h200")
 

@@ -1,6 +1,6 @@
 """Record what the timing model is told of a small kernel's instructions, on each architecture.
 
-    python tests/toolkit/sass/machine_code_snapshots.py
+    python -m tests.toolkit.sass.machine_code_snapshots
 
 For test_machine_code.py; a line is the text of nvdisasm and what `machine_code` makes of it.
 """

@@ -14,8 +14,8 @@ from analysis.errors import InputError, RecordError
 from analysis.scorecard import disagreements, scores
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
+from toolkit.store import recorded_runs as recorded
 from toolkit.store.profile_json import load, save
-from toolkit.store.profile_json import recorded_runs as recorded
 from toolkit.store.recorded_runs import amend, recorded_run, ship
 
 

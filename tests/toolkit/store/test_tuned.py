@@ -13,7 +13,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError, RecordError
 from analysis.problem import Gemm, parse_shape
 from analysis.result import Interval
-from toolkit.store.profile_json import tuned
+from toolkit.store import tuned
 from toolkit.store.tuned import Tuned, keep, octaves, read, selection_of, ship, tuned_for, user_file
 
 H200, H100, T4 = map(find_device, ("h200", "h100-sxm", "t4"))

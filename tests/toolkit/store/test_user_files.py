@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.store.profile_json import user_files as files
+from toolkit.store import user_files as files
 from toolkit.store.user_files import check_regular, read_file, same_file
 
 
