@@ -101,12 +101,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out exhaustive tests unless asked for. Skip hardware tests that cannot run here."""
     if not is_asked_for("exhaustive", config):
-        left_out = [item for item in items if "exhaustive" in item.keywords]
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if "exhaustive" not in item.keywords]
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     for item in items:
         for name in NEEDS:
-            if name in item.keywords and (reason := why_not(name, config)):
+            if item.get_closest_marker(name) and (reason := why_not(name, config)):
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reason}"))
 
 

@@ -21,14 +21,17 @@ from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
 from analysis.scorecard import scored
-from toolkit.profiling.counters_from_file import CountersFile, CountersOfPlan, read_counters
-from toolkit.gpu.nsight_compute.collect import Counting
-from toolkit.gpu.environment import environment
+from toolkit.execution.simulate import check_simulator
 from toolkit.gpu.context import Gpu
-from toolkit.profiling.on_gpu import GpuBench
-from toolkit.store.journal import Journal
-from toolkit.profiling.plan import Plan, make_plan
+from toolkit.gpu.environment import environment
+from toolkit.gpu.nsight_compute.collect import Counting
+from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
+from toolkit.profiling.counters_from_file import CountersFile, CountersOfPlan, read_counters
+from toolkit.profiling.in_theory import TheoryBench
+from toolkit.profiling.on_gpu import GpuBench
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.published import with_published
 from toolkit.profiling.record import skipped
 from toolkit.profiling.resume import (
@@ -40,10 +43,7 @@ from toolkit.profiling.resume import (
     is_result,
     stands,
 )
-from toolkit.gpu.sampling import Sampling
-from toolkit.execution.simulate import check_simulator
-from toolkit.profiling.on_simulator import SimulatorBench
-from toolkit.profiling.in_theory import TheoryBench
+from toolkit.store.journal import Journal
 
 Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
@@ -76,10 +76,10 @@ def profile(
     `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
     "interrupted"; with nothing done, KeyboardInterrupt is raised. `journal` names a file that each
     record is appended to as soon as it is done, so that nothing is lost where the process is killed
-    (`toolkit.store.journal`); the caller removes it once the profile is saved. `resume` goes on from an
-    interrupted profile, and raises InputError where device, versions, sources or parameters differ.
-    Raises InputError or UnavailableError before anything runs; a variant that fails to compile,
-    launch or compute becomes a failed record.
+    (`toolkit.store.journal`); the caller removes it once the profile is saved. `resume` goes on
+    from an interrupted profile, and raises InputError where device, versions, sources or parameters
+    differ. Raises InputError or UnavailableError before anything runs; a variant that fails to
+    compile, launch or compute becomes a failed record.
     """
     if resume is not None and seed is None:
         seed = resume.seed

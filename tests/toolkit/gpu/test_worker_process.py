@@ -103,7 +103,7 @@ def parent(code: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that has children of its own."""
     head = """
 import sys
-from tests.toolkit.test_isolated import Isolated, Worker
+from tests.toolkit.gpu.test_worker_process import Isolated, Worker
 """
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with subprocess.Popen(

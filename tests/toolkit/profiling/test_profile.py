@@ -157,7 +157,7 @@ def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
     assert notice.startswith(
         "theory only, nothing is simulated: the simulator's native core was not built: run "
     )
-    with pytest.raises(UnavailableError, match=r"core was not built: run .*toolkit\.native"):
+    with pytest.raises(UnavailableError, match=r"core was not built: run .*toolkit\.sass\.native"):
         profile([32], ["tiled"], executor="simulate")
 
 

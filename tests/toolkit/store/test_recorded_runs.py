@@ -116,7 +116,7 @@ def test_a_text_without_end_is_refused(path_of_bomb: Path) -> None:
 
 @pytest.fixture
 def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from toolkit.store.profile_json import profile_json as store
+    from toolkit.store import profile_json as store
 
     monkeypatch.setattr(store, "MOST_BYTES", 1000)
     path = tmp_path / "bomb.json.xz"

@@ -343,7 +343,7 @@ def test_the_administrators_script_runs_ncu_on_all_launches(
     subprocess.run(["sh", str(folder / "count.sh"), "a b.ncu-rep"], check=True, env={})
     path, *arguments = shown.read_text().splitlines()
     root, *_ = path.split(os.pathsep)  # before what was there already
-    assert Path(root, "toolkit", "launches.py").is_file()
+    assert Path(root, "toolkit", "gpu", "nsight_compute", "replay_process.py").is_file()
     assert arguments[:4] == ["--clock-control", "none", "--profile-from-start", "off"]
     assert arguments[-7:] == [
         "--force-overwrite", "--export", "a b.ncu-rep",
