@@ -126,7 +126,7 @@ def make_pristine(work: Work) -> None:
 def build(root: Path, package: str = "") -> None:
     """Build the native libraries, or those of a package, in haste: with less optimization."""
     script = f"""
-from toolkit import native
+from toolkit.sass import native
 for name, (sources, flags) in native.libraries().items():
     if name.startswith({package!r}):
         flags = ["-O1" if flag == "-O3" else flag for flag in flags]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import native
+from toolkit.sass import native
 
 SOURCES = sorted(native.CORE.glob("*.c"))
 HEADERS = sorted(native.CORE.glob("*.h"))
