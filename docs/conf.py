@@ -38,12 +38,14 @@ maximum_signature_line_length = 88
 def setup(app: Any) -> None:
     """Docstrings are written in Markdown, and a page is a notebook."""
     app.connect("autodoc-process-docstring", _restructure)
-    app.connect("source-read", _read_notebook)
+    app.connect("source-read", _read_source)
 
 
-def _read_notebook(app: Any, name: str, source: list[str]) -> None:
+def _read_source(app: Any, name: str, source: list[str]) -> None:
     if app.env.doc2path(name).suffix == ".ipynb":
         source[0] = markdown(json.loads(source[0]))
+    # A page outside of docs/, which mismatches.md includes.
+    source[0] = source[0].replace("](../validation/README.md)", "](mismatches.md)")
 
 
 def _restructure(

@@ -18,7 +18,15 @@ EXECUTED = ("console", "bash", "python", "pycon")
 # Blocks of these are for reading; a `file` remark still writes them. Any other is refused, so that
 # a command cannot pass by as `sh`, `py` or nothing at all.
 SHOWN = ("text", "cuda", "json", "yaml", "toml", "sass")
-DIRECTIVES = ("{literalinclude}", "{toctree}", "{figure}", "{image}", "{math}", "{eval-rst}")
+DIRECTIVES = (
+    "{include}",
+    "{literalinclude}",
+    "{toctree}",
+    "{figure}",
+    "{image}",
+    "{math}",
+    "{eval-rst}",
+)
 
 REMARK = re.compile(r"<!--\s*([a-z][a-z ]*):\s*(.*?)\s*-->", re.DOTALL)
 REMARKS = ("needs", "not executed", "file", "copy")

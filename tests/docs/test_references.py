@@ -15,10 +15,10 @@ from docs.snippets.pages import ROOT, blocks, name_of, pages, parsed
 from toolkit.cli.app import app
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-PAGES = [*pages(), CONTRIBUTING]
+PAGES = [*pages(), CONTRIBUTING, ROOT / "validation" / "README.md"]
 PLACEHOLDER = re.compile(r"[A-Z]{3,}|NN_|\$|…|\.\.\.")  # stands for something: RUNG, NN_name
 SCRIPT = re.compile(
-    r"(?:benchmarks|tests|docs|kernels|toolkit|analysis|reports)/[\w./]+\.(?:py|cu)"
+    r"(?:benchmarks|tests|docs|kernels|toolkit|analysis|reports|validation)/[\w./]+\.(?:py|cu)"
 )
 
 

@@ -35,7 +35,7 @@ CHOSEN = chosen_of(
 )
 
 # Neighbours in a grid run on neighbouring SMs, which mostly read through one side of L2: rows
-# that blocks share cross over less often than chance has it. 1.12 in docs/validation.md.
+# that blocks share cross over less often than chance has it. 1.11 in validation/README.md.
 SHARED_ROWS = {"stencil 1024": 0.12}
 
 

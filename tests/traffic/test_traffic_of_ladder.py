@@ -35,8 +35,8 @@ SQUARES = tuple(Gemm(m=n, n=n, k=n) for n in (512, 1024, 2048, 4096, 8192))
 RAGGED = parse_shape("4097x4095x4093")
 
 ANEW = [variant.name for variant in LADDER[:7] if not variant.max_extent]  # simulated anew
-# What the model misses by more, as it ships, and why: docs/validation.md, "Traffic below L1". Rules
-# that only one rung confirmed had kept them within the bounds.
+# What the model misses by more, as it ships: validation/README.md says why. Rules that only one
+# rung confirmed had kept them within the bounds.
 MISSED_READS = {
     ("coarsened-1d", SQUARES[3]),  # 1.12 on the H100, 1.11 on the H200; before 1.05, 1.04
     ("coarsened-1d", SQUARES[4]),

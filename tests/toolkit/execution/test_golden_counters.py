@@ -41,7 +41,7 @@ EXACT = [
     if counter.grade == "exact" and name in GOLDEN["counted"] and name != LOADS
 ]
 # Counters of the issue stage, where lanes of a warp come apart: what hardware issues once more is
-# not fully understood (docs/validation.md). The difference is a share of the whole; all other
+# not fully understood (validation/README.md). The difference is a share of the whole; all other
 # counters of these kernels are exact.
 OF_THE_ISSUE_STAGE = {
     "smsp__inst_executed.sum",
@@ -52,7 +52,7 @@ REISSUED_SHARE = {
     "nested_breaks_10000": 1e-3,
     "double_binary": 1e-3,
 }
-# Divergent recursion: calls and returns of lanes that came apart meet differently (validation).
+# Divergent recursion: lanes that came apart meet differently (validation/README.md).
 UNEXPLAINED = {"recursion_300"}
 
 
