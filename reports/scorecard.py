@@ -243,3 +243,24 @@ def _allowed(one: Score) -> tuple[str, ...]:
 
 def _is_bad(one: Score) -> bool:
     return one.verdict == "apart" and not one.is_explained
+
+
+def exact_disagreements(profile: Profile) -> list[str] | None:
+    """The exact counters that differ without an explanation, a phrase each.
+
+    None where no exact counter is known by two grades.
+    """
+    scores = [(record, score) for record in profile.records for score in record.scores]
+    if not any(one.grade == "exact" and predicted_and_reference(one) for _, one in scores):
+        return None
+    return [
+        f"{record.label} at {record.shape}: {one.counter} is {_numbers(one)}"
+        for record, one in scores
+        if disagreements([one])
+    ]
+
+
+def _numbers(score: Score) -> str:
+    """'1,234 simulated, 1,235 measured'"""
+    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
+    return ", ".join(f"{count:,} {grade}" for grade, count in grades.items() if count is not None)

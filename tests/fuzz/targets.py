@@ -26,9 +26,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
-from toolkit.cli.app import app, damage_of
+from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import parse_arguments
+from toolkit.cli.errors import damage_of
 from toolkit.cli.launch_options import parse_call
+from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code import disassemble as disassembly_of
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.decode import OperandError, decode, parse_guard, parse_operands
@@ -416,19 +418,17 @@ def launch(data: bytes) -> None:
     try:
         parse_arguments(parts[6:])
         parse_call(
-            source=Path("kernel.cubin"),
-            kernel=parts[0],
-            grid=parts[1],
-            block=parts[2],
-            shared=0,
-            arguments=parts[6:],
-            arch=parts[3],
-            device=None,
-            defines=[parts[4]],
-            options=[],
-            blocks=parts[5],
-            max_instructions=None,
-            seed=1,
+            LaunchOptions(
+                source="kernel.cubin",
+                kernel=parts[0],
+                grid=parts[1],
+                block=parts[2],
+                arguments=parts[6:],
+                arch=parts[3],
+                defines=[parts[4]],
+                blocks=parts[5],
+                seed=1,
+            )
         )
     except ToolkitError as error:
         _check_line(error)

@@ -15,7 +15,7 @@ from reports import render
 from tests.fuzz import fuzz
 from tests.fuzz.fuzz import COUNTS, case, run_apart
 from tests.fuzz.targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
-from toolkit.cli.app import damage_of
+from toolkit.cli.errors import damage_of
 from toolkit.store.profile_json import parse
 
 CASES = {"report": 3, "cubins": 1, "profiles": 1, "launches": 1, "command_line": 1}

@@ -1,18 +1,58 @@
-"""What `check` prints: a line for each finding, and one that says what was looked at."""
+"""The command `check`: it says what is wrong with a kernel."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.markup import escape
 
-import toolkit
-from toolkit.cli.launch_options import Call
-from toolkit.cli.tables import out
-from toolkit.execution.sanitizer import Checked, Finding
+from toolkit import __version__
+from toolkit.cli.errors import FAILED, one_line_errors
+from toolkit.cli.options import LaunchOptions, takes_launch
+from toolkit.cli.output import print_json
+from toolkit.cli.terminal import out
+
+if TYPE_CHECKING:
+    from toolkit.cli.launch_options import Call
+    from toolkit.execution.sanitizer import Checked, Finding
 
 SCHEMA_VERSION = 1
+
+
+@takes_launch
+def check(
+    launch: LaunchOptions,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
+    ] = False,
+) -> None:
+    """Say what is wrong with a kernel, with no GPU: the tools of compute-sanitizer, on the CPU.
+
+    memcheck: accesses out of bounds or misaligned. racecheck: hazards on shared memory between
+    threads that no barrier, warp synchronisation or wait for an asynchronous copy orders, and
+    between blocks on global memory. synccheck: barriers that some threads never reach, masks of
+    other lanes. initcheck: reads of what nobody wrote.
+
+    Arguments are those of simulate; 'f32[64]=unwritten' is an output, which holds nothing that may
+    be read.
+
+    Exit code 1 says that there are errors.
+    """
+    with one_line_errors("interrupted: the check is not complete"):
+        from toolkit.cli.launch_options import parse_call
+        from toolkit.cli.progress import SimulationProgress
+
+        call = parse_call(launch)
+        with SimulationProgress(call.source.name) as progress:
+            checked = call.check(progress.advance)
+        if as_json:
+            print_json(document(call, checked))
+        else:
+            print_checked(checked)
+        if checked.findings:
+            raise typer.Exit(FAILED)
 
 
 def print_checked(checked: Checked) -> None:
@@ -34,7 +74,7 @@ def document(call: Call, checked: Checked) -> dict[str, Any]:
     """What --json prints."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "toolkit_version": toolkit.__version__,
+        "toolkit_version": __version__,
         "source": call.source.name,
         "grid": call.grid,
         "block": call.block,

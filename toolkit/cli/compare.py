@@ -1,32 +1,104 @@
-"""What `compare` prints: what changed from one profile, or launch, to another."""
+"""The command `compare`: it says what changed between two profiles, or launches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.markup import escape
 
-from analysis.comparison import CountChange, ProfileComparison
-from analysis.launch_comparison import LaunchComparison, LaunchRecord
-from reports import text
-from reports.comparison import (
-    described,
-    doubts,
-    launch_sentences,
-    launch_tables,
-    remarks,
-    sentences,
-    shape_sections,
-)
-from toolkit.cli.tables import out, rich_table
+from analysis.errors import InputError
+from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
+from toolkit.cli.output import check_output, to_json, write
+from toolkit.cli.terminal import out, rich_table
+
+if TYPE_CHECKING:
+    from analysis.comparison import ProfileComparison
+    from analysis.launch_comparison import LaunchComparison, LaunchRecord
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
 
 
+def compare(
+    before: Annotated[
+        Path, typer.Argument(metavar="A.json", help="Of before: a profile, or `simulate --json`.")
+    ],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The same of after.")],
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Where a page of it goes.", show_default="none")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help="Exit with 3 where 'counts' changed or are missing, a 'time' is slower, "
+            "or 'counts,time'.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
+    ] = False,
+) -> None:
+    """Say what changed between two profiles or launches: counts to the last digit, and times.
+
+    Counts need no GPU: a job without one can hold a kernel's traffic.
+    """
+    kinds = _kinds(fail_on)
+    with one_line_errors():
+        from analysis.launch_comparison import LaunchComparison
+        from reports.comparison import page
+        from reports.regressions import not_compared, regressions
+        from toolkit.store.comparison import compare_files
+
+        if html:
+            check_output(html, others=[before, after])
+        found = compare_files(before, after)
+        pages = {}
+        with damage_of(before, after):
+            if html:
+                if isinstance(found, LaunchComparison):
+                    raise InputError(
+                        f"--html {html}: the page is of profiles, not of launches: leave it out"
+                    )
+                pages[html] = page(found)
+            shown = _compared(found, as_json)
+        write(pages)
+        print(shown, end="", flush=True)  # before what is said on stderr
+        for kind in kinds:
+            fail_on_first(f"--fail-on {kind}", list(regressions(found, kind)))
+            if why := not_compared(found, kind):
+                fail(f"--fail-on {kind}: {why}: profile both sides alike")
+
+
+def _kinds(text: str | None) -> list[str]:
+    """What --fail-on names; anything else is wrong usage."""
+    from reports.regressions import KINDS
+
+    kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
+    for kind in kinds:
+        if kind not in KINDS:
+            raise typer.BadParameter(
+                f"{kind!r} is none of {', '.join(KINDS)}", param_hint="'--fail-on'"
+            )
+    return kinds
+
+
+def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str:
+    """What standard output gets, whole before anything is written."""
+    if as_json:
+        return to_json(asdict(found))
+    with out.capture() as capture:
+        print_comparison(found)
+    return capture.get()
+
+
 def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
     """What came out of two profiles, or of two launches."""
+    from analysis.launch_comparison import LaunchComparison
+
     if isinstance(comparison, LaunchComparison):
         _print_launches(comparison)
     else:
@@ -35,6 +107,9 @@ def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
 
 def _print_profiles(comparison: ProfileComparison) -> None:
     """The two profiles, what came out, the tables of what differs, and the remarks."""
+    from reports import text
+    from reports.comparison import described, doubts, remarks, sentences, shape_sections
+
     out.print(f"[dim]first:[/]  {escape(described(comparison.before))}", soft_wrap=True)
     out.print(f"[dim]second:[/] {escape(described(comparison.after))}", soft_wrap=True)
     for setting in comparison.environment:
@@ -58,6 +133,8 @@ def _print_profiles(comparison: ProfileComparison) -> None:
 
 def _print_launches(comparison: LaunchComparison) -> None:
     """The two launches, what came out, what differs with its source lines, and the remarks."""
+    from reports.comparison import launch_sentences, launch_tables
+
     out.print(f"[dim]first:[/]  {escape(_launch(comparison.before))}", soft_wrap=True)
     out.print(f"[dim]second:[/] {escape(_launch(comparison.after))}", soft_wrap=True)
     for sentence in launch_sentences(comparison):
@@ -74,46 +151,3 @@ def _launch(one: LaunchRecord) -> str:
     grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
     architecture = one.resources.architecture
     return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
-
-
-def document(comparison: ProfileComparison | LaunchComparison) -> dict[str, Any]:
-    """What `--json` prints."""
-    return asdict(comparison)
-
-
-def regressions(comparison: ProfileComparison | LaunchComparison, kind: str) -> Iterator[str]:
-    """What `--fail-on` of that kind is to fail on, a phrase each."""
-    if isinstance(comparison, LaunchComparison):
-        if kind == "counts":
-            yield from (*comparison.lost, *map(_phrase, comparison.changed))
-        return
-    if kind == "counts":
-        for key in comparison.only_before:
-            if key.has_counts:
-                yield f"{key.label} at {key.shape}: missing in the second profile"
-    for pair in comparison.pairs:
-        where = f"{pair.label} at {pair.shape}"
-        for lost in pair.lost if kind == "counts" or pair.status_after != "ok" else ():
-            yield f"{where}: {lost}"
-        if kind == "counts":
-            for one in pair.changed:
-                yield f"{where}: {_phrase(one)}"
-        elif pair.time and pair.time.verdict == "slower":
-            times = (pair.time.before_s, pair.time.after_s)
-            yield f"{where}: slower, {' → '.join(map(text.seconds, times))}"
-
-
-def compares(comparison: ProfileComparison | LaunchComparison, kind: str) -> bool:
-    """Whether anything of a kind was compared: "counts", "time" or "predicted time"."""
-    if isinstance(comparison, LaunchComparison):
-        return kind == "counts" or (kind == "predicted time" and comparison.predicted is not None)
-    verdicts = {
-        "counts": comparison.counts,
-        "time": comparison.times,
-        "predicted time": comparison.predictions,
-    }
-    return verdicts[kind] != "not compared"
-
-
-def _phrase(one: CountChange) -> str:
-    return f"{one.name} ({one.grade}) {one.before:,} → {one.after:,}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse_arguments
+from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import MAX_INSTRUCTIONS, simulate
@@ -132,54 +133,38 @@ class Simulated:
         return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
 
 
-def parse_call(
-    *,
-    source: str | Path,
-    kernel: str | None,
-    grid: str | None,
-    block: str | None,
-    shared: int,
-    arguments: Sequence[str],
-    arch: str | None,
-    device: str | None,
-    defines: Sequence[str],
-    options: Sequence[str],
-    blocks: str | None,
-    max_instructions: int | None,
-    seed: int | None,
-    saves: Sequence[str] = (),
-    shape: str | None = None,
-) -> Call:
+def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
-    chosen_arch, chosen_device = _target(arch, device)
+    arch, device = _target(launch.arch, launch.device)
+    arguments, defines = launch.arguments or (), launch.defines or ()
     common: dict[str, Any] = {
-        "arch": chosen_arch,
-        "device": chosen_device,
-        "models_traffic": device is not None,
-        "options": ("-lineinfo", *options),
-        "blocks": None if blocks is None else _blocks(blocks),
-        "max_instructions": max_instructions or MAX_INSTRUCTIONS,
-        "seed": chosen_seed(seed),
+        "arch": arch,
+        "device": device,
+        "models_traffic": launch.device is not None,
+        "options": ("-lineinfo", *(launch.options or ())),
+        "blocks": None if launch.blocks is None else _blocks(launch.blocks),
+        "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
+        "seed": chosen_seed(launch.seed),
     }
-    if isinstance(source, str) and is_name(source):
-        brought = (kernel, grid, block, arguments, shared, defines)
-        named = chosen_device if device else None  # what is the best depends on it
-        return _of_rung(rung_launch(source, shape, named, brought), saves, common)
-    if shape is not None:
-        raise InputError(f"--shape is for a rung by its name: {shortened(str(source))!r} is none")
-    assert grid is not None, "only a rung brings it"
-    assert block is not None, "only a rung brings it"
-    source = Path(source)
+    if is_name(launch.source):
+        brought = (launch.kernel, launch.grid, launch.block, arguments, launch.shared, defines)
+        named = device if launch.device else None  # what is the best depends on it
+        return _of_rung(rung_launch(launch.source, launch.shape, named, brought), saves, common)
+    if launch.shape is not None:
+        raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
+    assert launch.grid is not None, "only a rung brings it"
+    assert launch.block is not None, "only a rung brings it"
+    source = Path(launch.source)
     text = None if source.suffix == ".cubin" else read_source(source)[0]
-    parsed = parse_arguments(arguments, _declared(text, kernel) if text else None)
+    parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, Buffer)}
     return Call(
         source=source,
         text=text,
-        kernel=kernel,
-        grid=_extent("--grid", grid),
-        block=_extent("--block", block),
-        dynamic_shared_bytes=shared,
+        kernel=launch.kernel,
+        grid=_extent("--grid", launch.grid),
+        block=_extent("--block", launch.block),
+        dynamic_shared_bytes=launch.shared,
         written=tuple(arguments),
         arguments=parsed,
         defines=dict(map(parse_define, defines)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -12,7 +11,6 @@ from typing import Any
 
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import toolkit
@@ -27,7 +25,7 @@ from reports import text
 from reports.prediction import limits
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
-from toolkit.cli.tables import OneBar, err, out, plain_table
+from toolkit.cli.terminal import out, plain_table
 from toolkit.launch.checks import device_of
 from toolkit.launch.launch import Execution
 
@@ -40,10 +38,6 @@ SPACES = ("global", "shared", "local", "generic")
 BELOW_L1 = "L2 and DRAM"
 
 FROM_WIDTH_OF_NAMES = 116
-
-JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
-LONG_S = 60.0
-
 
 # Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
 # products and stencils of few points are below.
@@ -67,36 +61,6 @@ _WORK_OF = {
     DRAM: Work.SECTORS,
     "latency": Work.ANY,
 }
-
-
-class SimulationProgress(OneBar):
-    """The bar of a simulation, and one line that says so if it takes more than another minute."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("blocks"),
-            TimeElapsedColumn(),
-            description=f"simulating {escape(what)}",
-        )
-        self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
-        self._is_judged = False
-
-    def advance(self, done: int, of: int) -> None:
-        self._bar.update(self._task, completed=done, total=of)
-        now_s = time.monotonic()
-        began_s, before = self._first = self._first or (now_s, done)
-        if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
-            self._is_judged = True
-            if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
-                err.print(
-                    f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
-                    "with Ctrl-C and give a smaller grid, or --blocks representative, which "
-                    "executes some of each place in it",
-                    soft_wrap=True,
-                )
 
 
 # The tables.

@@ -1,31 +1,17 @@
-"""What the commands print: tables and progress on a terminal, through rich."""
+"""What `profile` and `report` print: for every shape the answer in words, and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal, Self
 
-from rich import box
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from analysis.agreement import unexplained
-from analysis.devices import Device
 from analysis.metrics import ffma_share
 from analysis.problem import Gemm
 from analysis.result import Measured, Predicted, Profile, Record, Theory
-from kernels.registry import Reference, Variant
 from reports import ladder, rungs, text
 from reports.breakdown import breakdown
 from reports.headline import answer, standing
@@ -34,69 +20,10 @@ from reports.ladder import Timing, measurement, records_at, shapes, twin
 from reports.prediction import told_steps
 from reports.published import publications
 from reports.scorecard import scorecard
-from reports.table import Cell
-from reports.table import Table as Rows
-from toolkit.launch.progress import Progress
-from toolkit.profiling.doctor import Finding
-
-out = Console(highlight=False, emoji=False)
-err = Console(stderr=True, highlight=False, emoji=False)
+from toolkit.cli.terminal import out, plain_table, rich_table
+from toolkit.store.profile_json import dumps
 
 STATUS_STYLES = {"ok": "green", "skipped": "yellow", "failed": "bold red"}
-
-
-class OneBar:
-    """A bar on standard error while something is done; nothing where that is no terminal."""
-
-    def __init__(self, *columns: ProgressColumn, description: str = "", **fields: Any) -> None:
-        self._bar = Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
-        self._task = self._bar.add_task(description, total=None, **fields)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end()
-
-    def end(self) -> None:
-        self._bar.stop()
-
-
-class TerminalProgress(OneBar, Progress):
-    """The bar of a run, beside its notices."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            TextColumn("{task.fields[stage]}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
-            stage="",
-        )
-        self._step = ""
-
-    def stage(self, text: str, steps: int) -> None:
-        self._step = ""
-        self._bar.reset(self._task, total=steps, stage=escape(text), description="")
-
-    def step(self, text: str) -> None:
-        if self._step:
-            self._bar.advance(self._task)
-        self._step = text
-        self.detail(text)
-
-    def detail(self, text: str) -> None:
-        self._bar.update(self._task, description=escape(text))
-
-    def notice(self, text: str) -> None:
-        err.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
 
 
 def print_profile(profile: Profile, recorded: Profile | None) -> None:
@@ -185,36 +112,6 @@ def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) ->
     if found and (found.is_measured or found.bad):
         out.print(escape(found.verdict))
         out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(shape)}"))
-
-
-def plain_table(gap: int = 1, **more: Any) -> Table:
-    """A table with a line below its titles alone, and a gap between columns."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), **more)
-
-
-def rich_table(rows: Rows, *, title: str = "") -> Table:
-    """A table of the report on the terminal; details stand below their cells."""
-    table = plain_table(title=escape(title) or None, title_justify="left", title_style="")
-    for column, *cells in zip(rows.columns, *rows.rows, strict=True):
-        has_details = any(cell.details for cell in cells)
-        longest = max((len(cell.text) for cell in cells), default=0)
-        table.add_column(
-            f"{escape(column.title)}\n[dim]{escape(column.grade)}[/]"
-            if any(column.grade for column in rows.columns)
-            else escape(column.title),
-            justify="right" if column.is_number else "left",
-            # where the terminal is too narrow, details take more lines, and numbers stay whole
-            min_width=longest if column.is_number else None,
-            no_wrap=column.title == "variant" or (column.is_number and not has_details),
-        )
-    for row in rows.rows:
-        table.add_row(*map(_rich_cell, row))
-    return table
-
-
-def _rich_cell(cell: Cell) -> str:
-    value = f"[bold red]{escape(cell.text)}[/]" if cell.is_bad else escape(cell.text)
-    return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])
 
 
 def _replaced(profile: Profile, recorded: Profile | None) -> bool:
@@ -417,47 +314,10 @@ def _result(record: Record) -> str:
     return f"[{STATUS_STYLES[record.status]}]{word}[/]"
 
 
-def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:
-    table = Table(title="variants", title_justify="left")
-    for column in ("rung", "name", "idea", "parameters (default)", "source"):
-        table.add_column(column, no_wrap=column == "name")
-    for variant in variants:
-        parameters = "; ".join(
-            f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
-            for name, p in variant.parameters.items()
-        )
-        table.add_row(str(variant.rung), variant.name, variant.idea, parameters, variant.file)
-    for reference in references:
-        table.add_row("", reference.name, reference.idea, "", "")
-    out.print(table)
-
-
-def print_devices(devices: Sequence[Device]) -> None:
-    table = Table(title="devices", title_justify="left")
-    for column in ("key", "name", "arch", "SMs", "FP32", "DRAM", "memory"):
-        justify: Literal["left", "right"] = "left" if column in ("key", "name", "arch") else "right"
-        table.add_column(column, justify=justify, no_wrap=column == "key")
-    for device in devices:
-        table.add_row(
-            device.key,
-            device.name,
-            device.sm_arch,
-            str(device.sm_count),
-            text.flop_per_s(device.fp32_flop_per_s),
-            text.bytes_per_s(device.dram_bytes_per_s),
-            text.size(device.dram_bytes),
-        )
-    out.print(table)
-
-
-def print_findings(findings: Sequence[Finding]) -> None:
-    styles = {"ok": "green", "problem": "bold red", "missing": "red"}
-    for finding in findings:
-        style = styles.get(finding.status, "yellow")
-        out.print(
-            f"[{style}]{finding.status:>16}[/]  [bold]{escape(finding.name)}[/]: "
-            f"{escape(finding.detail)}",
-            soft_wrap=True,
-        )
-        if finding.remedy:
-            out.print(f"{'':18}-> {escape(finding.remedy)}", soft_wrap=True)
+def shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
+    """What standard output gets, whole before anything is written."""
+    if as_json:
+        return dumps(result)
+    with out.capture() as capture:
+        print_profile(result, recorded)
+    return capture.get()

@@ -1,17 +1,25 @@
-"""What `reorder` prints: the loops of a kernel before and after, on the model of an SM."""
+"""The command `reorder`: it shows the loops of a kernel before and after, on the model of an SM."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
-import toolkit
-from toolkit.cli.tables import out, plain_table
-from toolkit.reorder import LoopChange, Reordered
+from analysis.errors import InputError
+from toolkit import __version__
+from toolkit.cli.errors import one_line_errors
+from toolkit.cli.options import Architecture, CompilerOptions, Json, KernelName, Macros
+from toolkit.cli.output import print_json, write
+from toolkit.cli.terminal import out, plain_table
+
+if TYPE_CHECKING:
+    from toolkit.reorder import LoopChange, Reordered
 
 SCHEMA_VERSION = 1
 PER = 128  # multiply-adds that clocks are told for: an outer product of 8 and 16 values
@@ -21,6 +29,62 @@ _ROWS: tuple[tuple[str, Callable[[LoopChange], tuple[float, float]]], ...] = (
     ("lost to register banks", lambda loop: (loop.before.bank_clocks, loop.after.bank_clocks)),
     ("other lost clocks", lambda loop: (loop.before.other_clocks, loop.after.other_clocks)),
 )
+
+
+def reorder(
+    source: Annotated[
+        Path, typer.Argument(metavar="KERNEL.cu", help="CUDA C++, or a .cubin of nvcc.")
+    ],
+    kernel: KernelName = None,
+    arch: Architecture = None,
+    define: Macros = None,
+    option: CompilerOptions = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where the new machine code goes."),
+    ] = None,
+    warps: Annotated[
+        int,
+        typer.Option(min=1, max=16, metavar="N", help="Warps per scheduler on the model."),
+    ] = 2,
+    as_json: Json = False,
+) -> None:
+    """Reorder the multiply-adds of compiled code by the register banks: same bits, fewer clocks.
+
+    What the code computes stays the same, and is proved to before anything is written. A driver
+    loads the result as it loads any cubin: PyCUDA by module_from_file.
+    """
+    with one_line_errors("interrupted: nothing was written"):
+        from toolkit.cli.launch_options import parse_define
+        from toolkit.launch.checks import DEFAULT_ARCHITECTURE
+        from toolkit.machine_code.kernel_source import compile_kernel, naming
+        from toolkit.reorder import reorder as reorder_kernel
+        from toolkit.store.profile_json import check_writable
+        from toolkit.store.user_files import same_file
+
+        if output:
+            check_writable(output)
+            if same_file(output, source):
+                raise InputError(f"cannot write {output}: the kernel is read from it")
+        with naming(source):
+            cubin = compile_kernel(
+                source,
+                kernel,
+                target=arch or DEFAULT_ARCHITECTURE,
+                defines=dict(map(parse_define, define or [])),
+                options=("-lineinfo", *(option or [])),
+            )
+            if arch not in (None, cubin.limits_of):
+                raise InputError(
+                    f"{source} is of {cubin.architecture}, not of {arch}: leave out --arch"
+                )
+            found = reorder_kernel(cubin, warps_per_scheduler=warps)
+        if output:
+            write({output: found.image})
+        if as_json:
+            print_json(document(found))
+        else:
+            print_reordered(found)
 
 
 def print_reordered(found: Reordered) -> None:
@@ -66,7 +130,7 @@ def document(found: Reordered) -> dict[str, Any]:
     """What --json prints: clocks are of a scheduler, for a turn of all its warps."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "toolkit_version": toolkit.__version__,
+        "toolkit_version": __version__,
         "kernel": found.before.name,
         "architecture": found.before.architecture,
         "compiler": found.before.compiler,

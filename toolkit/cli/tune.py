@@ -1,18 +1,141 @@
-"""What `tune` prints: who won, what it rests on, and the best of the table."""
+"""The command `tune`: it finds the parameters of a rung that no others beat."""
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 from rich.markup import escape
 
-from analysis.tuning import Tuning
-from reports.tuning import lead, outcomes_table, points
-from toolkit.cli.tables import out, rich_table
+from toolkit.cli.errors import fail, one_line_errors
+from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, complete_variant
+from toolkit.cli.output import check_output, write
+from toolkit.cli.terminal import err, out, rich_table
+
+if TYPE_CHECKING:
+    from analysis.tuning import Tuning
 
 MOST_ROWS = 16  # of a shape: a screen has room for so many; JSON and HTML have them all
 
 
+def tune(
+    variant: Annotated[
+        str,
+        typer.Argument(
+            help="A rung; 'coarsened-1d:tm=8' fixes some parameters.",
+            autocompletion=complete_variant,
+        ),
+    ],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape", "-s", help="'4096' or 'MxNxK', or several: '512,4096'.", show_default="4096"
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="A device of `list devices`; another than the GPU here is ranked for, not run.",
+            show_default="the GPU that is here, else rtx-3090",
+            autocompletion=complete_device,
+        ),
+    ] = None,
+    predict: Annotated[
+        int, typer.Option(min=1, help="Most configurations to predict, the best by closed forms.")
+    ] = 64,
+    measure: Annotated[
+        int, typer.Option(min=1, help="Most configurations to measure, the best by prediction.")
+    ] = 16,
+    finalists: Annotated[int, typer.Option(min=1, help="Most leaders to race against cuBLAS.")] = 6,
+    strategy: Annotated[
+        str, typer.Option(help="One of Kernel Tuner's; others choose among all predicted ones.")
+    ] = "brute_force",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="GPUs of this machine, or of a Ray cluster.", show_default="none"),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="The folder of Kernel Tuner's caches.", show_default="the user's cache"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="Most time for the samples of one finalist.")
+    ] = 2.0,
+    seed: InputSeed = None,
+    keep: Annotated[
+        bool, typer.Option("--keep/--no-keep", help="Keep the winners in the user's data folder.")
+    ] = True,
+    html: Html = Path("tuning.html"),
+    record: Record = Path("tuning.json"),
+    as_json: Json = False,
+) -> None:
+    """Find the parameters of a rung that no others beat, at every shape.
+
+    All legal configurations are ranked by prediction; with a GPU, Kernel Tuner measures the best of
+    them, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it
+    goes on.
+    """
+    with one_line_errors("interrupted: nothing was written but the cache"):
+        from toolkit.cli.progress import TerminalProgress
+        from toolkit.gpu.sampling import Sampling
+        from toolkit.tuning.tune import tune as run_tune
+        from toolkit.tuning.tuner import Effort
+
+        check_output(html, others=[record])
+        check_output(record)
+        with TerminalProgress() as progress:
+            result = run_tune(
+                variant,
+                [one for text in shape or ["4096"] for one in text.split(",")],
+                device=device,
+                effort=Effort(
+                    predictions=predict,
+                    measurements=measure,
+                    finalists=finalists,
+                    strategy=strategy,
+                    workers=workers,
+                    cache=cache,
+                    sampling=Sampling(time_limit_s=seconds),
+                ),
+                seed=seed,
+                progress=progress,
+            )
+        _finish_tuning(result, html, record, keep=keep, as_json=as_json)
+
+
+def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_json: bool) -> None:
+    """Write, keep and show what was found."""
+    from reports.tuning import page
+    from toolkit.store.tuned import keep as keep_entries
+    from toolkit.tuning.tune import entries_of
+
+    document = json.dumps(asdict(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write({html: page(result), record: document})
+    entries = entries_of(result) if keep else []
+    if entries:
+        err.print(f"kept {len(entries)} in {keep_entries(entries)}", markup=False, soft_wrap=True)
+    if as_json:
+        sys.stdout.write(document)
+    else:
+        print_tuning(result)
+    if result.missing:
+        asked = len(result.shapes) + len(result.missing)
+        fail(
+            f"{len(result.missing)} of {asked} shapes are missing: {result.missing[0]}; what was "
+            f"measured is in the cache, repeat: {result.command}"
+        )
+
+
 def print_tuning(tuning: Tuning) -> None:
     """For every shape: the answer in words, and the configurations."""
+    from reports.tuning import lead, outcomes_table, points
+
     for shape in tuning.shapes:
         out.print(f"[bold]{escape(lead(tuning, shape))}[/]", soft_wrap=True)
         for point in points(shape):

@@ -40,6 +40,14 @@ def recorded_run(device_key: str) -> Profile | None:
         raise RecordError(f"{error}; it came with the package: install that again") from error
 
 
+def run_beside(profile: Profile) -> Profile | None:
+    """The shipped run to show beside a profile without measured times of its own, if there is one.
+
+    Raises RecordError where it is damaged.
+    """
+    return recorded_run(profile.device.key) if profile.executor != "gpu" else None
+
+
 def ship(source: Path) -> Path:
     """Put a profile among the shipped ones, in place of an earlier one of its device; its path.
 

@@ -17,6 +17,7 @@ from kernels.registry import LADDER, Variant
 from tests.together import Part, compiled_together
 from toolkit.cli.argument_syntax import make_arguments
 from toolkit.cli.launch_options import Call, parse_call
+from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code.kernel import Kernel
 
 FOLDER = Path(__file__).parent
@@ -74,19 +75,17 @@ class Bug:
             else:
                 options[_OPTIONS[option]] = value
         return parse_call(
-            source=self.path,
-            kernel=None,
-            grid=options["grid"],
-            block=options["block"],
-            shared=int(options["shared"]),
-            arguments=arguments,
-            arch=arch,
-            device=None,
-            defines=[],
-            options=[],
-            blocks="all",
-            max_instructions=10**7,
-            seed=SEED,
+            LaunchOptions(
+                source=str(self.path),
+                grid=options["grid"],
+                block=options["block"],
+                shared=int(options["shared"]),
+                arguments=arguments,
+                arch=arch,
+                blocks="all",
+                max_instructions=10**7,
+                seed=SEED,
+            )
         )
 
 

@@ -25,8 +25,9 @@ from reports import text
 from tests.reports.tuned_by_hand import TUNING
 from toolkit import load, profile, save
 from toolkit.cli import app as cli
-from toolkit.cli import tables as console
+from toolkit.cli import terminal as console
 from toolkit.cli.app import app
+from toolkit.cli.options import complete_device, complete_variant
 from toolkit.gpu.sampling import Sampling
 from validation import ROOT
 
@@ -394,7 +395,7 @@ def test_impossible_numbers_are_one_line_or_drawn(saved: Path, impossible: Any) 
     assert result.exception is None or isinstance(result.exception, SystemExit)
 
 
-@pytest.mark.parametrize("broken", ["reports.render", "toolkit.cli.tables.print_profile"])
+@pytest.mark.parametrize("broken", ["reports.render", "toolkit.cli.profile_tables.print_profile"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("division\nmore"), TypeError(), ValueError()])
 def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(
     saved: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: Exception
@@ -513,11 +514,11 @@ def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[st
 
 
 def test_names_complete() -> None:
-    assert cli._complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
-    assert cli._complete_variant("c") == [
+    assert complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
+    assert complete_variant("c") == [
         "coarsened-1d", "coarsened-2d", "conflict-free", "cpu", "cublas",
     ]  # fmt: skip
-    assert cli._complete_variant("x") == []
+    assert complete_variant("x") == []
 
 
 def test_completion_is_offered_to_the_script_only(folder: Path) -> None:

@@ -14,8 +14,11 @@ from analysis.problem import Gemm
 from analysis.result import Bound, Measured, Predicted, Profile, Ratio
 from kernels.registry import BY_NAME, LADDER, REFERENCES
 from toolkit import profile
-from toolkit.cli import tables as console
-from toolkit.cli.tables import TerminalProgress, print_devices, print_profile, print_variants
+from toolkit.cli.doctor import print_findings
+from toolkit.cli.list import print_devices, print_variants
+from toolkit.cli.profile_tables import print_profile
+from toolkit.cli.progress import TerminalProgress
+from toolkit.cli.terminal import err, out
 from toolkit.profiling.doctor import Finding
 
 
@@ -27,11 +30,10 @@ class Screen:
         self._file = io.StringIO()
 
     def open(self, width: int, *, terminal: bool = False) -> None:
-        for name in ("out", "err"):
-            fake = Console(
-                file=self._file, width=width, force_terminal=terminal, highlight=False, emoji=False
-            )
-            self._monkeypatch.setattr(console, name, fake)
+        for console in (out, err):
+            fake = Console(file=self._file, width=width, force_terminal=terminal)
+            for name in ("_file", "_width", "_force_terminal", "is_interactive"):
+                self._monkeypatch.setattr(console, name, getattr(fake, name))
 
     @property
     def text(self) -> str:
@@ -344,7 +346,7 @@ def test_names_are_whole_where_80_columns_are(screen: Screen) -> None:
 
 def test_findings_are_printed_as_they_are(screen: Screen) -> None:
     finding = Finding(name="[x]", status="ok", detail="a [/] b", remedy="pip install 'x[gpu]'")
-    console.print_findings([finding])
+    print_findings([finding])
     assert screen.text.splitlines() == [
         "              ok  [x]: a [/] b",
         "                  -> pip install 'x[gpu]'",
@@ -390,7 +392,7 @@ def test_a_recorded_run_of_other_shapes_changes_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from toolkit import profile
-    from toolkit.cli.tables import print_profile
+    from toolkit.cli.profile_tables import print_profile
     from toolkit.store.recorded_runs import recorded_run
 
     monkeypatch.setenv("COLUMNS", "120")

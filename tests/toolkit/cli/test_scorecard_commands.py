@@ -23,7 +23,7 @@ from benchmarks.traffic_tables import shipped_run
 from kernels.registry import LADDER
 from tests.sampling import chosen_of
 from toolkit import load, profile, save
-from toolkit.cli import tables as console
+from toolkit.cli import profile_tables as console
 from toolkit.cli.app import app
 from toolkit.execution.sanitizer import Checked
 from validation import ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.cli import simulate as view
+from toolkit.cli import progress as view
 
 
 def said_at(

@@ -25,7 +25,7 @@ from analysis.problem import parse_shape
 from analysis.sm_constants import constants_for
 from tests.sampling import sampled
 from toolkit import profile
-from toolkit.cli import tables as console
+from toolkit.cli import terminal as console
 from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
 from toolkit.execution.simulate import simulate

@@ -1,0 +1,57 @@
+"""How a command ends where something is wrong: one line on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.markup import escape
+
+from analysis.errors import RecordError, ToolkitError, first_line
+from toolkit.cli.terminal import err
+
+FAILED = 1
+DIFFERS = 3
+INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
+
+
+@contextmanager
+def one_line_errors(
+    interrupted: str = "interrupted: no file is new but those listed as written",
+) -> Iterator[None]:
+    """Turn a ToolkitError, or Ctrl-C, into one line on standard error and exit code 1."""
+    try:
+        yield
+    except ToolkitError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail(interrupted)
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """End the command with a message and an exit code."""
+    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def fail_on_first(what: str, found: Sequence[str], *, rest: str = "") -> None:
+    """End with exit code 3 where a comparison found something; `rest` says where the others are."""
+    if found:
+        more = f" (and {len(found) - 1} more{rest})" if len(found) > 1 else ""
+        fail(f"{what}: {found[0]}{more}", DIFFERS)
+
+
+@contextmanager
+def damage_of(*records: Path) -> Iterator[None]:
+    """Blame the loaded files for numbers that no run of this toolkit leaves."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{' or '.join(map(str, records))}: its numbers cannot be drawn "
+            f"({first_line(error)}): it was edited or damaged; profile again"
+        ) from error

@@ -1,0 +1,99 @@
+"""The command `list`: it lists the variants and the devices that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from analysis.devices import DEVICES, Device
+from reports import text
+from toolkit.cli.options import Json
+from toolkit.cli.output import print_json
+from toolkit.cli.terminal import out
+
+if TYPE_CHECKING:
+    from kernels.registry import Reference, Variant
+
+
+class Listing(StrEnum):
+    variants = "variants"
+    devices = "devices"
+
+
+def list_(
+    what: Annotated[
+        Listing | None, typer.Argument(help="What to list.", show_default="both")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the variants and the devices that are known."""
+    from kernels import LADDER, REFERENCES
+
+    if as_json:
+        print_json(_listing(what))
+        return
+    if what in (None, Listing.variants):
+        print_variants(LADDER, REFERENCES)
+    if what in (None, Listing.devices):
+        print_devices(list(DEVICES.values()))
+
+
+def _listing(what: Listing | None) -> dict[str, Any]:
+    from kernels import LADDER, REFERENCES
+
+    listing: dict[str, Any] = {}
+    if what in (None, Listing.variants):
+        listing["variants"] = [
+            {
+                "name": variant.name,
+                "rung": variant.rung,
+                "title": variant.title,
+                "idea": variant.idea,
+                "source": variant.file,
+                "entry": variant.entry,
+                "parameters": {name: asdict(p) for name, p in variant.parameters.items()},
+                "constraints": [constraint.text for constraint in variant.constraints],
+            }
+            for variant in LADDER
+        ] + [{"name": r.name, "rung": None, "title": r.title, "idea": r.idea} for r in REFERENCES]
+    if what in (None, Listing.devices):
+        listing["devices"] = [asdict(device) for device in DEVICES.values()]
+    return listing
+
+
+def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:
+    table = Table(title="variants", title_justify="left")
+    for column in ("rung", "name", "idea", "parameters (default)", "source"):
+        table.add_column(column, no_wrap=column == "name")
+    for variant in variants:
+        parameters = "; ".join(
+            f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
+            for name, p in variant.parameters.items()
+        )
+        table.add_row(str(variant.rung), variant.name, variant.idea, parameters, variant.file)
+    for reference in references:
+        table.add_row("", reference.name, reference.idea, "", "")
+    out.print(table)
+
+
+def print_devices(devices: Sequence[Device]) -> None:
+    table = Table(title="devices", title_justify="left")
+    for column in ("key", "name", "arch", "SMs", "FP32", "DRAM", "memory"):
+        justify: Literal["left", "right"] = "left" if column in ("key", "name", "arch") else "right"
+        table.add_column(column, justify=justify, no_wrap=column == "key")
+    for device in devices:
+        table.add_row(
+            device.key,
+            device.name,
+            device.sm_arch,
+            str(device.sm_count),
+            text.flop_per_s(device.fp32_flop_per_s),
+            text.bytes_per_s(device.dram_bytes_per_s),
+            text.size(device.dram_bytes),
+        )
+    out.print(table)

@@ -1,0 +1,148 @@
+"""The options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def complete_device(incomplete: str) -> list[str]:
+    from analysis.devices import DEVICES
+
+    return [key for key in DEVICES if key.startswith(incomplete)]
+
+
+def complete_variant(incomplete: str) -> list[str]:
+    from kernels.registry import BY_NAME
+
+    return [name for name in BY_NAME if name.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
+Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
+Record = Annotated[Path, typer.Option("--record", help="Where the record goes.")]
+InputSeed = Annotated[
+    int | None,
+    typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
+]
+
+KernelName = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="NAME",
+        help="Such as 'scale' or 'gemm<128, 64>'.",
+        show_default="the only one in the file",
+    ),
+]
+Architecture = Annotated[
+    str | None,
+    typer.Option(metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"),
+]
+Macros = Annotated[
+    list[str] | None,
+    typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+]
+CompilerOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    """What `simulate` and `check` ask of a kernel and its launch, as it was written."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="KERNEL.cu",
+            help="CUDA C++, a .cubin of nvcc, or a rung such as stream-k, which takes --shape.",
+        ),
+    ]
+    grid: Annotated[
+        str | None,
+        typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'."),
+    ] = None
+    block: Annotated[
+        str | None, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+    ] = None
+    shape: Annotated[
+        str | None,
+        typer.Option("--shape", "-s", help="Of a rung by its name: '4096' or 'MxNxK'."),
+    ] = None
+    kernel: KernelName = None
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
+    ] = None
+    shared: Annotated[
+        int,
+        typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
+    ] = 0
+    arch: Architecture = None
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            metavar="NAME",
+            help="The same by a device of `list devices`.",
+            autocompletion=complete_device,
+        ),
+    ] = None
+    defines: Macros = None
+    options: CompilerOptions = None
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Blocks to execute: all; representative, some of each place in the grid; or how "
+            "many.",
+            show_default="all; of a rung by its name, a few that stand for all",
+        ),
+    ] = None
+    max_instructions: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Repeat the random content of an earlier run.",
+            show_default="random",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Wrong usage where a source lacks what only a rung brings."""
+        from toolkit.rungs.launch import is_name
+
+        missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
+        for option, value in missing.items():
+            if value is None and not is_name(self.source):
+                raise typer.BadParameter("missing; only a rung brings its own", param_hint=option)
+
+
+def takes_launch(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the options of LaunchOptions in place of its first parameter."""
+    shared = signature(LaunchOptions, eval_str=True).parameters
+    _, *own = signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        launch = LaunchOptions(**{name: given.pop(name) for name in shared})
+        launch.check()
+        command(launch, **given)
+
+    own = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    vars(run)["__signature__"] = Signature([*shared.values(), *own])
+    return run

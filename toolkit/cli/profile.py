@@ -1,0 +1,171 @@
+"""The command `profile`: it runs the ladder and writes a page and a record."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.errors import InputError
+from toolkit.cli.errors import fail, fail_on_first, one_line_errors
+from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, complete_variant
+from toolkit.cli.output import check_output, write
+
+if TYPE_CHECKING:
+    from analysis.result import Profile
+
+
+class ExecutorChoice(StrEnum):
+    auto = "auto"
+    gpu = "gpu"
+    simulate = "simulate"
+    theory = "theory"
+
+
+def profile(
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", "-s", help="'4096' or 'MxNxK'; repeatable.", show_default="4096"),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            "-v",
+            help="A rung or reference, such as 'tiled' or 'tiled:tile=16'; repeatable.",
+            show_default="the whole ladder",
+            autocompletion=complete_variant,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            help="A device of `list devices`.",
+            show_default="the GPU that is here, else rtx-3090",
+            autocompletion=complete_device,
+        ),
+    ] = None,
+    executor: Annotated[
+        ExecutorChoice,
+        typer.Option(help="What runs the kernels: auto takes a GPU if it can, theory runs none."),
+    ] = ExecutorChoice.auto,
+    html: Html = Path("profile.html"),
+    record: Record = Path("profile.json"),
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="Most time for the samples of one variant and shape.")
+    ] = 2.0,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Most samples of one variant and shape.")
+    ] = 1000,
+    precision: Annotated[
+        float,
+        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
+    ] = 0.01,
+    warm_l2: Annotated[
+        bool, typer.Option("--warm-l2", help="Do not flush L2 between samples.")
+    ] = False,
+    seed: InputSeed = None,
+    counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters",
+            help="Collect hardware counters through Nsight Compute (of traffic, which differs from "
+            "launch to launch, the median of several).",
+        ),
+    ] = False,
+    counters_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--counters-from",
+            metavar="FILE",
+            help="Read them from a .ncu-rep, or from a CSV that ncu printed (counted in several "
+            "passes, DRAM writes are up to 2.4 MB too high).",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with an interrupted run, from RECORD.journal or else RECORD; what failed "
+            "stands.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Profile the ladder and write profile.html and profile.json.
+
+    With a GPU every rung is compiled, checked and timed beside cuBLAS; without one its machine code
+    for the chosen device is executed on the CPU, checked and counted.
+    """
+    with one_line_errors():
+        from reports import render
+        from reports.scorecard import exact_disagreements
+        from toolkit.cli.profile_tables import shown
+        from toolkit.cli.progress import TerminalProgress
+        from toolkit.gpu.sampling import Sampling
+        from toolkit.profiling.profile import profile as run_profile
+        from toolkit.profiling.resume import is_result
+        from toolkit.store.journal import journal_of, unfinished
+        from toolkit.store.profile_json import dumps
+        from toolkit.store.recorded_runs import run_beside
+        from toolkit.store.user_files import same_file
+
+        journal = journal_of(record)
+        check_output(html, others=[record, journal])
+        check_output(record)
+        check_output(journal)
+        if counters_from and any(same_file(counters_from, x) for x in (html, record, journal)):
+            raise InputError(f"cannot write {counters_from}: the counters are read from it")
+        before = unfinished(record) if resume else None
+        with one_line_errors("interrupted: nothing was written"), TerminalProgress() as progress:
+            result = run_profile(
+                shape or ["4096"],
+                variant,
+                device=device,
+                executor=executor.value,
+                sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
+                warm_l2=warm_l2,
+                seed=seed,
+                counters=counters,
+                counters_from=counters_from,
+                progress=progress,
+                resume=before,
+                journal=journal,
+            )
+        if result.status == "interrupted" and not any(map(is_result, result.records)):
+            fail("interrupted before anything was measured; nothing was written")
+        recorded = run_beside(result)
+        texts = {html: render(result, recorded=recorded), record: dumps(result)}
+        printed = shown(result, recorded, as_json)
+        write(texts)
+        journal.unlink(missing_ok=True)
+        sys.stdout.write(printed)
+        _finish_profile(result)
+        if strict:
+            apart = exact_disagreements(result)
+            if apart is None:
+                fail(
+                    "--strict found nothing to compare: take executor simulate, or gpu, and some "
+                    "rung"
+                )
+            fail_on_first("an exact counter disagrees", apart, rest=", in the report")
+
+
+def _finish_profile(result: Profile) -> None:
+    """Fail where the run was cut short or a kernel failed."""
+    if result.status == "interrupted":
+        from toolkit.profiling.resume import is_result
+
+        kept = sum(map(is_result, result.records))
+        fail(f"interrupted: results kept: {kept}; repeat with: {result.command}")
+    failed = [record.label for record in result.records if record.status == "failed"]
+    if failed:
+        fail(f"{len(failed)} failed: {', '.join(failed)}; the reasons are above and in the report")

@@ -1,0 +1,107 @@
+"""Progress bars on standard error."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress import Progress as Bar
+
+from toolkit.cli.terminal import err
+from toolkit.launch.progress import Progress
+
+JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
+LONG_S = 60.0
+
+
+class OneBar:
+    """A bar on standard error while something is done; nothing where that is no terminal."""
+
+    def __init__(self, *columns: ProgressColumn, description: str = "", **fields: Any) -> None:
+        self._bar = Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._task = self._bar.add_task(description, total=None, **fields)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        self._bar.stop()
+
+
+class TerminalProgress(OneBar, Progress):
+    """The bar of a run, beside its notices."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.fields[stage]}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+            stage="",
+        )
+        self._step = ""
+
+    def stage(self, text: str, steps: int) -> None:
+        self._step = ""
+        self._bar.reset(self._task, total=steps, stage=escape(text), description="")
+
+    def step(self, text: str) -> None:
+        if self._step:
+            self._bar.advance(self._task)
+        self._step = text
+        self.detail(text)
+
+    def detail(self, text: str) -> None:
+        self._bar.update(self._task, description=escape(text))
+
+    def notice(self, text: str) -> None:
+        err.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
+
+
+class SimulationProgress(OneBar):
+    """The bar of a simulation, and one line that says so if it takes more than another minute."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("blocks"),
+            TimeElapsedColumn(),
+            description=f"simulating {escape(what)}",
+        )
+        self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
+        self._is_judged = False
+
+    def advance(self, done: int, of: int) -> None:
+        self._bar.update(self._task, completed=done, total=of)
+        now_s = time.monotonic()
+        began_s, before = self._first = self._first or (now_s, done)
+        if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
+            self._is_judged = True
+            if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
+                err.print(
+                    f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
+                    "with Ctrl-C and give a smaller grid, or --blocks representative, which "
+                    "executes some of each place in it",
+                    soft_wrap=True,
+                )

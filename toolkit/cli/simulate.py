@@ -1,0 +1,55 @@
+"""The command `simulate`: it executes any kernel on the CPU."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.errors import one_line_errors
+from toolkit.cli.options import Json, LaunchOptions, takes_launch
+from toolkit.cli.output import print_json, write
+
+
+@takes_launch
+def simulate(
+    launch: LaunchOptions,
+    save: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--save", metavar="K=FILE", help="Keep a buffer: 1=x.npy is the second argument's."
+        ),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
+
+    A rung by its name brings grid, block and arguments: 'simulate stream-k --shape 1024'.
+
+    Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
+
+    Arguments, in the kernel's order:
+
+    'f32[64,64]' is a buffer of random numbers; 'f32[64*64]' has one axis.
+    'f32[64]=zeros' is one of zeros; also ones, arange, 2.5 or data.npy.
+    'data.npy' is one as it was saved.
+    'i32=4096' is a value, '4096' one of the type that the source declares.
+    'struct:i32=1,f32=2' is a struct by value.
+
+    Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
+    """
+    with one_line_errors("interrupted: nothing was written"):
+        from toolkit.cli import launch_tables
+        from toolkit.cli.launch_options import parse_call
+        from toolkit.cli.progress import SimulationProgress
+
+        call = parse_call(launch, save or [])
+        with SimulationProgress(call.source.name) as progress:
+            simulated = call.run(progress.advance)
+        write(simulated.files())
+        if as_json:
+            print_json(launch_tables.document(simulated))
+        else:
+            launch_tables.print_simulated(simulated, top=top if lines else None)

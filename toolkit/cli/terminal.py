@@ -1,0 +1,47 @@
+"""The terminal: its two streams, and tables on it, through rich."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from reports.table import Cell
+    from reports.table import Table as Rows
+
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def plain_table(gap: int = 1, **more: Any) -> Table:
+    """A table with a line below its titles alone, and a gap between columns."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), **more)
+
+
+def rich_table(rows: Rows, *, title: str = "") -> Table:
+    """A table of the report on the terminal; details stand below their cells."""
+    table = plain_table(title=escape(title) or None, title_justify="left", title_style="")
+    for column, *cells in zip(rows.columns, *rows.rows, strict=True):
+        has_details = any(cell.details for cell in cells)
+        longest = max((len(cell.text) for cell in cells), default=0)
+        table.add_column(
+            f"{escape(column.title)}\n[dim]{escape(column.grade)}[/]"
+            if any(column.grade for column in rows.columns)
+            else escape(column.title),
+            justify="right" if column.is_number else "left",
+            # where the terminal is too narrow, details take more lines, and numbers stay whole
+            min_width=longest if column.is_number else None,
+            no_wrap=column.title == "variant" or (column.is_number and not has_details),
+        )
+    for row in rows.rows:
+        table.add_row(*map(_rich_cell, row))
+    return table
+
+
+def _rich_cell(cell: Cell) -> str:
+    value = f"[bold red]{escape(cell.text)}[/]" if cell.is_bad else escape(cell.text)
+    return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])

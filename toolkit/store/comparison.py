@@ -1,0 +1,27 @@
+"""Two saved files beside each other: profiles, or launches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.comparison import ProfileComparison, compare
+from analysis.errors import InputError
+from analysis.launch_comparison import LaunchComparison, compare_launches
+from toolkit.store.profile_json import holds_launch, load, load_launch
+from toolkit.store.user_files import same_file
+
+
+def compare_files(before: Path, after: Path) -> ProfileComparison | LaunchComparison:
+    """What changed between two profiles, or between two launches of `simulate --json`.
+
+    Raises InputError for one file twice, or one of each kind; RecordError for a damaged file.
+    """
+    if same_file(before, after):
+        raise InputError(f"{before} and {after} are one file: give two profiles")
+    launches = [path for path in (before, after) if holds_launch(path)]
+    if len(launches) == 2:
+        return compare_launches(load_launch(before), load_launch(after))
+    profiles = [load(path) for path in (before, after) if path not in launches]
+    if launches:
+        raise InputError(f"only {launches[0]} is of `simulate --json`: give two of a kind")
+    return compare(*profiles)
