@@ -33,21 +33,21 @@ from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.lines import LineChange, line_changes
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
 from analysis.result import (
     Counted,
     Interval,
     Measured,
-    Predicted,
     Profile,
     Record,
     Resources,
     Simulated,
     Status,
-    Theory,
 )
 from analysis.scorecard import TOLERANCES, within
 from analysis.statistics import TimeVerdict, quotient, time_verdict
+from analysis.theory import Theory
 
 COMPARISON_SCHEMA_VERSION = 3  # 2: predicted times; 3: whether a missing record had counts
 MOST_NAMES = 8  # of missing counts in one line

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from math import fsum
 
-from analysis.result import GapStep, GpuState, Measured, Predicted
+from analysis.predicted import GapStep, Predicted
+from analysis.result import GpuState, Measured
 
 CLOCK_STEP, REMAINDER_STEP = "clock actually held", "remainder"
 

@@ -25,7 +25,8 @@ from analysis.counters import MODELLED
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.lines import line_changes
-from analysis.result import LineCounters, Predicted, Resources
+from analysis.predicted import Predicted
+from analysis.result import LineCounters, Resources
 
 SCHEMA_VERSION = 2  # of `simulate --json`; 2: the device, and the text of each line
 COMPARISON_SCHEMA_VERSION = 2  # 2: what is missing

@@ -12,12 +12,12 @@ later with the largest shared-memory carve-out:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
-from analysis.result import Occupancy
 
 Limiter = Literal["registers", "shared memory", "threads", "blocks"]
 
@@ -116,3 +116,17 @@ def _check_block(
             f"takes {registers}, more than the {device.registers_per_sm} of one SM of "
             f"{device.name}: launch smaller blocks or compile with __launch_bounds__"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occupancy:
+    """Theoretical occupancy: what one SM can hold of a kernel at the same time."""
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    max_warps_per_sm: int
+    limiters: tuple[Literal["registers", "shared memory", "threads", "blocks"], ...]
+
+    @property
+    def fraction(self) -> float:
+        return self.warps_per_sm / self.max_warps_per_sm

@@ -18,11 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from analysis.access import AccessCounts, Operand, Operation, Space
 from analysis.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.devices import Device
 from analysis.geometry import Geometry
+from analysis.occupancy import Occupancy
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
+from analysis.rounding import Check
+from analysis.theory import Ceiling, Theory
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
 # code with the addresses of its first requests; 5: the GPU's state while samples were taken.
@@ -55,78 +58,6 @@ class Resources:
     static_shared_bytes: int
     local_bytes: int
     note: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Occupancy:
-    """Theoretical occupancy: what one SM can hold of a kernel at the same time."""
-
-    blocks_per_sm: int
-    warps_per_sm: int
-    max_warps_per_sm: int
-    limiters: tuple[Literal["registers", "shared memory", "threads", "blocks"], ...]
-
-    @property
-    def fraction(self) -> float:
-        return self.warps_per_sm / self.max_warps_per_sm
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pattern:
-    """What one access asks of the memory system, seen at the first warp of the grid.
-
-    `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
-    launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,
-    `ideal_sectors` the fewest that could hold the bytes that differ; `wavefronts` and
-    `ideal_wavefronts` the same for shared memory. `cycles` is how long a request occupies the
-    load/store unit at least: `coalescing.global_cycles`, or the wavefronts of a shared one.
-    """
-
-    space: Space
-    operation: Operation
-    operand: Operand
-    instruction_bytes: int
-    requests: int
-    cycles: int
-    sectors: int | None = None
-    ideal_sectors: int | None = None
-    wavefronts: int | None = None
-    ideal_wavefronts: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ceiling:
-    """One roof over a launch: no more than `flop_per_s`, because of `name`."""
-
-    name: str
-    flop_per_s: float
-    time_s: float
-    basis: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Theory:
-    """Closed forms of one launch on one device.
-
-    `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
-    texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
-    `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
-    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof
-    if every global load went to DRAM: the source texts' bandwidth bound, which caches lift, and
-    therefore not among `ceilings`.
-    """
-
-    flop: int
-    accesses: AccessCounts
-    patterns: tuple[Pattern, ...]
-    intensity_loads: float
-    intensity_accesses: float
-    intensity_compulsory: float
-    uncached: Ceiling
-    ceilings: tuple[Ceiling, ...]
-    attainable_flop_per_s: float
-    limiter: str
-    busy_sms: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,24 +218,6 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
-    """The comparison of a launch's output with a float64 reference.
-
-    `worst_ratio` is the largest |error| / bound over all elements (above 1 fails). It is None
-    where it is not finite (the output holds NaN or infinity, or errs where the bound is 0), and
-    so is `max_absolute_error`; the row and column then name the first such element. `bound`
-    says in words which bound.
-    """
-
-    passed: bool
-    worst_ratio: float | None
-    worst_row: int
-    worst_column: int
-    max_absolute_error: float | None
-    bound: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class GpuState:
     """What the GPU's management library reports at one moment; None where it does not know."""
 
@@ -362,61 +275,6 @@ class Measured:
     relative_to_cublas: Ratio | None = None
     before: GpuState | None = None
     after: GpuState | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bound:
-    """The least time that one resource alone needs for a launch: `time_s`, of the whole launch.
-
-    `name` is "issue", "FP32", "shared memory", "L1", "L2", "DRAM" or "latency" (Little's law: what
-    is in flight over the time that it takes). `basis` says in words how much of it at which rate.
-    """
-
-    name: str
-    time_s: float
-    basis: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class GapStep:
-    """One step from the time at nominal peak to the time that a launch takes.
-
-    `time_s` is what it adds (a negative one takes away); the first is the time at nominal peak, and
-    all of them sum to the time that is explained.
-    """
-
-    name: str
-    time_s: float
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Predicted:
-    """The time of a launch by the model of `analysis.timing`, and what limits it.
-
-    `time_s` is what CUDA events around one launch would show at `clock_hz`, `launch_s` of it the
-    cost of an empty launch; `cycles` are those of an SM in between. `l2` is the state of L2 at the
-    start. `limiter` is the resource that is busy for the largest share of the time,
-    `limiter_share`, and `next_limiter` the one behind it. `bounds` are the simple ones, `gap` the
-    steps from nominal peak to `time_s`. `constants` names whose constants were used, `basis`
-    what was simulated, and `is_fitted` whether constants were fitted on such a device.
-    """
-
-    time_s: float
-    cycles: float
-    clock_hz: float
-    launch_s: float
-    flop_per_s: float
-    l2: Literal["flushed", "warm"]
-    limiter: str
-    limiter_share: float
-    next_limiter: str
-    next_share: float
-    bounds: tuple[Bound, ...]
-    gap: tuple[GapStep, ...]
-    constants: str
-    basis: str
-    is_fitted: bool
 
 
 @dataclass(frozen=True, kw_only=True)

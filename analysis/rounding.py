@@ -6,11 +6,11 @@ grows with sqrt(K), so that a lost term or a lower-precision format shows at lar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import expm1, sqrt
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import InputError
-from analysis.result import Check
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,3 +140,21 @@ def _check_finite(name: str, matrix: NDArray[Any]) -> None:
 
 def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """The comparison of a launch's output with a float64 reference.
+
+    `worst_ratio` is the largest |error| / bound over all elements (above 1 fails). It is None
+    where it is not finite (the output holds NaN or infinity, or errs where the bound is 0), and
+    so is `max_absolute_error`; the row and column then name the first such element. `bound`
+    says in words which bound.
+    """
+
+    passed: bool
+    worst_ratio: float | None
+    worst_row: int
+    worst_column: int
+    max_absolute_error: float | None
+    bound: str

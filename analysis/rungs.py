@@ -42,7 +42,7 @@ Quantity = Literal[
 ISSUED_PER_CLOCK_PER_SM = 4
 
 # What a resource's bound counts, None for what no rung of one product changes: the names are those
-# of `analysis.result.Bound`.
+# of `analysis.predicted.Bound`.
 QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
     {
         "issue": "warp instructions",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from analysis.access import AccessCounts
-from analysis.coalescing import WAVEFRONT_BYTES
+from analysis.coalescing import WAVEFRONT_BYTES, Pattern
 from analysis.devices import Device
 from analysis.intensity import (
     compulsory_bytes,
@@ -11,7 +13,6 @@ from analysis.intensity import (
     intensity_of_compulsory_bytes,
     intensity_of_loads,
 )
-from analysis.result import Ceiling, Pattern, Theory
 
 UNIFIED_L1 = (7, 0)  # Volta Tuning Guide, "Unified Shared Memory/L1/Texture Cache"
 
@@ -105,3 +106,38 @@ def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:
 
 def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceiling:
     return Ceiling(name=name, flop_per_s=counts.problem.flop / time_s, time_s=time_s, basis=basis)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One roof over a launch: no more than `flop_per_s`, because of `name`."""
+
+    name: str
+    flop_per_s: float
+    time_s: float
+    basis: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theory:
+    """Closed forms of one launch on one device.
+
+    `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
+    texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
+    `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
+    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof
+    if every global load went to DRAM: the source texts' bandwidth bound, which caches lift, and
+    therefore not among `ceilings`.
+    """
+
+    flop: int
+    accesses: AccessCounts
+    patterns: tuple[Pattern, ...]
+    intensity_loads: float
+    intensity_accesses: float
+    intensity_compulsory: float
+    uncached: Ceiling
+    ceilings: tuple[Ceiling, ...]
+    attainable_flop_per_s: float
+    limiter: str
+    busy_sms: int

@@ -33,7 +33,7 @@ from analysis.cycles import (
 )
 from analysis.devices import Device
 from analysis.errors import InputError
-from analysis.result import Bound, GapStep, Predicted
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.sm_constants import SmConstants, constants_for
 
 FEWEST_L1_LINES = 64

@@ -13,16 +13,11 @@ from statistics import median
 from typing import Literal
 
 from analysis.devices import Device
+from analysis.occupancy import Occupancy
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import (
-    Check,
-    Environment,
-    Interval,
-    Measured,
-    Occupancy,
-    Predicted,
-    Resources,
-)
+from analysis.result import Environment, Interval, Measured, Resources
+from analysis.rounding import Check
 
 SCHEMA_VERSION = 1
 

@@ -37,8 +37,8 @@ from analysis.counters import MODELLED
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
+from analysis.predicted import Predicted
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.registry import BEST, Selection, Variant, parse_selection

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from analysis.access import AccessCounts, Tiling, access_counts
+from analysis.coalescing import Pattern
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
@@ -33,7 +34,6 @@ from analysis.grid import (
     streamed,
 )
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Pattern
 from kernels import warps
 
 Parameters = Mapping[str, int]

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import AccessCounts, Operand, Operation, Space, Tiling
-from analysis.coalescing import pattern
+from analysis.coalescing import Pattern, pattern
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Pattern
 
 Lanes = NDArray[np.int64]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from analysis.metrics import ffma_share
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Predicted, Profile, Record, Simulated
+from analysis.result import Profile, Record, Simulated
 from reports import ladder, text
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.gap import steps_to_measured
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Predicted, Profile, Record
+from analysis.result import Profile, Record
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.prediction import signed_seconds

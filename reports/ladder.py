@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.gap import over_measured
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Interval, Listing, Measured, Predicted, Profile, Record, Score
+from analysis.result import Interval, Listing, Measured, Profile, Record, Score
 from analysis.rungs import Step, step
 from analysis.scorecard import scores, scores_of
 from reports import text

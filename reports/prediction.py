@@ -10,8 +10,9 @@ from statistics import fmean
 from analysis.accuracy import Accuracy, Kernels, accuracies
 from analysis.devices import DEVICES, Device
 from analysis.gap import REMAINDER_STEP, steps_to_measured
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.problem import Gemm
-from analysis.result import Bound, GapStep, Predicted, Profile
+from analysis.result import Profile
 from analysis.rungs import Step
 from analysis.sm_constants import constants_for
 from reports import ladder, rungs, text

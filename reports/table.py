@@ -15,8 +15,9 @@ from analysis.metrics import (
     ffma_share,
     total,
 )
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Measured, Predicted, Profile, Record
+from analysis.result import Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
 

@@ -8,8 +8,9 @@ from itertools import accumulate
 
 import plotly.graph_objects as go
 
+from analysis.predicted import GapStep
 from analysis.problem import Gemm
-from analysis.result import GapStep, Profile
+from analysis.result import Profile
 from reports import ladder, style, text
 from reports.ladder import Timing
 from reports.prediction import gap_steps, signed_seconds

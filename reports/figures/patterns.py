@@ -7,8 +7,9 @@ from math import log10
 
 import plotly.graph_objects as go
 
+from analysis.coalescing import Pattern
 from analysis.problem import Gemm
-from analysis.result import Pattern, Profile, Record
+from analysis.result import Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Access patterns of a warp"

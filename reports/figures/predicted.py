@@ -26,7 +26,7 @@ OF_RATES = (
     "logarithmic scale."
 )
 
-# Okabe and Ito's, and a symbol each; names are those of `analysis.result.Bound`
+# Okabe and Ito's, and a symbol each; names are those of `analysis.predicted.Bound`
 _MARKS = {
     "issue": style.Look(colour="#d55e00", symbol="triangle-up-open"),
     "FP32": style.Look(colour="#0072b2", symbol="circle-open"),

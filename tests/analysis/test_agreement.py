@@ -7,11 +7,12 @@ from typing import Any
 
 from analysis.access import AccessCounts, Tiling, access_counts
 from analysis.agreement import Comparison, comparisons, machine_accesses, unexplained
+from analysis.coalescing import Pattern
 from analysis.counters import InstructionCounts
 from analysis.devices import find_device
 from analysis.metrics import FFMA, FMUL
 from analysis.problem import Gemm
-from analysis.result import MachineAccess, Pattern, Record, Simulated
+from analysis.result import MachineAccess, Record, Simulated
 from analysis.theory import theory
 
 NAIVE = Tiling(block_m=32, block_n=32)

@@ -20,22 +20,22 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
+from analysis.occupancy import Occupancy
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
 from analysis.result import (
     SCHEMA_VERSION,
-    Check,
     Counted,
     Environment,
     Interval,
     LineCounters,
     Measured,
-    Occupancy,
-    Predicted,
     Profile,
     Record,
     Resources,
     Simulated,
 )
+from analysis.rounding import Check
 from analysis.theory import theory
 
 SHAPE = Gemm(m=64, n=64, k=64)

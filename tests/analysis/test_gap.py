@@ -17,7 +17,8 @@ from analysis.gap import (
     over_measured,
     steps_to_measured,
 )
-from analysis.result import GpuState, Measured, Predicted
+from analysis.predicted import Predicted
+from analysis.result import GpuState, Measured
 
 PREDICTED = Predicted(
     time_s=102e-6, cycles=2e5, clock_hz=2e9, launch_s=2e-6, flop_per_s=1e12, l2="flushed",

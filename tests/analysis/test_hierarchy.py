@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.access import Tiling, access_counts
+from analysis.coalescing import Pattern
 from analysis.counters import ALL_COUNTERS
 from analysis.devices import Device, MeasuredCeilings, find_device
 from analysis.hierarchy import (
@@ -18,7 +19,7 @@ from analysis.hierarchy import (
     predicted_hierarchy,
 )
 from analysis.problem import Gemm
-from analysis.result import Counted, Pattern, Record, Simulated
+from analysis.result import Counted, Record, Simulated
 from analysis.roofline import LevelName
 from analysis.theory import theory
 

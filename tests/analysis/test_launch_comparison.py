@@ -10,7 +10,8 @@ import pytest
 from analysis.counters import MODELLED
 from analysis.errors import InputError
 from analysis.launch_comparison import LaunchRecord, compare_launches
-from analysis.result import LineCounters, Predicted, Resources
+from analysis.predicted import Predicted
+from analysis.result import LineCounters, Resources
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 BULK = "bulk__sectors_read.sum"

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from analysis.result import Check
-from analysis.rounding import compare, gemm_error_bound
+from analysis.rounding import Check, compare, gemm_error_bound
 
 Matrix = NDArray[np.float32]
 DEPTHS = (1, 3, 64, 513, 4096)

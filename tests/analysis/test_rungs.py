@@ -12,18 +12,10 @@ from hypothesis import strategies as st
 
 from analysis.devices import find_device
 from analysis.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.occupancy import Occupancy
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.problem import Gemm
-from analysis.result import (
-    Bound,
-    Counted,
-    GapStep,
-    Measured,
-    Occupancy,
-    Predicted,
-    Record,
-    Resources,
-    Simulated,
-)
+from analysis.result import Counted, Measured, Record, Resources, Simulated
 from analysis.rungs import QUANTITY_OF, Ends, step
 
 DEVICE = find_device("rtx-3090")

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from analysis.access import Tiling, access_counts
 from analysis.agreement import closed_forms
+from analysis.coalescing import Pattern
 from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.devices import find_device
 from analysis.geometry import Geometry
 from analysis.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
 from analysis.problem import Gemm
-from analysis.result import Counted, MachineAccess, Pattern, Record, Resources, Score, Simulated
+from analysis.result import Counted, MachineAccess, Record, Resources, Score, Simulated
 from analysis.scorecard import (
     TOLERANCES,
     disagreements,

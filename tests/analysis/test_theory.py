@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.access import Space, Tiling, access_counts
-from analysis.coalescing import pattern
+from analysis.coalescing import Pattern, pattern
 from analysis.devices import DEVICES, Device
 from analysis.intensity import (
     compulsory_bytes,
@@ -16,7 +16,6 @@ from analysis.intensity import (
     intensity_of_loads,
 )
 from analysis.problem import Gemm
-from analysis.result import Pattern
 from analysis.roofline import attainable, bandwidth_ceiling, ridge_point, roofline, share_of_peak
 from analysis.theory import theory
 

@@ -15,7 +15,7 @@ from analysis import timing
 from analysis.cycles import Kind, Unit, run
 from analysis.devices import Device, find_device
 from analysis.errors import InputError
-from analysis.result import Predicted
+from analysis.predicted import Predicted
 from analysis.sm_constants import constants_for
 from analysis.timing import Work, most_blocks, predict
 from tests.analysis.streams_by_hand import FULL, code, streams

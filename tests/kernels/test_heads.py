@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from analysis.coalescing import shared_wavefronts
+from analysis.coalescing import Pattern, shared_wavefronts
 from analysis.geometry import ceil_div
 from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm
-from analysis.result import Pattern
 from kernels import LADDER, Variant
 from kernels import find as find_any
 

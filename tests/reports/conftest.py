@@ -11,6 +11,7 @@ import pytest
 
 from analysis.access import Tiling, access_counts
 from analysis.agreement import closed_forms
+from analysis.coalescing import Pattern
 from analysis.counters import COUNTERS, MODELLED
 from analysis.devices import Device, MeasuredCeilings, find_device
 from analysis.geometry import Geometry
@@ -23,16 +24,15 @@ from analysis.metrics import (
     WARP_INSTRUCTIONS,
     total,
 )
+from analysis.occupancy import Occupancy
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.problem import Gemm
 from analysis.result import (
     SCHEMA_VERSION,
-    Bound,
-    Check,
     Conditions,
     Counted,
     Environment,
     FirstRequest,
-    GapStep,
     GpuState,
     Interval,
     LineAccess,
@@ -41,17 +41,14 @@ from analysis.result import (
     MachineAccess,
     Measured,
     Moment,
-    Occupancy,
-    Pattern,
-    Predicted,
     Profile,
     Ratio,
     Record,
     Resources,
     Simulated,
-    Theory,
 )
-from analysis.theory import theory
+from analysis.rounding import Check
+from analysis.theory import Theory, theory
 from reports import render
 
 N = 4096

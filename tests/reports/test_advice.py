@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import GapStep, Profile
+from analysis.predicted import GapStep
+from analysis.result import Profile
 from reports.advice import advice, loads_ahead, subject
 
 

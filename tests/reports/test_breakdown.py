@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.result import Bound, Profile
+from analysis.predicted import Bound
+from analysis.result import Profile
 from reports.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 

@@ -15,7 +15,8 @@ from zlib import decompress
 import pytest
 
 from analysis.errors import InputError
-from analysis.result import Bound, GapStep, Profile
+from analysis.predicted import Bound, GapStep
+from analysis.result import Profile
 from reports import render
 
 # of a measured run without simulation: nothing was predicted, counted or traced

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
-from analysis.result import Bound, GapStep, Predicted, Profile
+from analysis.predicted import Bound, GapStep, Predicted
+from analysis.result import Profile
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
 from reports.headline import answer

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.devices import find_device
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Environment, Interval, Measured, Predicted, Ratio
+from analysis.result import Environment, Interval, Measured, Ratio
 from analysis.tuning import (
     SCHEMA_VERSION,
     Candidate,

@@ -20,7 +20,7 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry, ceil_div
 from analysis.metrics import flop
-from analysis.result import Predicted
+from analysis.predicted import Predicted
 from analysis.schedule import end_apart
 from analysis.timing import Work
 from analysis.traffic import Traffic

@@ -18,7 +18,7 @@ from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
-from analysis.result import Bound, GapStep, Predicted
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.timing import Work, predict
 from analysis.traffic import Traffic
 from toolkit.execution.traffic import STORES

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.result import Check
+from analysis.rounding import Check
 from kernels.registry import Copies, Words, row_floats
 from toolkit.execution.accesses import MOST_TOUCHES, Below, below
 from toolkit.execution.block_plan import (

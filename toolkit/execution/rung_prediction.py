@@ -15,8 +15,8 @@ from analysis.counters import InstructionCounts
 from analysis.cycles import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.gemm_touches import gemm_touches, sums_bytes
 from analysis.geometry import ceil_div
+from analysis.predicted import Predicted
 from analysis.problem import FLOAT_BYTES
-from analysis.result import Predicted
 from analysis.schedule import drift, end_apart
 from analysis.timing import Work, blocks_to_run, most_blocks
 from analysis.traffic import Traffic

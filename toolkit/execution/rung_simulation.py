@@ -9,7 +9,9 @@ from pathlib import PurePath
 from analysis.agreement import machine_accesses
 from analysis.counters import InstructionCounts, by_line, totals
 from analysis.devices import Device
-from analysis.result import Check, LineCounters, Listing, Predicted, Record, Simulated
+from analysis.predicted import Predicted
+from analysis.result import LineCounters, Listing, Record, Simulated
+from analysis.rounding import Check
 from analysis.traffic import Traffic
 from kernels.registry import Parameters, Selection, Variant
 from toolkit.execution.rung_execution import PlanExecutor, Proven

@@ -26,8 +26,8 @@ from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Predicted
 from analysis.traffic import Traffic
 from toolkit.execution.accesses import (
     MOST_TOUCHES,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
-from analysis.result import Predicted, Resources
+from analysis.predicted import Predicted
+from analysis.result import Resources
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import read_file

@@ -10,18 +10,10 @@ from typing import Literal
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError
 from analysis.occupancy import occupancy, waves
+from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import (
-    Check,
-    Counted,
-    GpuState,
-    Measured,
-    Predicted,
-    Ratio,
-    Record,
-    Resources,
-    Simulated,
-)
+from analysis.result import Counted, GpuState, Measured, Ratio, Record, Resources, Simulated
+from analysis.rounding import Check
 from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
 from kernels.registry import CUBLAS, LADDER, Reference, Selection

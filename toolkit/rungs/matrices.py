@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.result import Check
-from analysis.rounding import GEMM_BOUND, compare, gemm_error_bound
+from analysis.rounding import GEMM_BOUND, Check, compare, gemm_error_bound
 
 Matrix = NDArray[np.float32]
 Tile = tuple[range, range]  # rows and columns of C

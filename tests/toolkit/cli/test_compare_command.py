@@ -16,7 +16,8 @@ from analysis.comparison import compare as compare_profiles
 from analysis.counters import MODELLED
 from analysis.launch_comparison import compare_launches
 from analysis.metrics import WARP_INSTRUCTIONS
-from analysis.result import Interval, Measured, Predicted, Profile, Record
+from analysis.predicted import Predicted
+from analysis.result import Interval, Measured, Profile, Record
 from toolkit import load, profile, save
 from toolkit.cli.app import app
 from toolkit.store.profile_json import load_launch

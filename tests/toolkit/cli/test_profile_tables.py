@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from analysis.devices import DEVICES
+from analysis.predicted import Bound, Predicted
 from analysis.problem import Gemm
-from analysis.result import Bound, Measured, Predicted, Profile, Ratio
+from analysis.result import Measured, Profile, Ratio
 from kernels.registry import BY_NAME, LADDER, REFERENCES
 from toolkit import profile
 from toolkit.cli.doctor import print_findings

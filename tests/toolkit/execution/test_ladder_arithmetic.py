@@ -11,8 +11,7 @@ import pytest
 from analysis.agreement import machine_accesses
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Check
-from analysis.rounding import compare, gemm_error_bound
+from analysis.rounding import Check, compare, gemm_error_bound
 from kernels import LADDER, Variant, find
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import Simulator

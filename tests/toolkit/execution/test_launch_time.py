@@ -18,7 +18,7 @@ import toolkit.execution.predict
 from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import Device, find_device
 from analysis.errors import InputError
-from analysis.result import Predicted
+from analysis.predicted import Predicted
 from analysis.timing import Work, predict
 from toolkit.execution.predict import (
     blocks_of_an_sm,

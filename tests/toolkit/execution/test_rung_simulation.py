@@ -18,8 +18,10 @@ from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
 from analysis.grid import in_bands
+from analysis.predicted import Predicted
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Check, LineCounters, Predicted
+from analysis.result import LineCounters
+from analysis.rounding import Check
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.sampling import chosen_of

@@ -13,7 +13,8 @@ from analysis.agreement import comparisons, unexplained
 from analysis.devices import DEVICES, find_device
 from analysis.errors import LaunchError, UnavailableError, UnsupportedError
 from analysis.problem import Gemm
-from analysis.result import Check, Record
+from analysis.result import Record
+from analysis.rounding import Check
 from kernels import LADDER
 from kernels.registry import Variant
 from toolkit.execution import rung_execution, rung_prediction

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
+from analysis.predicted import Bound, GapStep, Predicted
 from analysis.problem import Gemm
-from analysis.result import Bound, Check, GapStep, Predicted, Record, Resources
+from analysis.result import Record, Resources
+from analysis.rounding import Check
 from kernels import Variant, parse_selection
 from toolkit.gpu.sampling import Series
 from toolkit.profiling.record import (

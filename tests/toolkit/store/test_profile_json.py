@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
-from analysis.result import SCHEMA_VERSION, Bound, GapStep, Interval, Predicted, Profile
+from analysis.predicted import Bound, GapStep, Predicted
+from analysis.result import SCHEMA_VERSION, Interval, Profile
 from toolkit.store.profile_json import check_writable, load, save, write_atomically
 
 
