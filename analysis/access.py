@@ -44,6 +44,11 @@ from analysis.errors import InputError
 from analysis.geometry import ceil_div, exact_div
 from analysis.problem import FLOAT_BYTES, Gemm
 
+# Shared memory, the same on every architecture since sm_50.
+WORD_BYTES = 4
+BANKS = 32
+WAVEFRONT_BYTES = BANKS * WORD_BYTES
+
 Space = Literal["global", "shared"]
 Operation = Literal["load", "store"]
 Operand = Literal["A", "B", "C"]
@@ -323,3 +328,26 @@ def _widest_power_of_two(area: int) -> int:
     while 4 * width * width <= area:
         width *= 2
     return width
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What one access asks of the memory system, seen at the first warp of the grid.
+
+    `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
+    launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,
+    `ideal_sectors` the fewest that could hold the bytes that differ; `wavefronts` and
+    `ideal_wavefronts` the same for shared memory. `cycles` is how long a request occupies the
+    load/store unit at least: `coalescing.global_cycles`, or the wavefronts of a shared one.
+    """
+
+    space: Space
+    operation: Operation
+    operand: Operand
+    instruction_bytes: int
+    requests: int
+    cycles: int
+    sectors: int | None = None
+    ideal_sectors: int | None = None
+    wavefronts: int | None = None
+    ideal_wavefronts: int | None = None

@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.access import Operand, Operation, Space
+from analysis.access import BANKS, WAVEFRONT_BYTES, WORD_BYTES, Operand, Operation, Pattern, Space
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
-WORD_BYTES = 4
-BANKS = 32
-WAVEFRONT_BYTES = BANKS * WORD_BYTES
 
 Addresses = Sequence[int] | NDArray[np.integer[Any]]
 Mask = Sequence[bool] | NDArray[np.bool_]
@@ -266,26 +263,3 @@ def _active(
         reason = "is negative" if address < 0 else f"is not a multiple of {width_bytes} bytes"
         raise InputError(f"lane {lane}: address {address:#x} {reason}")
     return lanes.astype(np.int64), taken
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pattern:
-    """What one access asks of the memory system, seen at the first warp of the grid.
-
-    `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
-    launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,
-    `ideal_sectors` the fewest that could hold the bytes that differ; `wavefronts` and
-    `ideal_wavefronts` the same for shared memory. `cycles` is how long a request occupies the
-    load/store unit at least: `coalescing.global_cycles`, or the wavefronts of a shared one.
-    """
-
-    space: Space
-    operation: Operation
-    operand: Operand
-    instruction_bytes: int
-    requests: int
-    cycles: int
-    sectors: int | None = None
-    ideal_sectors: int | None = None
-    wavefronts: int | None = None
-    ideal_wavefronts: int | None = None

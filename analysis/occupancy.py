@@ -130,3 +130,19 @@ class Occupancy:
     @property
     def fraction(self) -> float:
         return self.warps_per_sm / self.max_warps_per_sm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What the compiler gave a kernel, per thread or per block.
+
+    `architecture` is what it was compiled for ("sm_86"); `note` says when that is not the
+    device's own.
+    """
+
+    architecture: str
+    compiler: str
+    registers_per_thread: int
+    static_shared_bytes: int
+    local_bytes: int
+    note: str | None = None

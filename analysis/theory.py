@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.access import AccessCounts
-from analysis.coalescing import WAVEFRONT_BYTES, Pattern
+from analysis.access import WAVEFRONT_BYTES, AccessCounts, Pattern
 from analysis.devices import Device
 from analysis.intensity import (
     compulsory_bytes,

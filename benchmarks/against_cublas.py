@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from analysis.comparison.statistics import ratio_interval
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Interval
-from analysis.statistics import ratio_interval
+from analysis.records.profile import Interval
 from benchmarks.gpu_operands import GpuOperands
 from benchmarks.graphs import GraphTimer
 from kernels.registry import BEST, Selection, Variant, parse_selection

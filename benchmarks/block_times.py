@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
-from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm, parse_shape
-from analysis.schedule import Courses
-from analysis.traffic import traffic
+from analysis.traffic.block_schedule import Courses
+from analysis.traffic.gemm_accesses import gemm_touches
+from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant, parse_selection

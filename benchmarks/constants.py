@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.cycles import Unit
 from analysis.devices import DEVICES
-from analysis.schedule import LOADS, Courses
-from analysis.sm_constants import CONSTANTS
+from analysis.hardware.sm_constants import CONSTANTS
+from analysis.sm import Unit
+from analysis.traffic.block_schedule import LOADS, Courses
 from kernels.registry import LADDER, Variant
 from validation import ROOT
 
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
-SM_CODE = "analysis/cycles/sm.c"
-SM_VALUES = "analysis/sm_constants.py"
+SM_CODE = "analysis/sm/sm.c"
+SM_VALUES = "analysis/hardware/sm_constants.py"
 DEVICE_VALUES = "analysis/devices.py"
 KINDS = ("documented", "measured", "fitted", "technical", "taken over")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
@@ -83,7 +83,7 @@ _ENOUGH = technical("a bound on work or memory")
 
 # The evidence of each number, by file; those of sm_constants.py and devices.py stand beside them.
 TABLE: Mapping[str, Mapping[str, Evidence]] = {
-    "analysis/schedule.py": {
+    "analysis/traffic/block_schedule.py": {
         "BUSY_ALONE_THREADS BUSY_AHEAD_THREADS": measured(_BLOCK_TIMES),
         "LARGEST_BLOCK": measured("times of 1 to 8 blocks per SM of rungs 2 to 5, 8 and 11, H200"),
         "BESIDE_THE_FIRST": fitted("double-buffered, async-copy at K = 4096", "LIFE_ALONE"),
@@ -100,7 +100,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FAST_SMS": measured("python -m benchmarks.code_fetch", "FAST_BY"),
         "FAST_BY": fitted("wide-thread-tile at 8192"),
     },
-    "analysis/traffic.py": {
+    "analysis/traffic/l2.py": {
         "MOMENTS ROUNDS": technical("a resolution"),
         "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
         "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
@@ -114,14 +114,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
     },
-    "analysis/timing.py": {
+    "analysis/timing/predict.py": {
         "FEWEST_L1_LINES WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
         "MOST_IN_STEP": _ENOUGH,
     },
-    "analysis/scorecard.py": {
+    "analysis/comparison/scorecard.py": {
         "STORE_ARBITRATION LOAD_ARBITRATION LOAD_REMAINDER": measured(
             "counters of 110 recorded launches (docs/validation.md)"
         ),
@@ -134,8 +134,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
         "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD TAG_BANK_MASKS": measured(_LOAD_CYCLES),
     },
-    "analysis/gemm_touches.py": {"MOST_TOUCHES MOST_PARTS TAKEN_LATER": _ENOUGH},
-    "analysis/cycles/__init__.py": {
+    "analysis/traffic/gemm_accesses.py": {"MOST_TOUCHES MOST_PARTS TAKEN_LATER": _ENOUGH},
+    "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
@@ -193,11 +193,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
 }
 # Numbers that have no name: the text in which they stand, each in parentheses.
 UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
-    ("analysis/timing.py", "rounds of blocks that are replayed"): (
+    ("analysis/timing/predict.py", "rounds of blocks that are replayed"): (
         r"rounds = (\d+) if unlike else (\d+) if along_k else (\d+)",
-        measured("tests/analysis/test_timing.py: lines against replays of all blocks"),
+        measured("tests/analysis/timing/test_predict.py: lines against replays of all blocks"),
     ),
-    ("analysis/timing.py", "warps per scheduler up to which code stays"): (
+    ("analysis/timing/predict.py", "warps per scheduler up to which code stays"): (
         r"code_lines=.* if self._warps <= (\d+) \* SCHEDULERS",
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
@@ -258,9 +258,10 @@ def _prefer(name: str, value: float) -> _Prefer:
     return found
 
 
-SCHEDULE, TRAFFIC, TIMING = "analysis.schedule", "analysis.traffic", "analysis.timing"
+SCHEDULE, TRAFFIC = "analysis.traffic.block_schedule", "analysis.traffic.l2"
+TIMING = "analysis.timing.predict"
 LAUNCH_TRAFFIC, BEST = "toolkit.execution.traffic", "toolkit.rungs.best"
-SM = "analysis.sm_constants"
+SM = "analysis.hardware.sm_constants"
 RULES: Mapping[str, Sequence[Change]] = {
     "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
     "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],

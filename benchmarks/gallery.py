@@ -19,7 +19,7 @@ from typing import Any
 import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from kernels import find
 from kernels.registry import Variant
 from reports import render

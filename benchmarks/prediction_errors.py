@@ -33,12 +33,12 @@ from pathlib import Path
 from statistics import fmean, median, quantiles
 from typing import Any
 
-from analysis.counters import MODELLED
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.occupancy import occupancy
-from analysis.predicted import Predicted
 from analysis.problem import Gemm, parse_shape
+from analysis.records.counters import MODELLED
+from analysis.timing.predicted import Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
 from kernels.registry import BEST, Selection, Variant, parse_selection

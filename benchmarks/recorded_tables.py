@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from kernels.registry import BEST
 from reports import text
 from reports.ladder import measurement, records_at, shapes

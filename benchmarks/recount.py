@@ -19,10 +19,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from analysis.comparison.scorecard import TRAFFIC_COUNTED, scored
 from analysis.errors import CountersError, InputError, ToolkitError
 from analysis.problem import Gemm
-from analysis.result import Counted, Profile, Record
-from analysis.scorecard import TRAFFIC_COUNTED, scored
+from analysis.records.profile import Counted, Profile, Record
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import Selection
 from toolkit.gpu.context import Gpu
@@ -32,7 +32,8 @@ from toolkit.gpu.nsight_compute.collect import Counting, middle
 from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
-from toolkit.store.profile_json import compressed, dumps, load, write_atomically
+from toolkit.store.profile_json import compressed, dumps, load
+from toolkit.store.user_files import write_atomically
 
 TIMES = 5  # that each launch is counted
 SEVERAL = "counts on GPUs of this kind"

@@ -30,10 +30,10 @@ from typing import Any
 
 import numpy as np
 
+from analysis.comparison.statistics import median_interval
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
-from analysis.statistics import median_interval
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
 from kernels.registry import Selection, Variant
@@ -45,7 +45,7 @@ from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.rungs.matrices import Workload
-from toolkit.store.profile_json import write_atomically
+from toolkit.store.user_files import write_atomically
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 

@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from analysis.comparison.scorecard import scored
 from analysis.devices import Device
 from analysis.errors import CompileError, InputError, ToolkitError
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Listing, Profile, Record
-from analysis.scorecard import scored
+from analysis.records.profile import Listing, Profile, Record
 from kernels.registry import Selection, Variant
 from toolkit.execution.rung_simulation import PYCUDA_FILE, LadderSimulator, residence
 from toolkit.gpu.context import LANGUAGE_OPTIONS
@@ -31,7 +31,8 @@ from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.record import with_prediction
 from toolkit.profiling.resume import SOURCES, digest
 from toolkit.rungs.matrices import Workload
-from toolkit.store.profile_json import compressed, dumps, load, write_atomically
+from toolkit.store.profile_json import compressed, dumps, load
+from toolkit.store.user_files import write_atomically
 
 
 def resimulated(

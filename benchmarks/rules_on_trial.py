@@ -34,19 +34,19 @@ from unittest.mock import patch
 
 import numpy as np
 
-import analysis.timing
+import analysis.timing.predict
 import toolkit.execution.launch_time
 import toolkit.execution.predict
 import toolkit.execution.rung_prediction
 import toolkit.execution.simulate
 import toolkit.execution.traffic
 import toolkit.rungs.best
-from analysis import cycles
+from analysis import sm as cycles
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
-from analysis.traffic import Traffic
+from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
 from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from benchmarks.resimulate import as_it_was, compiled, plan_of
@@ -75,7 +75,7 @@ LADDERS = ("h100-sxm", "h200")
 
 Cell = dict[str, Any]
 
-TIMING = analysis.timing
+TIMING = analysis.timing.predict
 # What changes the time of a launch, but none of its counters.
 TIME_ALONE = (TIMING.__name__, SM, SM_CODE)
 FIRST = (

@@ -2,7 +2,7 @@
 
     python -m benchmarks.timing_tables
 
-tests/analysis/test_sm_constants.py holds the document to it.
+tests/analysis/hardware/test_sm_constants.py holds the document to it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from analysis.cycles import Unit
-from analysis.sm_constants import CONSTANTS, SmConstants
+from analysis.hardware.sm_constants import CONSTANTS, SmConstants
+from analysis.sm import Unit
 
 ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "sources")
 SIGNIFICANT = 4

@@ -14,7 +14,7 @@ from functools import cache
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from kernels.registry import BEST
 from reports import text
 from toolkit import profile

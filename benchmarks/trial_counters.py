@@ -25,7 +25,7 @@ import numpy as np
 
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
-from toolkit.store.profile_json import write_atomically
+from toolkit.store.user_files import write_atomically
 from validation.timing.timed_launches import Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from analysis.access import AccessCounts, Tiling, access_counts
-from analysis.coalescing import Pattern
+from analysis.access import AccessCounts, Pattern, Tiling, access_counts
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
-from analysis.grid import (
+from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.traffic.grid import (
     COLUMN_MAJOR,
     ROW_MAJOR,
     Order,
@@ -33,7 +33,6 @@ from analysis.grid import (
     split,
     streamed,
 )
-from analysis.problem import FLOAT_BYTES, Gemm
 from kernels import warps
 
 Parameters = Mapping[str, int]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.access import AccessCounts, Operand, Operation, Space, Tiling
-from analysis.coalescing import Pattern, pattern
+from analysis.access import AccessCounts, Operand, Operation, Pattern, Space, Tiling
+from analysis.coalescing import pattern
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 

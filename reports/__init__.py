@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 
 __all__ = ["render", "render_together"]
 

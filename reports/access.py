@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.coalescing import BANKS, SECTOR_BYTES, WORD_BYTES
+from analysis.access import BANKS, WORD_BYTES
+from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import FLOAT_BYTES
-from analysis.requests import pieces, strides
-from analysis.result import FirstRequest, LineAccess, Profile, Record
+from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
+from analysis.traffic.requests import pieces, strides
 from reports import ladder, text
 
 ACTIONS = {"load": "load from", "store": "store to", "copy": "copy from"}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.metrics import ffma_share
-from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Profile, Record, Simulated
+from analysis.records.metrics import ffma_share
+from analysis.records.profile import Profile, Record, Simulated
+from analysis.timing.predicted import Predicted
 from reports import ladder, text
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.gap import steps_to_measured
-from analysis.predicted import Predicted
+from analysis.comparison.gap import steps_to_measured
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
+from analysis.timing.predicted import Predicted
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.prediction import signed_seconds

@@ -6,7 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.comparison import (
+from analysis.comparison.launches import LaunchComparison
+from analysis.comparison.lines import LineChange
+from analysis.comparison.runs import (
     CountChange,
     Key,
     Pair,
@@ -15,10 +17,8 @@ from analysis.comparison import (
     Run,
     TimeChange,
 )
-from analysis.counters import ALL_COUNTERS
-from analysis.launch_comparison import LaunchComparison
-from analysis.lines import LineChange
-from analysis.statistics import NEGLIGIBLE_CHANGE
+from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
+from analysis.records.counters import ALL_COUNTERS
 from reports import text
 from reports.table import Cell, Table, plain_table
 from reports.templating import template

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from analysis.agreement import Comparison, comparisons
-from analysis.metrics import ffma_share
+from analysis.comparison.agreement import Comparison, comparisons
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Profile, Record
+from analysis.records.metrics import ffma_share
+from analysis.records.profile import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, rungs, text
 from reports.advice import advice

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.devices import Device
-from analysis.hierarchy import (
+from analysis.comparison.hierarchy import (
     MOVEMENTS,
     Hierarchy,
     LevelBound,
     measured_hierarchy,
     predicted_hierarchy,
 )
+from analysis.devices import Device
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
 from reports.table import Cell, Table, plain_table

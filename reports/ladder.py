@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from analysis.gap import over_measured
-from analysis.predicted import Predicted
+from analysis.comparison.gap import over_measured
+from analysis.comparison.scorecard import scores, scores_of
+from analysis.comparison.steps import Step, step
 from analysis.problem import Gemm
-from analysis.result import Interval, Listing, Measured, Profile, Record, Score
-from analysis.rungs import Step, step
-from analysis.scorecard import scores, scores_of
+from analysis.records.profile import Interval, Listing, Measured, Profile, Record, Score
+from analysis.timing.predicted import Predicted
 from reports import text
 
 CUBLAS = "cublas"

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.agreement import Comparison, comparisons
-from analysis.counters import COUNTERS
-from analysis.metrics import THREAD_INSTRUCTIONS
+from analysis.comparison.agreement import Comparison, comparisons
 from analysis.problem import Gemm
-from analysis.result import LineCounters, Profile, Record
+from analysis.records.counters import COUNTERS
+from analysis.records.metrics import THREAD_INSTRUCTIONS
+from analysis.records.profile import LineCounters, Profile, Record
 from reports import ladder, text
 from reports.headline import agreement
 from reports.table import Cell, Column, Table, plain_table

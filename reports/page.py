@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import ladder, style, text
 from reports.advice import subject
 from reports.figures import (

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
 
-from analysis.accuracy import Accuracy, Kernels, accuracies
+from analysis.comparison.accuracy import Accuracy, Kernels, accuracies
+from analysis.comparison.gap import REMAINDER_STEP, steps_to_measured
+from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
-from analysis.gap import REMAINDER_STEP, steps_to_measured
-from analysis.predicted import Bound, GapStep, Predicted
+from analysis.hardware.sm_constants import constants_for
 from analysis.problem import Gemm
-from analysis.result import Profile
-from analysis.rungs import Step
-from analysis.sm_constants import constants_for
+from analysis.records.profile import Profile
+from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import ladder, rungs, text
 from reports.ladder import Timing
 from reports.table import Cell, Table, plain_table

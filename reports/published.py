@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.result import Profile, Published, Record
+from analysis.records.profile import Profile, Published, Record
 from reports import ladder, text
 from reports.table import Cell, Table, of_roof, plain_table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from analysis.rungs import Change, Ends, Quantity, Step, Weight
-from analysis.statistics import NEGLIGIBLE_CHANGE
+from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
+from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from reports import text
 from reports.table import Cell, Table, plain_table
 

@@ -9,17 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from analysis.counters import ALL_COUNTERS, CounterClass
-from analysis.metrics import BANK_CONFLICTS
-from analysis.problem import Gemm
-from analysis.result import Profile, Score
-from analysis.scorecard import (
+from analysis.comparison.scorecard import (
     TRAFFIC_COUNTED,
     Tally,
     disagreements,
     predicted_and_reference,
     tally,
 )
+from analysis.problem import Gemm
+from analysis.records.counters import ALL_COUNTERS, CounterClass
+from analysis.records.metrics import BANK_CONFLICTS
+from analysis.records.profile import Profile, Score
 from reports import ladder, text
 from reports.table import Cell, Table, plain_table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.result import LineAccess, Listing, Profile
+from analysis.records.profile import LineAccess, Listing, Profile
 from reports import access, ladder, text
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
 
 Part = dict[str, object]  # of a figure, as Plotly takes it

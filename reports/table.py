@@ -7,7 +7,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
-from analysis.metrics import (
+from analysis.problem import Gemm
+from analysis.records.metrics import (
     GLOBAL_LOAD_SECTORS,
     SHARED_WAVEFRONTS,
     WARP_INSTRUCTIONS,
@@ -15,10 +16,9 @@ from analysis.metrics import (
     ffma_share,
     total,
 )
-from analysis.predicted import Predicted
-from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Record
+from analysis.records.profile import Measured, Profile, Record
 from analysis.roofline import share_of_peak
+from analysis.timing.predicted import Predicted
 from reports import ladder, text
 
 Number = TypeVar("Number", int, float)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from analysis.problem import Gemm
-from analysis.result import Interval
+from analysis.records.profile import Interval
 
 ABSENT = "–"
 

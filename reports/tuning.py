@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from analysis.tuning import Candidate, TunedShape, Tuning, cost
+from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
 from reports.table import Cell, Table, Title, plain_table
 from reports.templating import template

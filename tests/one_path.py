@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.devices import find_device
-from analysis.predicted import Predicted
 from analysis.problem import Gemm, parse_shape
+from analysis.timing.predicted import Predicted
 from kernels.registry import Selection, parse_selection
 from toolkit import profile, simulate
 from toolkit.launch.launch import Execution

@@ -40,7 +40,7 @@ EFFECTS |= {"urllib", "http", "signal", "threading", "multiprocessing", "asyncio
 EFFECTFUL_CALLS = {"open", "print", "input", "exec", "eval"}
 # The one effect that analysis has: it finds and loads its own native code, which computes and
 # nothing else (docs/decisions/0016-replayed-streams.md).
-LOADS_NATIVE_CODE = {"analysis/cycles/__init__.py": {"ctypes", "pathlib"}}
+LOADS_NATIVE_CODE = {"analysis/sm/__init__.py": {"ctypes", "pathlib"}}
 READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "unlink"}
 READS_OR_WRITES |= {"mkdir", "touch", "rename", "iterdir", "glob", "rglob"}
 
@@ -110,7 +110,7 @@ def test_what_loads_native_code_touches_no_other_file(name: str) -> None:
 
 
 def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
-    source = (ROOT / "analysis/cycles/sm.c").read_text(encoding="utf-8")
+    source = (ROOT / "analysis/sm/sm.c").read_text(encoding="utf-8")
     assert set(re.findall(r"#include <(.*)>", source)) == {"stdint.h", "stdlib.h", "string.h"}
     assert not re.findall(r"\b(getenv|system|exit|abort|rand|srand)\s*\(", source)
 

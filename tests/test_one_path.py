@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import MODELLED
+from analysis.records.counters import MODELLED
 from kernels import LADDER
 from tests.one_path import LAUNCHES, RECORDED, RUNGS, Answer, OtherLaunch, RungLaunch
 from tests.sampling import chosen_of

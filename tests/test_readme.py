@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.accuracy import ACCURACIES
+from analysis.comparison.accuracy import ACCURACIES
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from toolkit.execution.simulate import simulate
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT

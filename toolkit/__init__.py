@@ -5,9 +5,9 @@
 >>> result.records[0].theory.intensity_loads
 8.0
 
-`profile` runs the ladder and returns an `analysis.result.Profile`; `run` launches any kernel on
-the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles; `save` and `load`
-keep profiles in files. The command line is `python -m toolkit`.
+`profile` runs the ladder and returns an `analysis.records.profile.Profile`; `run` launches any
+kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles; `save` and
+`load` keep profiles in files. The command line is `python -m toolkit`.
 """
 
 from __future__ import annotations

@@ -21,13 +21,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.access import AccessCounts, Operation, Space, Tiling
-from analysis.coalescing import Pattern
-from analysis.counters import InstructionCounts
+from analysis.access import AccessCounts, Operation, Pattern, Space, Tiling
 from analysis.geometry import WARP_SIZE
-from analysis.metrics import FADD, FFMA, FMUL, fp32_flop, total
 from analysis.problem import FLOAT_BYTES
-from analysis.result import MachineAccess, Record, Simulated
+from analysis.records.counters import InstructionCounts
+from analysis.records.metrics import FADD, FFMA, FMUL, fp32_flop, total
+from analysis.records.profile import MachineAccess, Record, Simulated
 from analysis.theory import Theory
 
 SECTOR_FLOATS = 8  # 32 bytes

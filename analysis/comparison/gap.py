@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import fsum
 
-from analysis.predicted import GapStep, Predicted
-from analysis.result import GpuState, Measured
+from analysis.records.profile import GpuState, Measured
+from analysis.timing.predicted import GapStep, Predicted
 
 CLOCK_STEP, REMAINDER_STEP = "clock actually held", "remainder"
 

@@ -26,11 +26,12 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal
 
-from analysis.agreement import closed_forms
-from analysis.coalescing import SECTOR_BYTES, WAVEFRONT_BYTES
+from analysis.access import WAVEFRONT_BYTES
+from analysis.coalescing import SECTOR_BYTES
+from analysis.comparison.agreement import closed_forms
 from analysis.devices import Device
-from analysis.metrics import SHARED_WAVEFRONTS
-from analysis.result import Record
+from analysis.records.metrics import SHARED_WAVEFRONTS
+from analysis.records.profile import Record
 from analysis.roofline import Level, LevelName, roofline
 
 Grade = Literal["theory", "simulated", "measured"]

@@ -3,7 +3,7 @@
 Counts of machine code are deterministic, so that any change is one, whatever made it: an edit of
 the kernel, another grid, other arguments, another compiler. They need one architecture. What is
 modelled, traffic below L1 and the time, needs one device too, and traffic has the tolerances of
-`analysis.scorecard`.
+`analysis.comparison.scorecard`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from analysis.comparison import (
+from analysis.comparison.lines import line_changes
+from analysis.comparison.runs import (
     CountChange,
     PredictionChange,
     changed_counts,
@@ -21,12 +22,12 @@ from analysis.comparison import (
     prediction_change,
     resource_counts,
 )
-from analysis.counters import MODELLED
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.lines import line_changes
-from analysis.predicted import Predicted
-from analysis.result import LineCounters, Resources
+from analysis.occupancy import Resources
+from analysis.records.counters import MODELLED
+from analysis.records.profile import LineCounters
+from analysis.timing.predicted import Predicted
 
 SCHEMA_VERSION = 2  # of `simulate --json`; 2: the device, and the text of each line
 COMPARISON_SCHEMA_VERSION = 2  # 2: what is missing

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from analysis.result import LineCounters
+from analysis.records.profile import LineCounters
 
 
 @dataclass(frozen=True, kw_only=True)

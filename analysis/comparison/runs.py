@@ -2,9 +2,10 @@
 
 Records belong together by label and shape. Counts of theory, of the compiler and of the simulator
 are deterministic: any change is one. So are the hardware's exact counters; what arbitration adds to
-others and what a model estimates are compared with the tolerances of `analysis.scorecard`. Times
-get a verdict from the intervals of their medians (`analysis.statistics`); predicted ones are as
-deterministic as the counts that they rest on, and any change is one.
+others and what a model estimates are compared with the tolerances of
+`analysis.comparison.scorecard`. Times get a verdict from the intervals of their medians
+(`analysis.comparison.statistics`); predicted ones are as deterministic as the counts that they rest
+on, and any change is one.
 
 What depends on more than the kernel is compared only where that is equal:
 
@@ -29,25 +30,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
+from analysis.comparison.lines import LineChange, line_changes
+from analysis.comparison.scorecard import TOLERANCES, within
+from analysis.comparison.statistics import TimeVerdict, quotient, time_verdict
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.lines import LineChange, line_changes
-from analysis.predicted import Predicted
+from analysis.occupancy import Resources
 from analysis.problem import Gemm
-from analysis.result import (
-    Counted,
-    Interval,
-    Measured,
-    Profile,
-    Record,
-    Resources,
-    Simulated,
-    Status,
-)
-from analysis.scorecard import TOLERANCES, within
-from analysis.statistics import TimeVerdict, quotient, time_verdict
+from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES
+from analysis.records.profile import Counted, Interval, Measured, Profile, Record, Simulated, Status
 from analysis.theory import Theory
+from analysis.timing.predicted import Predicted
 
 COMPARISON_SCHEMA_VERSION = 3  # 2: predicted times; 3: whether a missing record had counts
 MOST_NAMES = 8  # of missing counts in one line

@@ -1,7 +1,7 @@
 """How far theory, simulation and hardware are apart, counter by counter, with a verdict each.
 
-A counter's class says what agreement means (`analysis.counters`): exact ones are equal to the
-last digit, noisy ones within what the hardware's arbitration was seen to add, modelled ones
+A counter's class says what agreement means (`analysis.records.counters`): exact ones are equal to
+the last digit, noisy ones within what the hardware's arbitration was seen to add, modelled ones
 within an error that is stated here. Simulation is held against hardware where both are there; a
 closed form counts full warps, so that it may differ at edges for a reason that is known, and then
 takes nothing from that verdict. Where other machine code was counted than simulated, a difference
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from analysis.agreement import Comparison, closed_forms, comparisons, known_reason
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import ALL_COUNTERS, Counter, CounterClass
-from analysis.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
-from analysis.result import Record, Score, Verdict
+from analysis.comparison.agreement import Comparison, closed_forms, comparisons, known_reason
+from analysis.records.counters import ALL_COUNTERS, Counter, CounterClass
+from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
+from analysis.records.profile import Record, Score, Verdict
 
 # How a note on a record begins whose L2 and DRAM traffic was counted later than all else.
 TRAFFIC_COUNTED = "L2 and DRAM traffic counted in one pass, "

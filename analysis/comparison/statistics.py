@@ -23,7 +23,7 @@ from statistics import median
 from typing import Literal
 
 from analysis.errors import InputError
-from analysis.result import Interval
+from analysis.records.profile import Interval
 
 TimeVerdict = Literal["faster", "slower", "same", "ambiguous"]
 

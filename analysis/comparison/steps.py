@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
+from analysis.comparison.hierarchy import MOVEMENTS, moved_bytes
+from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.devices import Device
-from analysis.hierarchy import MOVEMENTS, moved_bytes
-from analysis.metrics import WARP_INSTRUCTIONS, ffma_share
-from analysis.result import Record
+from analysis.records.metrics import WARP_INSTRUCTIONS, ffma_share
+from analysis.records.profile import Record
 from analysis.roofline import LevelName, roofline
-from analysis.statistics import NEGLIGIBLE_CHANGE
 
 Quantity = Literal[
     "time",
@@ -42,7 +42,7 @@ Quantity = Literal[
 ISSUED_PER_CLOCK_PER_SM = 4
 
 # What a resource's bound counts, None for what no rung of one product changes: the names are those
-# of `analysis.predicted.Bound`.
+# of `analysis.timing.predicted.Bound`.
 QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
     {
         "issue": "warp instructions",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from analysis.cycles import Unit
+from analysis.sm import Unit
 
 KIB = 1024
 

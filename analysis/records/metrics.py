@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from analysis.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts
 
 WARP_INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"

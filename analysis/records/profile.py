@@ -18,14 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from analysis.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.devices import Device
 from analysis.geometry import Geometry
-from analysis.occupancy import Occupancy
-from analysis.predicted import Predicted
+from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
+from analysis.records.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.rounding import Check
 from analysis.theory import Ceiling, Theory
+from analysis.timing.predicted import Predicted
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
 # code with the addresses of its first requests; 5: the GPU's state while samples were taken.
@@ -42,22 +42,6 @@ class Interval:
 
     low: float
     high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What the compiler gave a kernel, per thread or per block.
-
-    `architecture` is what it was compiled for ("sm_86"); `note` says when that is not the
-    device's own.
-    """
-
-    architecture: str
-    compiler: str
-    registers_per_thread: int
-    static_shared_bytes: int
-    local_bytes: int
-    note: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +123,9 @@ class Simulated:
     They are of the whole launch under Nsight Compute's names; `basis` says which blocks were
     executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
     and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
-    them (`analysis.counters.MODELLED`) were obtained, None where there are none. `executed` says
-    how many warps issued each instruction of the `Listing` called `listing` (None: as the record,
-    by its label), `memory` what those that access memory did, by source line.
+    them (`analysis.records.counters.MODELLED`) were obtained, None where there are none. `executed`
+    says how many warps issued each instruction of the `Listing` called `listing` (None: as the
+    record, by its label), `memory` what those that access memory did, by source line.
     """
 
     architecture: str

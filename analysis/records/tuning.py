@@ -13,11 +13,11 @@ from statistics import median
 from typing import Literal
 
 from analysis.devices import Device
-from analysis.occupancy import Occupancy
-from analysis.predicted import Predicted
+from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
-from analysis.result import Environment, Interval, Measured, Resources
+from analysis.records.profile import Environment, Interval, Measured
 from analysis.rounding import Check
+from analysis.timing.predicted import Predicted
 
 SCHEMA_VERSION = 1
 

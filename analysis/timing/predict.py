@@ -1,9 +1,9 @@
 """The time of a launch, predicted from its machine code, and what limits it.
 
 A few blocks of the launch, executed by the simulator, are replayed on a model of one SM
-(`analysis.cycles`). What an SM does in all follows along two lines that the replay supports: over
+(`analysis.sm`). What an SM does in all follows along two lines that the replay supports: over
 blocks (as many more as are resident at a time, again and again) and over K, for matrix products.
-Traffic below L1 is that of `analysis.traffic`. docs/timing.md has the model, docs/validation.md
+Traffic below L1 is that of `analysis.traffic.l2`. docs/timing.md has the model, docs/validation.md
 its errors.
 """
 
@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.coalescing import WAVEFRONT_BYTES
-from analysis.cycles import (
+from analysis.access import WAVEFRONT_BYTES
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.hardware.sm_constants import SmConstants, constants_for
+from analysis.sm import (
     LINE_BYTES,
     SCHEDULERS,
     Kind,
@@ -31,10 +34,7 @@ from analysis.cycles import (
     run,
     run_parts,
 )
-from analysis.devices import Device
-from analysis.errors import InputError
-from analysis.predicted import Bound, GapStep, Predicted
-from analysis.sm_constants import SmConstants, constants_for
+from analysis.timing.predicted import Bound, GapStep, Predicted
 
 FEWEST_L1_LINES = 64
 # Of reads that several SMs make at about the same time, the first waits for DRAM, and of the
@@ -87,7 +87,7 @@ LAUNCH = "what CUDA events show around an empty launch"
 class Work:
     """A launch, as the model takes it.
 
-    `code` is the machine code (`analysis.cycles.INSTRUCTION`); `samples` maps values of K to what
+    `code` is the machine code (`analysis.sm.INSTRUCTION`); `samples` maps values of K to what
     some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
     extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. `weight` is
     how much more an average block of the launch executes than one of the samples, `sent_share` the
@@ -97,8 +97,8 @@ class Work:
     finds the others idle meanwhile. Of the bytes read
     `read_back_bytes` are sums that other blocks wrote, `left_bytes` each of those that did.
     `are_apart` says that blocks end apart that an SM runs at a time
-    (`analysis.schedule.end_apart`). `free_clocks` of an instruction of the code are what its shared
-    access would take without bank conflicts.
+    (`analysis.traffic.block_schedule.end_apart`). `free_clocks` of an instruction of the code are
+    what its shared access would take without bank conflicts.
     """
 
     code: NDArray[Any]

@@ -34,7 +34,7 @@ class GapStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """The time of a launch by the model of `analysis.timing`, and what limits it.
+    """The time of a launch by the model of `analysis.timing.predict`, and what limits it.
 
     `time_s` is what CUDA events around one launch would show at `clock_hz`, `launch_s` of it the
     cost of an empty launch; `cycles` are those of an SM in between. `l2` is the state of L2 at the

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.devices import Device
-from analysis.sm_constants import constants_for
+from analysis.hardware.sm_constants import constants_for
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

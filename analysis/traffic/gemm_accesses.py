@@ -1,4 +1,4 @@
-"""What the blocks of a tiled matrix product touch of A, B and C, for `analysis.traffic`.
+"""What the blocks of a tiled matrix product touch of A, B and C, for `analysis.traffic.l2`.
 
 A block reads its rows of A and its columns of B along k and then writes its tile of C. Pieces are
 parts along K of a row of blocks in A and of a column of blocks in B, tiles of C, and sums that
@@ -14,10 +14,10 @@ import numpy as np
 from analysis.access import Tiling
 from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
-from analysis.grid import Indices, Pieces
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.schedule import Courses, Floats
-from analysis.traffic import Touches
+from analysis.traffic.block_schedule import Courses, Floats
+from analysis.traffic.grid import Indices, Pieces
+from analysis.traffic.l2 import Touches
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
 MOST_TOUCHES = 600_000

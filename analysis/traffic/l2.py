@@ -2,10 +2,10 @@
 
 The input are touches: which block fetches or writes which piece of memory, and when in its life.
 L1 keeps what a block fetched before, so a touch is what reaches L2 (but for warps that fall behind,
-`fetched_again`). From there on, with `in_step` and `paces` of `analysis.schedule`:
+`fetched_again`). From there on, with `in_step` and `paces` of `analysis.traffic.block_schedule`:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit
-   (`analysis.schedule`).
+   (`analysis.traffic.block_schedule`).
 2. **Merging.** Where SMs of one GPC fetch the same sector at the same time, one fetch serves up to
    four. That takes blocks in step, and they fall out of step (`in_step`).
 3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import MIB, Device
-from analysis.schedule import BUSY_AHEAD_THREADS, Floats, Integers
+from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 
 MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
 FAR = 0.5  # of all sectors have their home in the far half of L2
@@ -144,7 +144,7 @@ class Traffic:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Under Nsight Compute's names: those of `analysis.counters.MODELLED`."""
+        """Under Nsight Compute's names: those of `analysis.records.counters.MODELLED`."""
         return {
             "l1tex__m_xbar2l1tex_read_sectors.sum": round(self.fetched_sectors),
             "lts__t_sectors_srcunit_tex_op_read.sum": round(self.merged_sectors),

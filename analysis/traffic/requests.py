@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from analysis.coalescing import BANKS, SECTOR_BYTES, WORD_BYTES
+from analysis.access import BANKS, WORD_BYTES
+from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import WARP_SIZE
 
 Lanes = Sequence[int | None]

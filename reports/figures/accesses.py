@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from analysis.access import AccessCounts, Operation, Space
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Accesses per element of C"

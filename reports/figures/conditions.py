@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import GpuState, Profile
+from analysis.records.profile import GpuState, Profile
 from reports import ladder, style, text
 
 TITLE = "Clock, temperature and power over the run"

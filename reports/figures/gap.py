@@ -8,9 +8,9 @@ from itertools import accumulate
 
 import plotly.graph_objects as go
 
-from analysis.predicted import GapStep
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
+from analysis.timing.predicted import GapStep
 from reports import ladder, style, text
 from reports.ladder import Timing
 from reports.prediction import gap_steps, signed_seconds

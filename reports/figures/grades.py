@@ -7,9 +7,9 @@ from math import floor, log10
 
 import plotly.graph_objects as go
 
-from analysis.counters import ALL_COUNTERS
 from analysis.problem import Gemm
-from analysis.result import Profile, Record, Score
+from analysis.records.counters import ALL_COUNTERS
+from analysis.records.profile import Profile, Record, Score
 from reports import ladder, style, text
 
 TITLE = "Theory, simulation, hardware"

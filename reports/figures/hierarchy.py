@@ -10,9 +10,9 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from analysis import roofline as model
-from analysis.hierarchy import Hierarchy, LevelBound
+from analysis.comparison.hierarchy import Hierarchy, LevelBound
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
 from reports import hierarchy, ladder, style, text
 from reports.figures import roofs

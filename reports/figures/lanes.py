@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.requests import Piece, pieces
-from analysis.result import FirstRequest, LineAccess, Profile, Record
+from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
+from analysis.traffic.requests import Piece, pieces
 from reports import access, ladder, style, text
 
 TITLE = "Access patterns, drawn"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.counters import ALL_COUNTERS, CounterClass
+from analysis.comparison.scorecard import predicted_and_reference
 from analysis.problem import Gemm
-from analysis.result import Profile, Score
-from analysis.scorecard import predicted_and_reference
+from analysis.records.counters import ALL_COUNTERS, CounterClass
+from analysis.records.profile import Profile, Score
 from reports import ladder, style, text
 
 TITLE = "Parity"

@@ -7,9 +7,9 @@ from math import log10
 
 import plotly.graph_objects as go
 
-from analysis.coalescing import Pattern
+from analysis.access import Pattern
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Access patterns of a warp"

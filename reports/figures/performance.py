@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Profile, Record
+from analysis.records.profile import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, style, text
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import ladder, style, text
 from reports.ladder import Timing
 from reports.prediction import limits
@@ -26,7 +26,7 @@ OF_RATES = (
     "logarithmic scale."
 )
 
-# Okabe and Ito's, and a symbol each; names are those of `analysis.predicted.Bound`
+# Okabe and Ito's, and a symbol each; names are those of `analysis.timing.predicted.Bound`
 _MARKS = {
     "issue": style.Look(colour="#d55e00", symbol="triangle-up-open"),
     "FP32": style.Look(colour="#0072b2", symbol="circle-open"),

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from analysis import roofline as model
 from analysis.devices import Device
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Record
+from analysis.records.profile import Measured, Profile, Record
 from analysis.theory import Theory
 from reports import ladder, style, text
 from reports.figures import roofs

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import Measured, Moment, Profile, Record
+from analysis.records.profile import Measured, Moment, Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Samples round by round"

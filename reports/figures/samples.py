@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Record
+from analysis.records.profile import Measured, Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Samples"

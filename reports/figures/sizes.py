@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Rate over size"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.result import Profile, Record
+from analysis.records.profile import Profile, Record
 from reports import ladder, rungs, style, text
 
 TITLE = "Step by step"

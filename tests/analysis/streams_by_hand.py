@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, STEP, Kind, Machine, Ran, Streams, Unit, run
+from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Kind, Machine, Ran, Streams, Unit, run
 
 TAKEN, OFF = 1, 2
 FULL = 0b1111  # all sectors of a line

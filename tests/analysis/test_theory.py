@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.access import Space, Tiling, access_counts
-from analysis.coalescing import Pattern, pattern
+from analysis.access import Pattern, Space, Tiling, access_counts
+from analysis.coalescing import pattern
 from analysis.devices import DEVICES, Device
 from analysis.intensity import (
     compulsory_bytes,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.counters import COUNTERS
 from analysis.geometry import ceil_div
-from analysis.result import Profile, Record
+from analysis.records.counters import COUNTERS
+from analysis.records.profile import Profile, Record
 from toolkit import load, profile, save
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.sampling import Sampling

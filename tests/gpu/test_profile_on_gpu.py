@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.agreement import unexplained
+from analysis.comparison.agreement import unexplained
 from analysis.errors import CompileError, InputError, LaunchError
 from kernels import LADDER, registry
 

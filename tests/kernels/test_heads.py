@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from analysis.coalescing import Pattern, shared_wavefronts
+from analysis.access import Pattern
+from analysis.coalescing import shared_wavefronts
 from analysis.geometry import ceil_div
 from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm

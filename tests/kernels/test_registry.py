@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from analysis.access import Tiling
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
-from analysis.grid import MAX_GRID_Y, in_bands
 from analysis.problem import LARGEST_DIMENSION, Gemm
+from analysis.traffic.grid import MAX_GRID_Y, in_bands
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
 from kernels.registry import CUBLAS, EXTENTS, FACTORS, whole_ladder
 from reports import ladder

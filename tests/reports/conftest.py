@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.access import Tiling, access_counts
-from analysis.agreement import closed_forms
-from analysis.coalescing import Pattern
-from analysis.counters import COUNTERS, MODELLED
+from analysis.access import Pattern, Tiling, access_counts
+from analysis.comparison.agreement import closed_forms
 from analysis.devices import Device, MeasuredCeilings, find_device
 from analysis.geometry import Geometry
-from analysis.metrics import (
+from analysis.occupancy import Occupancy, Resources
+from analysis.problem import Gemm
+from analysis.records.counters import COUNTERS, MODELLED
+from analysis.records.metrics import (
     BANK_CONFLICTS,
     FFMA,
     FMUL,
@@ -24,10 +25,7 @@ from analysis.metrics import (
     WARP_INSTRUCTIONS,
     total,
 )
-from analysis.occupancy import Occupancy
-from analysis.predicted import Bound, GapStep, Predicted
-from analysis.problem import Gemm
-from analysis.result import (
+from analysis.records.profile import (
     SCHEMA_VERSION,
     Conditions,
     Counted,
@@ -44,11 +42,11 @@ from analysis.result import (
     Profile,
     Ratio,
     Record,
-    Resources,
     Simulated,
 )
 from analysis.rounding import Check
 from analysis.theory import Theory, theory
+from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import render
 
 N = 4096

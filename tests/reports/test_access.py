@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.result import LineAccess, Profile
+from analysis.records.profile import LineAccess, Profile
 from reports import access
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.predicted import Bound
-from analysis.result import Profile
+from analysis.records.profile import Profile
+from analysis.timing.predicted import Bound
 from reports.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 

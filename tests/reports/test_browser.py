@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.comparison import compare
-from analysis.result import Profile
+from analysis.comparison.runs import compare
+from analysis.records.profile import Profile
 from reports import render
 from reports.comparison import page
 from reports.tuning import page as tuning_page

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.devices import find_device
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import render, render_together
 from tests.reports.browsing import Visit, Window
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.comparison import ProfileComparison, compare
-from analysis.metrics import WARP_INSTRUCTIONS
-from analysis.result import Interval, Profile, Record
+from analysis.comparison.runs import ProfileComparison, compare
+from analysis.records.metrics import WARP_INSTRUCTIONS
+from analysis.records.profile import Interval, Profile, Record
 from reports.comparison import doubts, page, remarks, sentences, shape_sections, title
 from reports.table import Cell, Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.result import Interval, Profile, Ratio
+from analysis.records.profile import Interval, Profile, Ratio
 from reports.headline import answer, standing
 
 

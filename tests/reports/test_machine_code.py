@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.problem import Gemm
-from analysis.result import LineCounters, MachineAccess, Profile
+from analysis.records.profile import LineCounters, MachineAccess, Profile
 from reports.machine_code import lines_table, machine_code
 from reports.table import Cell, Table
 

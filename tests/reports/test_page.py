@@ -15,8 +15,8 @@ from zlib import decompress
 import pytest
 
 from analysis.errors import InputError
-from analysis.predicted import Bound, GapStep
-from analysis.result import Profile
+from analysis.records.profile import Profile
+from analysis.timing.predicted import Bound, GapStep
 from reports import render
 
 # of a measured run without simulation: nothing was predicted, counted or traced

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
-from analysis.predicted import Bound, GapStep, Predicted
-from analysis.result import Profile
+from analysis.records.profile import Profile
+from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
 from reports.headline import answer

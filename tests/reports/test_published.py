@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import Profile, Published
+from analysis.records.profile import Profile, Published
 from analysis.theory import Ceiling
 from reports import render
 from reports.published import publications

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import Profile
-from analysis.rungs import Change, Ends, Quantity, Step, Weight
+from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
+from analysis.records.profile import Profile
 from reports import ladder
 from reports.rungs import compact_table, reason, sentence, table
 

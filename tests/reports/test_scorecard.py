@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.result import Profile
-from analysis.scorecard import TRAFFIC_COUNTED
+from analysis.comparison.scorecard import TRAFFIC_COUNTED
+from analysis.records.profile import Profile
 from reports.scorecard import Scorecard, scorecard
 from reports.table import Cell, Table
 

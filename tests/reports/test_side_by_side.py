@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.devices import find_device
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.side_by_side import names, side_by_side
 
 

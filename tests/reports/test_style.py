@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import style
 
 

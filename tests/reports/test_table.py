@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.table import (
     Cell,
     Table,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from analysis.problem import Gemm
-from analysis.result import Interval
+from analysis.records.profile import Interval
 from reports import text
 
 

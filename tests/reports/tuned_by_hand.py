@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.devices import find_device
-from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.result import Environment, Interval, Measured, Ratio
-from analysis.tuning import (
+from analysis.records.profile import Environment, Interval, Measured, Ratio
+from analysis.records.tuning import (
     SCHEMA_VERSION,
     Candidate,
     Exclusion,
@@ -16,6 +15,7 @@ from analysis.tuning import (
     TunedShape,
     Tuning,
 )
+from analysis.timing.predicted import Predicted
 
 SQUARE = Gemm(m=64, n=64, k=64)
 

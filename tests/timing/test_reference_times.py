@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.grid import MAX_GRID_Y
 from analysis.problem import parse_shape
+from analysis.traffic.grid import MAX_GRID_Y
 from benchmarks.reference_times import ALL_PARAMETERS, SHAPES, _selections
 from kernels import LADDER
 from toolkit.machine_code.compile import compile_cubin

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.result import Resources
+from analysis.occupancy import Resources
 from toolkit.gpu.launch import InAChild, OnGpu
 from toolkit.machine_code import kernel as cubin
 

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
+from analysis.comparison.scorecard import TRAFFIC_COUNTED
 from analysis.errors import InputError
-from analysis.result import Profile, Record
-from analysis.scorecard import TRAFFIC_COUNTED
+from analysis.records.profile import Profile, Record
 from benchmarks.recount import SEVERAL, merged
 from benchmarks.traffic_tables import shipped_run
 from toolkit.gpu.nsight_compute.ncu import INSTRUCTIONS, TRAFFIC

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from analysis.counters import MODELLED
+from analysis.records.counters import MODELLED
 from tests.sampling import chosen_of
 from toolkit import simulate
 from validation import ROOT

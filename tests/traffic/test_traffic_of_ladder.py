@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from benchmarks.traffic_tables import (
     COUNTERS,
     PROMISED,

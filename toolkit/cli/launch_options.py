@@ -24,8 +24,7 @@ from toolkit.launch.launch import Execution, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
 from toolkit.rungs.matrices import chosen_seed
-from toolkit.store.profile_json import check_writable
-from toolkit.store.user_files import same_file
+from toolkit.store.user_files import check_writable, same_file
 
 Extent = tuple[int, int, int]
 

@@ -1,4 +1,4 @@
-"""What blocks touched of global memory, as the core notes it, for `analysis.traffic`."""
+"""What blocks touched of global memory, as the core notes it, for `analysis.traffic.l2`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
-from analysis.schedule import Courses, Floats, Integers
-from analysis.traffic import Touches
+from analysis.traffic.block_schedule import Courses, Floats, Integers
+from analysis.traffic.l2 import Touches
 from toolkit.sass.core import TOUCH
 from toolkit.sass.machine import Touched
 

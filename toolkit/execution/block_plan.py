@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from analysis.access import Tiling
 from analysis.errors import ShapeError
 from analysis.geometry import Geometry, ceil_div
-from analysis.grid import ALONE, CLOSING, LEADING
+from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
 from toolkit.execution.predict import blocks_of_an_sm
 from toolkit.execution.representatives import Grid, Place, places

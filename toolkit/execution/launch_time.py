@@ -1,4 +1,4 @@
-"""The time of any launch that was simulated: what `analysis.timing` needs of it, or why it lacks.
+"""The time of any launch that was simulated: what the timing model needs of it, or why it lacks.
 
 A few blocks that one SM would run are executed once more, on fresh copies of the arguments, and
 what their warps did is replayed. They stand for all blocks of the launch, which may differ by their
@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts
-from analysis.cycles import FLAG, IN_L2, Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry, ceil_div
-from analysis.metrics import flop
-from analysis.predicted import Predicted
-from analysis.schedule import end_apart
-from analysis.timing import Work
-from analysis.traffic import Traffic
+from analysis.records.counters import InstructionCounts
+from analysis.records.metrics import flop
+from analysis.sm import FLAG, IN_L2, Streams
+from analysis.timing.predict import Work
+from analysis.timing.predicted import Predicted
+from analysis.traffic.block_schedule import end_apart
+from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import Exchange
 from toolkit.execution.predict import (
     key_of,

@@ -1,4 +1,4 @@
-"""Predicted times of launches that the simulator can execute: streams for `analysis.timing`."""
+"""Predicted times of launches that the simulator can execute: streams for the timing model."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import SECTOR_BYTES
-from analysis.counters import InstructionCounts
-from analysis.cycles import Streams
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
-from analysis.predicted import Bound, GapStep, Predicted
-from analysis.timing import Work, predict
-from analysis.traffic import Traffic
+from analysis.records.counters import InstructionCounts
+from analysis.sm import Streams
+from analysis.timing.predict import Work, predict
+from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.traffic.l2 import Traffic
 from toolkit.execution.traffic import STORES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts
-from analysis.cycles import FLAG, IN_L2, LINE_BYTES, Streams
-from analysis.gemm_touches import gemm_touches, sums_bytes
 from analysis.geometry import ceil_div
-from analysis.predicted import Predicted
 from analysis.problem import FLOAT_BYTES
-from analysis.schedule import drift, end_apart
-from analysis.timing import Work, blocks_to_run, most_blocks
-from analysis.traffic import Traffic
+from analysis.records.counters import InstructionCounts
+from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
+from analysis.timing.predict import Work, blocks_to_run, most_blocks
+from analysis.timing.predicted import Predicted
+from analysis.traffic.block_schedule import drift, end_apart
+from analysis.traffic.gemm_accesses import gemm_touches, sums_bytes
+from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import Below
 from toolkit.execution.block_plan import Replay, replayed
 from toolkit.execution.predict import predicted, streams_of, work_of

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from analysis.agreement import machine_accesses
-from analysis.counters import InstructionCounts, by_line, totals
+from analysis.comparison.agreement import machine_accesses
 from analysis.devices import Device
-from analysis.predicted import Predicted
-from analysis.result import LineCounters, Listing, Record, Simulated
+from analysis.records.counters import InstructionCounts, by_line, totals
+from analysis.records.profile import LineCounters, Listing, Record, Simulated
 from analysis.rounding import Check
-from analysis.traffic import Traffic
+from analysis.timing.predicted import Predicted
+from analysis.traffic.l2 import Traffic
 from kernels.registry import Parameters, Selection, Variant
 from toolkit.execution.rung_execution import PlanExecutor, Proven
 from toolkit.execution.rung_prediction import RungModel
@@ -27,7 +27,7 @@ from toolkit.sass.translate import translate
 PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
-    "from the order in which blocks run and the sizes of their tiles (analysis.traffic)"
+    "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
 )
 
 

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
-from analysis.predicted import Predicted
 from analysis.problem import Gemm
-from analysis.traffic import Traffic
+from analysis.records.counters import InstructionCounts, totals
+from analysis.timing.predicted import Predicted
+from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import (
     MOST_TOUCHES,
     Exchange,
@@ -126,9 +126,9 @@ def simulate(
     the counters; with fewer than all blocks, `outputs` hold what the executed ones wrote.
 
     `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
-    counters of `analysis.counters.MODELLED`, and `traffic_basis` says how they were obtained, or
-    why not. So with the time there: `predicted` and `prediction_basis`. Code is compiled for `arch`
-    ("sm_86"), else for the device, else for sm_90; InputError where it does not run on the device.
+    counters of `counters.MODELLED`, and `traffic_basis` says how they were obtained, or why not. So
+    with the time there: `predicted` and `prediction_basis`. Code is compiled for `arch` ("sm_86"),
+    else for the device, else for sm_90; InputError where it does not run on the device.
 
     `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
     `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
@@ -299,7 +299,7 @@ class Simulator:
         found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
         return found, (
             f"modelled for {self.device.name}: which lines each block touches was recorded, what "
-            "caches keep of them follows from the order in which blocks run (analysis.traffic)"
+            "caches keep of them follows from the order in which blocks run (analysis.traffic.l2)"
         )
 
     def _predicted(

@@ -8,11 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
-from analysis.counters import InstructionCounts, totals
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
-from analysis.schedule import Courses, Floats, courses, drifted, in_step, paces, starts
-from analysis.traffic import (
+from analysis.records.counters import InstructionCounts, totals
+from analysis.traffic.block_schedule import (
+    Courses,
+    Floats,
+    courses,
+    drifted,
+    in_step,
+    paces,
+    starts,
+)
+from analysis.traffic.l2 import (
     Touches,
     Traffic,
     bytes_written,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from analysis.result import GpuState, Moment
+from analysis.records.profile import GpuState, Moment
 
 # NVML answers from readings that it renews every 20 to 100 ms: more questions bring no more
 # answers, and each takes the host some hundred microseconds, in which the GPU has nothing to do.

@@ -21,7 +21,7 @@ from analysis.errors import (
     first_line,
 )
 from analysis.geometry import Geometry
-from analysis.result import Resources
+from analysis.occupancy import Resources
 from toolkit.gpu.driver import EncodedMap, driver_library, prepared_launch
 from toolkit.machine_code.kernel import Kernel, read_kernel
 

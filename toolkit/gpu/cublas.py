@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.errors import LaunchError, UnavailableError, first_line
 from analysis.problem import Gemm
-from analysis.result import CountedKernel
+from analysis.records.profile import CountedKernel
 
 # ..._tilesize128x64x8_..., or the first of ..._128x64_8x5_... and ..._128x64_sliced1x4_...
 _TILE = re.compile(r"tilesize(\d+)x(\d+)|(?:gemm|nvjet)\w*?_(\d+)x(\d+)(?=_|x\d+_|$)")

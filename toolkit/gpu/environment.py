@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import toolkit
-from analysis.result import Environment, GpuState
+from analysis.records.profile import Environment, GpuState
 
 # name in the record -> distribution on the package index
 _SOFTWARE = {

@@ -15,8 +15,8 @@ from itertools import count
 from math import isfinite
 from typing import Literal
 
+from analysis.comparison.statistics import is_precise
 from analysis.errors import InputError, ToolkitError
-from analysis.statistics import is_precise
 
 StoppedBy = Literal["precision", "time limit", "interrupt", "sample limit"]
 Timer = Callable[[], float]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.occupancy import occupancy
-from analysis.result import Resources
+from analysis.occupancy import Resources, occupancy
 from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.launch import Argument, buffers_of, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts, by_line
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
-from analysis.predicted import Predicted
-from analysis.result import Resources
+from analysis.occupancy import Resources
+from analysis.records.counters import InstructionCounts, by_line
+from analysis.timing.predicted import Predicted
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import read_file

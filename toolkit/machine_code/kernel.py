@@ -39,7 +39,7 @@ from analysis.errors import (
     UnsupportedError,
     first_line,
 )
-from analysis.result import Resources
+from analysis.occupancy import Resources
 from toolkit.machine_code.signature import Declared, kernel_names
 
 if TYPE_CHECKING:

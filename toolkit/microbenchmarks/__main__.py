@@ -37,7 +37,7 @@ from toolkit.microbenchmarks import (
 )
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
-from toolkit.store.profile_json import write_atomically
+from toolkit.store.user_files import write_atomically
 
 MODULES = (
     issue,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis.devices import Device
 from analysis.errors import CountersError
-from analysis.result import Counted, Record
+from analysis.records.profile import Counted, Record
 from kernels.registry import CPU, CUBLAS, Variant
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.attribution import (

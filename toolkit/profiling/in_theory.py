@@ -7,7 +7,7 @@ from typing import Literal
 from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Conditions, Listing, Record
+from analysis.records.profile import Conditions, Listing, Record
 from kernels.registry import CPU, Selection, Variant
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.records.profile import Record
 from toolkit.gpu.sampling import Series, interleave
 from toolkit.launch.host_resources import available_bytes
 from toolkit.profiling.plan import Plan

@@ -20,7 +20,7 @@ from typing import Literal
 from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Conditions, Listing, Record
+from analysis.records.profile import Conditions, Listing, Record
 from kernels.registry import CPU, CUBLAS, Selection, find
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.gpu.conditions import Observer

@@ -6,7 +6,7 @@ from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
-from analysis.result import Record
+from analysis.records.profile import Record
 from kernels.registry import Selection, Variant
 from toolkit.execution.rung_check import check_rung, sentence
 from toolkit.execution.rung_simulation import LadderSimulator, residence

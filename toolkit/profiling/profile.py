@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import SCHEMA_VERSION, Environment, Profile, Record
-from analysis.scorecard import scored
+from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
 from toolkit.execution.simulate import check_simulator
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import environment

@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis.devices import Device
 from analysis.errors import RecordError, first_line
 from analysis.problem import Gemm
-from analysis.result import Published, Record
+from analysis.records.profile import Published, Record
 from analysis.theory import Ceiling
 from kernels.registry import Selection, parse_selection
 from toolkit.profiling.record import planned

@@ -7,15 +7,15 @@ from dataclasses import replace
 from statistics import median
 from typing import Literal
 
+from analysis.comparison.statistics import median_interval, ratio_interval
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError
-from analysis.occupancy import occupancy, waves
-from analysis.predicted import Predicted
+from analysis.occupancy import Resources, occupancy, waves
 from analysis.problem import Gemm
-from analysis.result import Counted, GpuState, Measured, Ratio, Record, Resources, Simulated
+from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record, Simulated
 from analysis.rounding import Check
-from analysis.statistics import median_interval, ratio_interval
 from analysis.theory import theory
+from analysis.timing.predicted import Predicted
 from kernels.registry import CUBLAS, LADDER, Reference, Selection
 from toolkit.gpu.cublas import sentence_on
 from toolkit.gpu.sampling import Series

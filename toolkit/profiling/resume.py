@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from analysis.errors import InputError, shortened
 from analysis.problem import Gemm
-from analysis.result import ExecutorName, Profile, Record
+from analysis.records.profile import ExecutorName, Profile, Record
 from kernels.registry import Selection, Variant
 from toolkit.profiling.plan import Plan
 

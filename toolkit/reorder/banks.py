@@ -1,6 +1,6 @@
 """Clocks that reading registers takes: two banks, each of which reads one register per clock.
 
-The rule is stricter than that of the model of an SM (`bank_clocks` of analysis/cycles/sm.c, which
+The rule is stricter than that of the model of an SM (`bank_clocks` of analysis/sm/sm.c, which
 has its source), and needs no operand slots, which an order does not choose: an instruction is
 dispatched when all its reads are done in as many clocks as the bank with the most of them needs.
 The model lets an operand that stands behind others be read a clock or two later.

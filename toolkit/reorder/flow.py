@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from analysis.cycles import Unit
+from analysis.sm import Unit
 from toolkit.machine_code.instruction import RZ, Instruction
 from toolkit.machine_code.patching import Word
 from toolkit.reorder.banks import Operands, Reads

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from analysis.cycles import Unit
+from analysis.sm import Unit
 from toolkit.machine_code.instruction import Instruction
 from toolkit.machine_code.patching import WAIT, WAIT_BITS
 from toolkit.machine_code.patching import field as bits

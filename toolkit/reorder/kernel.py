@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.cycles import Unit
+from analysis.sm import Unit
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import Word, changed, rewritten, words
 from toolkit.reorder.allocation import MOST_WITHOUT, allocated

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import SCHEDULERS, STEP, Kind, Machine, Ran, Streams, run
-from analysis.sm_constants import SmConstants, constants_for
-from analysis.timing import with_clocks
+from analysis.hardware.sm_constants import SmConstants, constants_for
+from analysis.sm import SCHEDULERS, STEP, Kind, Machine, Ran, Streams, run
+from analysis.timing.predict import with_clocks
 from toolkit.reorder.blocks import Loop
 
 TURNS = (8, 24)  # of a loop: the difference has neither the beginning nor the end

@@ -18,8 +18,8 @@ from analysis.access import Tiling
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.grid import Order, TileGrid
 from analysis.problem import Gemm, parse_shape
+from analysis.traffic.grid import Order, TileGrid
 from kernels.registry import (
     BEST,
     BY_NAME,

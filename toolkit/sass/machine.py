@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import Streams
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
+from analysis.sm import Streams
 from toolkit.sass import core
 from toolkit.sass.isa.registry import ConstantWord, Lowered
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table

@@ -67,7 +67,7 @@ def libraries() -> dict[str, tuple[Sequence[str], Sequence[str]]]:
     core = (sources, (*CORE_FLAGS, f'-DCORE_SOURCES="{core_sources()}"'))
     found: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         "toolkit.sass._core": core,
-        "analysis._cycles": (["analysis/cycles/sm.c"], CYCLES_FLAGS),
+        "analysis._cycles": (["analysis/sm/sm.c"], CYCLES_FLAGS),
     }
     if MACHINE == "x86_64":
         found["toolkit.sass._core_v3"] = (core[0], (*core[1], *V3))

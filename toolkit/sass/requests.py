@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts
-from analysis.result import FirstRequest, LineAccess
+from analysis.records.counters import InstructionCounts
+from analysis.records.profile import FirstRequest, LineAccess
 from toolkit.sass.core import LANES
 from toolkit.sass.machine import Bound
 

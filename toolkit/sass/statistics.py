@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.counters import InstructionCounts, MemoryAction, MemorySpace
+from analysis.records.counters import InstructionCounts, MemoryAction, MemorySpace
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, Instruction
 from toolkit.sass.core import COUNT
 from toolkit.sass.isa.bulk import direction

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import Streams
+from analysis.sm import Streams
 from toolkit.sass import core
 
 THREADS = 2  # that copy

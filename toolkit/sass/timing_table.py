@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
+from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
@@ -94,7 +94,7 @@ NARROW = ("U8", "S8", "U16", "S16")
 
 
 def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[Any]:
-    """One `analysis.cycles.INSTRUCTION` per instruction; times are those of no device yet.
+    """One `analysis.sm.INSTRUCTION` per instruction; times are those of no device yet.
 
     `counts` (core.COUNT) of some execution say what shared accesses take without bank conflicts.
     """

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from analysis.errors import ToolkitError
-from toolkit.store.profile_json import write_atomically
+from toolkit.store.user_files import write_atomically
 
 _DIGEST_BYTES = sha256().digest_size
 

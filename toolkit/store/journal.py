@@ -21,15 +21,9 @@ from typing import Any, TypeVar
 
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.result import Conditions, Listing, Profile, Record
-from toolkit.store.profile_json import (
-    JOURNAL_PARTS,
-    JOURNAL_SUFFIX,
-    check_numbers,
-    load,
-    profiles,
-    write_atomically,
-)
+from analysis.records.profile import Conditions, Listing, Profile, Record
+from toolkit.store.profile_json import JOURNAL_PARTS, JOURNAL_SUFFIX, check_numbers, load, profiles
+from toolkit.store.user_files import write_atomically
 
 T = TypeVar("T")
 

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import re
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from analysis.errors import InputError, RecordError, ToolkitError, shortened
-from analysis.result import SCHEMA_VERSION, Profile
-from toolkit.store.user_files import MOST_BYTES, read_file
+from analysis.errors import RecordError, ToolkitError, shortened
+from analysis.records.profile import SCHEMA_VERSION, Profile
+from toolkit.store.user_files import MOST_BYTES, one_line, read_file, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from analysis.launch_comparison import LaunchRecord
+    from analysis.comparison.launches import LaunchRecord
 
 T = TypeVar("T")
 
@@ -69,7 +66,7 @@ def dumps(profile: Profile, *, where: str = "the profile cannot be written") -> 
     try:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:  # a value that JSON does not have
-        raise RecordError(f"{where}: {_one_line(error)}") from error
+        raise RecordError(f"{where}: {one_line(error)}") from error
     if parse(text, where) != profile:
         raise RecordError(f"{where}: it would not be read back equal")
     return text
@@ -119,63 +116,6 @@ def holds_launch(path: str | Path) -> bool:
     return isinstance(document, dict) and {"kernel", "grid", "counters"} <= document.keys()
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise InputError where a file could not be written, before the work that fills it.
-
-    The only sure test is a new file in the same folder, which is removed at once.
-    """
-    with _temporary_beside(_target(path)) as temporary:
-        temporary.touch(exist_ok=False)
-        temporary.unlink()
-
-
-def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Replace a file in one step: readers see the old content or all of the new.
-
-    Raises InputError where that is impossible. Text is stored as UTF-8.
-    """
-    target = _target(path)
-    data = content.encode() if isinstance(content, str) else content
-    with _temporary_beside(target) as temporary:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-
-
-def _target(path: str | Path) -> Path:
-    """The file that a path leads to, links followed: replacing a link would detach it."""
-    try:
-        target = Path(os.path.realpath(path))
-        if target.is_symlink():  # what `realpath` leaves of a loop
-            raise InputError(f"cannot write {path}: the link leads to itself: give another place")
-        if target.is_dir():
-            raise InputError(f"cannot write {path}: it is a folder: give a file in it")
-        if target.exists() and not target.is_file():
-            raise InputError(f"cannot write {path}: it is no regular file: give another place")
-        if not target.parent.is_dir():
-            raise InputError(f"cannot write {path}: there is no folder {target.parent}: create it")
-    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
-        raise InputError(f"cannot write {str(path)!r}: {_one_line(error)}") from error
-    return target
-
-
-@contextmanager
-def _temporary_beside(target: Path) -> Iterator[Path]:
-    """The path of a temporary file that is gone afterwards, also after an interrupt."""
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        yield temporary
-    except OSError as error:
-        raise InputError(
-            f"cannot write {target}: {error.strerror or error}: give a place that can be written"
-        ) from error
-    finally:
-        with suppress(OSError):  # a file system that is read only refuses also this
-            temporary.unlink(missing_ok=True)
-
-
 def read_text(path: Path) -> str:
     """The text of a stored document; raises RecordError where it cannot be read."""
     try:
@@ -187,7 +127,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is no JSON") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        reason = getattr(error, "strerror", None) or _one_line(error)
+        reason = getattr(error, "strerror", None) or one_line(error)
         raise RecordError(f"{path}: it cannot be read: {reason}") from error
 
 
@@ -198,7 +138,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
     try:
         text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:
-        raise RecordError(f"{where}: it cannot be unpacked: {_one_line(error)}") from error
+        raise RecordError(f"{where}: it cannot be unpacked: {one_line(error)}") from error
     if not unpacker.eof and not unpacker.needs_input:
         raise RecordError(f"{where}: it unpacks to more than any profile has")
     if not unpacker.eof or unpacker.unused_data:
@@ -211,7 +151,7 @@ def parse(text: str, where: str) -> Profile:
 
 
 def parse_launch(text: str, where: str) -> LaunchRecord:
-    from analysis.launch_comparison import SCHEMA_VERSION  # loads NumPy
+    from analysis.comparison.launches import SCHEMA_VERSION  # loads NumPy
 
     return _parsed(text, where, _launches, SCHEMA_VERSION)
 
@@ -237,7 +177,7 @@ def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest
     except ToolkitError as error:  # what a record refuses itself, such as a shape
         raise RecordError(f"{where}: {error}") from error
     except ValueError as error:  # an integer of thousands of digits, a key given twice
-        raise RecordError(f"{where}: {_one_line(error)}") from error
+        raise RecordError(f"{where}: {one_line(error)}") from error
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -316,7 +256,7 @@ def profiles() -> TypeAdapter[Profile]:
 def _launches() -> TypeAdapter[LaunchRecord]:
     from pydantic import TypeAdapter
 
-    from analysis.launch_comparison import LaunchRecord
+    from analysis.comparison.launches import LaunchRecord
 
     return TypeAdapter(LaunchRecord)
 
@@ -347,7 +287,3 @@ def _shown(value: Any) -> str:
     except ValueError:  # an integer of thousands of digits
         return "an enormous number"
     return shortened(text)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from analysis.errors import InputError, RecordError, ToolkitError
 
 if TYPE_CHECKING:
-    from analysis.result import Profile, Record
+    from analysis.records.profile import Profile, Record
 
 FOLDER = Path(str(files("toolkit").joinpath("recorded")))
 
@@ -54,7 +54,8 @@ def ship(source: Path) -> Path:
     The same profile gives the same bytes. Raises RecordError for a file that is no profile,
     InputError for a run that was not finished on a GPU.
     """
-    from toolkit.store.profile_json import compressed, load, write_atomically
+    from toolkit.store.profile_json import compressed, load
+    from toolkit.store.user_files import write_atomically
 
     run = load(source)
     if run.executor != "gpu" or run.status != "complete":
@@ -75,7 +76,8 @@ def amend(source: Path, labels: Collection[str]) -> Path:
     a file that is no profile, InputError where one of the variants was not measured, or no run of
     the device is shipped.
     """
-    from toolkit.store.profile_json import compressed, load, write_atomically
+    from toolkit.store.profile_json import compressed, load
+    from toolkit.store.user_files import write_atomically
 
     later = load(source)
     shipped = recorded_run(later.device.key)

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Literal
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, RecordError, ToolkitError
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Interval
+from analysis.records.profile import Interval
 from kernels.registry import Selection, Variant, find
-from toolkit.store.profile_json import check_numbers, first_problem, write_atomically
-from toolkit.store.user_files import read_file
+from toolkit.store.profile_json import check_numbers, first_problem
+from toolkit.store.user_files import read_file, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

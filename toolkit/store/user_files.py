@@ -1,4 +1,4 @@
-"""Files that a user names, to read or to write.
+"""Files that a user names, to read or to write: a file is replaced whole or not at all.
 
 Only regular files of at most `MOST_BYTES` are read: a device or a pipe may never end. An array
 (`.npy`) is mapped, not read; it must fit into memory instead.
@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from analysis.errors import InputError
 
 MOST_BYTES = 2**28  # a profile.json of the whole ladder takes 1 MB, a cubin 0.1 MB
 
@@ -48,3 +53,64 @@ def same_file(one: str | Path, other: str | Path) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
     except (OSError, ValueError):  # a name that is too long, or holds a zero byte
         return False
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise InputError where a file could not be written, before the work that fills it.
+
+    The only sure test is a new file in the same folder, which is removed at once.
+    """
+    with _temporary_beside(_target(path)) as temporary:
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Replace a file in one step: readers see the old content or all of the new.
+
+    Raises InputError where that is impossible. Text is stored as UTF-8.
+    """
+    target = _target(path)
+    data = content.encode() if isinstance(content, str) else content
+    with _temporary_beside(target) as temporary:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+
+
+def _target(path: str | Path) -> Path:
+    """The file that a path leads to, links followed: replacing a link would detach it."""
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_symlink():  # what `realpath` leaves of a loop
+            raise InputError(f"cannot write {path}: the link leads to itself: give another place")
+        if target.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder: give a file in it")
+        if target.exists() and not target.is_file():
+            raise InputError(f"cannot write {path}: it is no regular file: give another place")
+        if not target.parent.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {target.parent}: create it")
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
+        raise InputError(f"cannot write {str(path)!r}: {one_line(error)}") from error
+    return target
+
+
+@contextmanager
+def _temporary_beside(target: Path) -> Iterator[Path]:
+    """The path of a temporary file that is gone afterwards, also after an interrupt."""
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}: give a place that can be written"
+        ) from error
+    finally:
+        with suppress(OSError):  # a file system that is read only refuses also this
+            temporary.unlink(missing_ok=True)
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

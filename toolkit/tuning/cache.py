@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from kernels.registry import Variant
-from toolkit.store.profile_json import write_atomically
+from toolkit.store.user_files import write_atomically
 from toolkit.tuning.request import key_of
 
 _CLOSED = "}\n}"  # how Kernel Tuner ends a cache that it has finished; one cut short lacks it

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.problem import Gemm
-from analysis.result import Record
-from analysis.tuning import Candidate, tied
+from analysis.records.profile import Record
+from analysis.records.tuning import Candidate, tied
 from kernels.registry import CUBLAS, Selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress

@@ -13,8 +13,8 @@ from analysis.devices import Device
 from analysis.errors import InputError, LaunchError, ToolkitError, UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import Gemm
-from analysis.result import Record
-from analysis.tuning import Candidate
+from analysis.records.profile import Record
+from analysis.records.tuning import Candidate
 from kernels.registry import Selection
 from toolkit.execution.rung_simulation import LadderSimulator, Simulation, residence
 from toolkit.launch.progress import Progress

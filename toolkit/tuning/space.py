@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.errors import InputError
-from analysis.tuning import Exclusion
+from analysis.records.tuning import Exclusion
 from kernels.registry import LADDER, Reference, Selection, Variant, parse_settings
 
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
-from analysis.result import Environment
-from analysis.tuning import SCHEMA_VERSION, TunedShape, Tuning
+from analysis.records.profile import Environment
+from analysis.records.tuning import SCHEMA_VERSION, TunedShape, Tuning
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.launch.progress import Progress

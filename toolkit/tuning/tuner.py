@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.tuning import Candidate, Swept, TunedShape, leaders
+from analysis.records.tuning import Candidate, Swept, TunedShape, leaders
 from kernels.registry import PLAIN_ARGUMENTS, Selection, Variant
 from toolkit.gpu.context import Gpu, nvcc_version
 from toolkit.gpu.sampling import Sampling

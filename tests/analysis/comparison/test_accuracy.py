@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.accuracy import ACCURACIES, Accuracy, accuracies
+from analysis.comparison.accuracy import ACCURACIES, Accuracy, accuracies
 from analysis.devices import find_device
 from benchmarks.prediction_errors import (
     LIMIT_S,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from analysis.access import AccessCounts, Tiling, access_counts
-from analysis.agreement import Comparison, comparisons, machine_accesses, unexplained
-from analysis.coalescing import Pattern
-from analysis.counters import InstructionCounts
+from analysis.access import AccessCounts, Pattern, Tiling, access_counts
+from analysis.comparison.agreement import Comparison, comparisons, machine_accesses, unexplained
 from analysis.devices import find_device
-from analysis.metrics import FFMA, FMUL
 from analysis.problem import Gemm
-from analysis.result import MachineAccess, Record, Simulated
+from analysis.records.counters import InstructionCounts
+from analysis.records.metrics import FFMA, FMUL
+from analysis.records.profile import MachineAccess, Record, Simulated
 from analysis.theory import theory
 
 NAIVE = Tiling(block_m=32, block_n=32)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.gap import (
+from analysis.comparison.gap import (
     CLOCK_STEP,
     REMAINDER_STEP,
     held_clock_hz,
     over_measured,
     steps_to_measured,
 )
-from analysis.predicted import Predicted
-from analysis.result import GpuState, Measured
+from analysis.records.profile import GpuState, Measured
+from analysis.timing.predicted import Predicted
 
 PREDICTED = Predicted(
     time_s=102e-6, cycles=2e5, clock_hz=2e9, launch_s=2e-6, flop_per_s=1e12, l2="flushed",

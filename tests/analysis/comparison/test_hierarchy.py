@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.access import Tiling, access_counts
-from analysis.coalescing import Pattern
-from analysis.counters import ALL_COUNTERS
-from analysis.devices import Device, MeasuredCeilings, find_device
-from analysis.hierarchy import (
+from analysis.access import Pattern, Tiling, access_counts
+from analysis.comparison.hierarchy import (
     MOVEMENTS,
     Hierarchy,
     LevelBound,
@@ -18,8 +15,10 @@ from analysis.hierarchy import (
     moved_bytes,
     predicted_hierarchy,
 )
+from analysis.devices import Device, MeasuredCeilings, find_device
 from analysis.problem import Gemm
-from analysis.result import Counted, Record, Simulated
+from analysis.records.counters import ALL_COUNTERS
+from analysis.records.profile import Counted, Record, Simulated
 from analysis.roofline import LevelName
 from analysis.theory import theory
 

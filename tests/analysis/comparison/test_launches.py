@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from analysis.counters import MODELLED
+from analysis.comparison.launches import LaunchRecord, compare_launches
 from analysis.errors import InputError
-from analysis.launch_comparison import LaunchRecord, compare_launches
-from analysis.predicted import Predicted
-from analysis.result import LineCounters, Resources
+from analysis.occupancy import Resources
+from analysis.records.counters import MODELLED
+from analysis.records.profile import LineCounters
+from analysis.timing.predicted import Predicted
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 BULK = "bulk__sectors_read.sum"

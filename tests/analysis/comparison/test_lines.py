@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.lines import LineChange, line_changes
-from analysis.result import LineCounters
+from analysis.comparison.lines import LineChange, line_changes
+from analysis.records.profile import LineCounters
 
 
 def lines(*counted: tuple[str, int], start: int = 1) -> tuple[LineCounters, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.access import Tiling, access_counts
-from analysis.comparison import (
+from analysis.comparison.runs import (
     COMPARISON_SCHEMA_VERSION,
     CountChange,
     Pair,
@@ -19,11 +19,10 @@ from analysis.comparison import (
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
-from analysis.occupancy import Occupancy
-from analysis.predicted import Predicted
+from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
-from analysis.result import (
+from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
+from analysis.records.profile import (
     SCHEMA_VERSION,
     Counted,
     Environment,
@@ -32,11 +31,11 @@ from analysis.result import (
     Measured,
     Profile,
     Record,
-    Resources,
     Simulated,
 )
 from analysis.rounding import Check
 from analysis.theory import theory
+from analysis.timing.predicted import Predicted
 
 SHAPE = Gemm(m=64, n=64, k=64)
 WARPS, L2 = "smsp__inst_executed.sum", "lts__t_sectors_op_read.sum"

@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.access import Tiling, access_counts
-from analysis.agreement import closed_forms
-from analysis.coalescing import Pattern
-from analysis.counters import ALL_COUNTERS, COUNTERS, MODELLED
-from analysis.devices import find_device
-from analysis.geometry import Geometry
-from analysis.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
-from analysis.problem import Gemm
-from analysis.result import Counted, MachineAccess, Record, Resources, Score, Simulated
-from analysis.scorecard import (
+from analysis.access import Pattern, Tiling, access_counts
+from analysis.comparison.agreement import closed_forms
+from analysis.comparison.scorecard import (
     TOLERANCES,
     disagreements,
     predicted_and_reference,
@@ -27,6 +20,13 @@ from analysis.scorecard import (
     scores_of,
     tally,
 )
+from analysis.devices import find_device
+from analysis.geometry import Geometry
+from analysis.occupancy import Resources
+from analysis.problem import Gemm
+from analysis.records.counters import ALL_COUNTERS, COUNTERS, MODELLED
+from analysis.records.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
+from analysis.records.profile import Counted, MachineAccess, Record, Score, Simulated
 from analysis.theory import theory
 
 SQUARE = Gemm(m=64, n=64, k=64)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.errors import InputError
-from analysis.result import Interval
-from analysis.statistics import (
+from analysis.comparison.statistics import (
     is_precise,
     median_interval,
     quotient,
@@ -17,6 +15,8 @@ from analysis.statistics import (
     relative_half_width,
     time_verdict,
 )
+from analysis.errors import InputError
+from analysis.records.profile import Interval
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.comparison.steps import QUANTITY_OF, Ends, step
 from analysis.devices import find_device
-from analysis.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.occupancy import Occupancy
-from analysis.predicted import Bound, GapStep, Predicted
+from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
-from analysis.result import Counted, Measured, Record, Resources, Simulated
-from analysis.rungs import QUANTITY_OF, Ends, step
+from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.records.profile import Counted, Measured, Record, Simulated
+from analysis.timing.predicted import Bound, GapStep, Predicted
 
 DEVICE = find_device("rtx-3090")
 SHAPE = Gemm(m=64, n=64, k=64)

@@ -8,9 +8,9 @@ from dataclasses import fields
 
 import pytest
 
-from analysis.cycles import Unit
 from analysis.devices import DEVICES
-from analysis.sm_constants import CONSTANTS, SmConstants, constants_for
+from analysis.hardware.sm_constants import CONSTANTS, SmConstants, constants_for
+from analysis.sm import Unit
 from benchmarks.timing_tables import table
 from validation import ROOT
 

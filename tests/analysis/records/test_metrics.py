@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.counters import InstructionCounts
-from analysis.metrics import flop
+from analysis.records.counters import InstructionCounts
+from analysis.records.metrics import flop
 
 
 def executed(text: str, lanes: int = 32) -> InstructionCounts:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from analysis.problem import Gemm
-from analysis.result import Interval, Measured, Ratio
-from analysis.tuning import Candidate, Swept, TunedShape, cost, leaders, tied
+from analysis.records.profile import Interval, Measured, Ratio
+from analysis.records.tuning import Candidate, Swept, TunedShape, cost, leaders, tied
 
 
 def timed(low: float, median: float, high: float) -> Measured:

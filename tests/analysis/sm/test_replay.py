@@ -18,8 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import cycles
-from analysis.cycles import (
+from analysis import sm as cycles
+from analysis.errors import InputError, UnavailableError
+from analysis.hardware.sm_constants import constants_for
+from analysis.sm import (
     FLAG,
     IN_L2,
     LOST,
@@ -33,8 +35,6 @@ from analysis.cycles import (
     run,
     run_parts,
 )
-from analysis.errors import InputError, UnavailableError
-from analysis.sm_constants import constants_for
 from tests.analysis.streams_by_hand import (
     BAR,
     EXIT,

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import timing
-from analysis.cycles import Kind, Unit, run
 from analysis.devices import Device, find_device
 from analysis.errors import InputError
-from analysis.predicted import Predicted
-from analysis.sm_constants import constants_for
-from analysis.timing import Work, most_blocks, predict
+from analysis.hardware.sm_constants import constants_for
+from analysis.sm import Kind, Unit, run
+from analysis.timing import predict as timing
+from analysis.timing.predict import Work, most_blocks, predict
+from analysis.timing.predicted import Predicted
 from tests.analysis.streams_by_hand import FULL, code, streams
 
 H200 = find_device("h200")

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.access import Copies
 from analysis.devices import find_device
-from analysis.schedule import Courses, courses, drift, drifted, in_step, paces, starts
+from analysis.traffic.block_schedule import Courses, courses, drift, drifted, in_step, paces, starts
 
 H200 = find_device("h200")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.grid import (
+from analysis.traffic.grid import (
     ALONE,
     CLOSING,
     COLUMN_MAJOR,

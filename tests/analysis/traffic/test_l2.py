@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
-from analysis.gemm_touches import gemm_touches
 from analysis.problem import Gemm
-from analysis.schedule import Courses, starts
-from analysis.traffic import (
+from analysis.traffic.block_schedule import Courses, starts
+from analysis.traffic.gemm_accesses import gemm_touches
+from analysis.traffic.l2 import (
     Touches,
     _reuse,
     caches_of,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from analysis.coalescing import sectors, shared_wavefronts
-from analysis.requests import pieces, strides
+from analysis.traffic.requests import pieces, strides
 
 ROW = [4 * lane for lane in range(32)]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import GpuState, Profile
+from analysis.records.profile import GpuState, Profile
 from reports.figures import conditions
 
 

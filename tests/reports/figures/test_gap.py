@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import plotly.graph_objects as go
 import pytest
 
-from analysis.predicted import GapStep
-from analysis.result import Profile
+from analysis.records.profile import Profile
+from analysis.timing.predicted import GapStep
 from reports.figures import gap
 
 

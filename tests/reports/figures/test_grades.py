@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.figures import grades
 
 

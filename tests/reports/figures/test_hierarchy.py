@@ -10,7 +10,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import style
 from reports.figures import hierarchy
 

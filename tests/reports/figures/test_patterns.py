@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import plotly.graph_objects as go
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.figures import patterns
 
 

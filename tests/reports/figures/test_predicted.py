@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import plotly.graph_objects as go
 import pytest
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.figures import predicted
 
 FLOP = 2 * 4096**3

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import plotly.graph_objects as go
 import pytest
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports import style
 from reports.figures import roofline
 

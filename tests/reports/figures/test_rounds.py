@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.figures import rounds
 
 

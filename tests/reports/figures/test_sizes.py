@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.problem import Gemm
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from reports.figures import sizes
 
 

@@ -269,14 +269,14 @@ def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
 
 
 def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.store.profile_json import write_atomically
+    from toolkit.store.user_files import write_atomically
 
     def once(path: Path, content: str) -> None:
         if path.suffix == ".json":
             raise KeyboardInterrupt
         write_atomically(path, content)
 
-    monkeypatch.setattr("toolkit.store.profile_json.write_atomically", once)
+    monkeypatch.setattr("toolkit.store.user_files.write_atomically", once)
     result = invoke("profile", *THEORY)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [

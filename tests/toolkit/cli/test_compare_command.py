@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analysis.comparison import compare as compare_profiles
-from analysis.counters import MODELLED
-from analysis.launch_comparison import compare_launches
-from analysis.metrics import WARP_INSTRUCTIONS
-from analysis.predicted import Predicted
-from analysis.result import Interval, Measured, Profile, Record
+from analysis.comparison.launches import compare_launches
+from analysis.comparison.runs import compare as compare_profiles
+from analysis.records.counters import MODELLED
+from analysis.records.metrics import WARP_INSTRUCTIONS
+from analysis.records.profile import Interval, Measured, Profile, Record
+from analysis.timing.predicted import Predicted
 from toolkit import load, profile, save
 from toolkit.cli.app import app
 from toolkit.store.profile_json import load_launch

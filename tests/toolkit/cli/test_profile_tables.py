@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from analysis.devices import DEVICES
-from analysis.predicted import Bound, Predicted
 from analysis.problem import Gemm
-from analysis.result import Measured, Profile, Ratio
+from analysis.records.profile import Measured, Profile, Ratio
+from analysis.timing.predicted import Bound, Predicted
 from kernels.registry import BY_NAME, LADDER, REFERENCES
 from toolkit import profile
 from toolkit.cli.doctor import print_findings

@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.counters import COUNTERS
-from analysis.metrics import WARP_INSTRUCTIONS
+from analysis.comparison.scorecard import disagreements, scored, scores
 from analysis.problem import Gemm
-from analysis.result import Counted, Profile, Record
-from analysis.scorecard import disagreements, scored, scores
+from analysis.records.counters import COUNTERS
+from analysis.records.metrics import WARP_INSTRUCTIONS
+from analysis.records.profile import Counted, Profile, Record
 from benchmarks.traffic_tables import shipped_run
 from kernels.registry import LADDER
 from tests.sampling import chosen_of

@@ -19,10 +19,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from typer.testing import CliRunner
 
-from analysis.counters import COUNTERS
 from analysis.devices import DEVICES
+from analysis.hardware.sm_constants import constants_for
 from analysis.problem import parse_shape
-from analysis.sm_constants import constants_for
+from analysis.records.counters import COUNTERS
 from tests.sampling import sampled
 from toolkit import profile
 from toolkit.cli import terminal as console

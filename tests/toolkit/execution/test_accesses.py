@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.counters import MODELLED
 from analysis.devices import find_device
 from analysis.geometry import Geometry
+from analysis.records.counters import MODELLED
 from toolkit import simulate
 from toolkit.execution.accesses import (
     ATOMIC,

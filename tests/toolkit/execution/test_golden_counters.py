@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.counters import COUNTERS
+from analysis.records.counters import COUNTERS
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Execution

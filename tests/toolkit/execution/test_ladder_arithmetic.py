@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.agreement import machine_accesses
+from analysis.comparison.agreement import machine_accesses
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.rounding import Check, compare, gemm_error_bound

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import toolkit.execution.predict
-from analysis.cycles import COMMON, INSTRUCTION, STEP, Streams
 from analysis.devices import Device, find_device
 from analysis.errors import InputError
-from analysis.predicted import Predicted
-from analysis.timing import Work, predict
+from analysis.sm import COMMON, INSTRUCTION, STEP, Streams
+from analysis.timing.predict import Work, predict
+from analysis.timing.predicted import Predicted
 from toolkit.execution.predict import (
     blocks_of_an_sm,
     model_digest,
@@ -409,8 +409,8 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
 
     monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
     files = (
-        "analysis/timing.py",
-        "analysis/cycles/sm.c",
+        "analysis/timing/predict.py",
+        "analysis/sm/sm.c",
         "kernels/registry.py",
         "toolkit/machine_code/decode.py",
         "toolkit/launch/checks.py",

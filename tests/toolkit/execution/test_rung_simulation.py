@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from analysis.access import Tiling
-from analysis.counters import InstructionCounts, totals
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
-from analysis.grid import in_bands
-from analysis.predicted import Predicted
 from analysis.problem import Gemm, parse_shape
-from analysis.result import LineCounters
+from analysis.records.counters import InstructionCounts, totals
+from analysis.records.profile import LineCounters
 from analysis.rounding import Check
+from analysis.timing.predicted import Predicted
+from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.sampling import chosen_of

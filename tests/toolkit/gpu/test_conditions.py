@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.result import GpuState, Moment
+from analysis.records.profile import GpuState, Moment
 from toolkit.gpu.conditions import APART_S, Observer
 
 

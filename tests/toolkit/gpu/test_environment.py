@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from analysis.result import GpuState
+from analysis.records.profile import GpuState
 from toolkit.gpu import environment as surroundings
 from toolkit.gpu.environment import GpuMonitor, commit, environment
 

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
+from analysis.comparison.statistics import median_interval
 from analysis.errors import InputError, LaunchError
-from analysis.statistics import median_interval
 from toolkit.gpu.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Series, interleave
 
 

@@ -9,7 +9,7 @@ import pytest
 from analysis.devices import DEVICES, find_device
 from analysis.errors import CompileError, UnavailableError
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.records.profile import Record
 from kernels import LADDER, parse_selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress

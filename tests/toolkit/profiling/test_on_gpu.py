@@ -12,7 +12,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import UnsupportedError
-from analysis.result import GpuState, Profile, Record
+from analysis.records.profile import GpuState, Profile, Record
 from kernels import LADDER
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu import worker_process as isolated

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from analysis.agreement import comparisons, unexplained
+from analysis.comparison.agreement import comparisons, unexplained
 from analysis.devices import DEVICES, find_device
 from analysis.errors import LaunchError, UnavailableError, UnsupportedError
 from analysis.problem import Gemm
-from analysis.result import Record
+from analysis.records.profile import Record
 from analysis.rounding import Check
 from kernels import LADDER
 from kernels.registry import Variant

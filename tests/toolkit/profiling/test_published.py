@@ -8,7 +8,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import RecordError
-from analysis.result import Profile, Published
+from analysis.records.profile import Profile, Published
 from kernels.registry import parse_selection
 from toolkit import profile
 from toolkit.profiling import published

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
-from analysis.predicted import Bound, GapStep, Predicted
+from analysis.occupancy import Resources
 from analysis.problem import Gemm
-from analysis.result import Record, Resources
+from analysis.records.profile import Record
 from analysis.rounding import Check
+from analysis.timing.predicted import Bound, GapStep, Predicted
 from kernels import Variant, parse_selection
 from toolkit.gpu.sampling import Series
 from toolkit.profiling.record import (

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.errors import InputError, RecordError
-from analysis.result import Profile
+from analysis.records.profile import Profile
 from kernels.registry import Variant
 from toolkit.cli.app import app
 from toolkit.launch.progress import Progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from analysis.cycles import Unit
+from analysis.sm import Unit
 from tests.probe import instructions
 from toolkit.machine_code.instruction import Instruction
 from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT, Word

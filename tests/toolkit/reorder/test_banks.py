@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from analysis.cycles import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
+from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
 from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, dispatched, reads_of
 from toolkit.reorder.freedom import Freedom

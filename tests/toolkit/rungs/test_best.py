@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, Device, find_device
 from analysis.problem import Gemm
-from analysis.result import Interval
+from analysis.records.profile import Interval
 from kernels.registry import BEST, Selection, Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import make_plan

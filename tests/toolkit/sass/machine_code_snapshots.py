@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis.cycles import NO_SCOREBOARD, Kind, Unit
+from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code

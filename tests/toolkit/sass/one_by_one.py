@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cycles import RUN
+from analysis.sm import RUN
 
 
 def one_by_one(steps: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import cycles
+from analysis import sm as cycles
 from analysis.problem import parse_shape
 from kernels import LADDER
 from kernels.registry import Variant
@@ -186,7 +186,7 @@ def test_every_compiler_and_flavour_gives_the_same_bits(
 
 @needs_compiler
 def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
-    for name in ("toolkit", "analysis/cycles/sm.c", "analysis/errors.py", "analysis/__init__.py"):
+    for name in ("toolkit", "analysis/sm/sm.c", "analysis/errors.py", "analysis/__init__.py"):
         source = ROOT / name
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy(source, target)
-    (tmp_path / "analysis/cycles/sm.c").write_text("wrong\n", encoding="utf-8")
+    (tmp_path / "analysis/sm/sm.c").write_text("wrong\n", encoding="utf-8")
     for source in (tmp_path / "toolkit/sass/core").glob("*.c"):
         source.write_text("typedef int x;\n", encoding="utf-8")
     ran = subprocess.run(

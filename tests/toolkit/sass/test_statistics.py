@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts
 from toolkit.sass.statistics import loop_bytes
 
 

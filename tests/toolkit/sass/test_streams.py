@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.cycles import Kind, Streams
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
+from analysis.sm import Kind, Streams
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.execution.predict import blocks_of_an_sm, streams_of
 from toolkit.machine_code.compile import compile_cubin

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.cycles import NO_SCOREBOARD, Kind, Unit
 from analysis.devices import DEVICES
+from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
 from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, lines
 from toolkit.machine_code.compile import compile_cubin

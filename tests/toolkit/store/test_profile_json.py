@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
-from analysis.predicted import Bound, GapStep, Predicted
-from analysis.result import SCHEMA_VERSION, Interval, Profile
-from toolkit.store.profile_json import check_writable, load, save, write_atomically
+from analysis.records.profile import SCHEMA_VERSION, Interval, Profile
+from analysis.timing.predicted import Bound, GapStep, Predicted
+from toolkit.store.profile_json import load, save
+from toolkit.store.user_files import check_writable, write_atomically
 
 
 def filled(kind: Any) -> Any:

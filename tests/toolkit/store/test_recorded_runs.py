@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.comparison.scorecard import disagreements, scores
 from analysis.errors import InputError, RecordError
-from analysis.scorecard import disagreements, scores
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
 from toolkit.store import recorded_runs as recorded

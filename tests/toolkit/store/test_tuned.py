@@ -12,7 +12,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import InputError, RecordError
 from analysis.problem import Gemm, parse_shape
-from analysis.result import Interval
+from analysis.records.profile import Interval
 from toolkit.store import tuned
 from toolkit.store.tuned import Tuned, keep, octaves, read, selection_of, ship, tuned_for, user_file
 

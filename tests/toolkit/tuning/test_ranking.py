@@ -10,7 +10,7 @@ import pytest
 from analysis.devices import Device, find_device
 from analysis.errors import CompileError, InputError, LaunchError, UnsupportedError
 from analysis.problem import Gemm
-from analysis.tuning import Candidate
+from analysis.records.tuning import Candidate
 from kernels.registry import Selection
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress

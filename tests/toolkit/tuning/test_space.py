@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from analysis.errors import InputError, UnknownNameError
-from analysis.tuning import Exclusion
+from analysis.records.tuning import Exclusion
 from kernels import LADDER, find
 from kernels.registry import Constraint, Variant
 from toolkit.tuning.space import parse_space, space

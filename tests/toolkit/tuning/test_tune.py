@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError, UnavailableError, UnknownNameError
-from analysis.tuning import Tuning
+from analysis.records.tuning import Tuning
 from kernels import LADDER
 from kernels.registry import Variant
 from toolkit.gpu.launch import OnGpu

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from analysis.errors import CountersError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from analysis.result import Counted, CountedKernel, Record
+from analysis.records.profile import Counted, CountedKernel, Record
 from toolkit.gpu.cublas import tile_of
 from toolkit.gpu.nsight_compute.ncu import (
     DYNAMIC_SHARED,

@@ -16,7 +16,7 @@ from statistics import median_low
 from tempfile import mkdtemp
 
 from analysis.errors import CountersError, first_line
-from analysis.result import Counted
+from analysis.records.profile import Counted
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.attribution import CountableLaunch, by_marker, counted
 from toolkit.gpu.nsight_compute.replay_process import (

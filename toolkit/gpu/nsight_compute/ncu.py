@@ -18,8 +18,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from threading import Thread
 
-from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
 from analysis.errors import CountersError, shortened
+from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
 from toolkit.machine_code import cuda_tools as commands
 
 INSTALL = "install Nsight Compute: https://developer.nvidia.com/nsight-compute"

@@ -1,6 +1,6 @@
 /* What each warp executes, in order: one Step per instruction, with what a memory request asks of
  * the load/store unit, and the lines that it touches; one for a straight run, which asks nothing. The
- * timing model (analysis/cycles) replays it.
+ * timing model (analysis/sm) replays it.
  * Warps run one after another here, in segments between barriers. */
 #ifndef STREAM_H
 #define STREAM_H
@@ -11,7 +11,7 @@
 /* A jump was taken; all lanes' guards were false; a straight run; it shall not have been executed. */
 enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
 #define LINE_UNDONE (~0ull) /* a line of such a step */
-#define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/cycles) */
+#define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/sm) */
 
 struct Stream {
     Step *steps;

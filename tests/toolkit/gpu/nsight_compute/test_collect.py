@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.result import Counted, Profile, Record
+from analysis.records.profile import Counted, Profile, Record
 from tests.sampling import chosen_of
 from toolkit import load, profile, save
 from toolkit.gpu.nsight_compute import collect as counting

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis.counters import ALL_COUNTERS, OF_BULK_COPIES
 from analysis.errors import CountersError
+from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES
 from toolkit.gpu.nsight_compute import ncu
 
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"

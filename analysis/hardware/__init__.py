@@ -1,0 +1,4 @@
+"""Numbers of the hardware, per architecture, each with its source.
+
+Start with `sm_constants`.
+"""

@@ -1,0 +1,1 @@
+"""What profile.json holds: records, counters, metrics and tuning runs. Start with `profile`."""
