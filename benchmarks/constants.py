@@ -129,8 +129,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BARRIER_WAITS FLAG_WAITS FLAG_WAITS_OF_ALL GUARDS": measured(_WAITS),
         "NEGLIGIBLE_BYTES": technical("a launch of no work has traffic of its own"),
     },
+    "analysis/access.py": {"WORD_BYTES BANKS": documented(_GUIDE)},
     "analysis/coalescing.py": {
-        "SECTOR_BYTES LINE_BYTES WORD_BYTES BANKS": documented(_GUIDE),
+        "SECTOR_BYTES LINE_BYTES": documented(_GUIDE),
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
         "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD TAG_BANK_MASKS": measured(_LOAD_CYCLES),
     },
