@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.comparison import CountChange, ProfileComparison
-from analysis.launch_comparison import LaunchComparison
+from analysis.comparison.launches import LaunchComparison
+from analysis.comparison.runs import CountChange, ProfileComparison
 from reports import text
 
 KINDS = ("counts", "time")

@@ -15,8 +15,8 @@ from toolkit.cli.output import check_output, to_json, write
 from toolkit.cli.terminal import out, rich_table
 
 if TYPE_CHECKING:
-    from analysis.comparison import ProfileComparison
-    from analysis.launch_comparison import LaunchComparison, LaunchRecord
+    from analysis.comparison.launches import LaunchComparison, LaunchRecord
+    from analysis.comparison.runs import ProfileComparison
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
 
@@ -48,7 +48,7 @@ def compare(
     """
     kinds = _kinds(fail_on)
     with one_line_errors():
-        from analysis.launch_comparison import LaunchComparison
+        from analysis.comparison.launches import LaunchComparison
         from reports.comparison import page
         from reports.regressions import not_compared, regressions
         from toolkit.store.comparison import compare_files
@@ -97,7 +97,7 @@ def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str
 
 def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
     """What came out of two profiles, or of two launches."""
-    from analysis.launch_comparison import LaunchComparison
+    from analysis.comparison.launches import LaunchComparison
 
     if isinstance(comparison, LaunchComparison):
         _print_launches(comparison)

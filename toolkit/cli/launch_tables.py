@@ -14,13 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 
 import toolkit
-from analysis.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
+from analysis.comparison.launches import SCHEMA_VERSION
 from analysis.devices import Device
-from analysis.launch_comparison import SCHEMA_VERSION
-from analysis.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS, flop
 from analysis.occupancy import occupancy
-from analysis.result import Predicted
-from analysis.timing import DRAM, dram_bytes_per_s
+from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
+from analysis.records.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS, flop
+from analysis.timing.predict import DRAM, dram_bytes_per_s
+from analysis.timing.predicted import Predicted
 from reports import text
 from reports.prediction import limits
 from toolkit.cli.argument_syntax import Buffer

@@ -15,8 +15,7 @@ from toolkit.cli.terminal import err
 
 def check_output(path: Path, others: Sequence[Path] = ()) -> None:
     """Raise InputError where `path` cannot be written, or is one of the other files in use."""
-    from toolkit.store.profile_json import check_writable
-    from toolkit.store.user_files import same_file
+    from toolkit.store.user_files import check_writable, same_file
 
     check_writable(path)
     if any(same_file(path, other) for other in others):
@@ -25,7 +24,7 @@ def check_output(path: Path, others: Sequence[Path] = ()) -> None:
 
 def write(contents: Mapping[Path, str | bytes]) -> None:
     """Write one whole file after the other, and say so of each."""
-    from toolkit.store.profile_json import write_atomically
+    from toolkit.store.user_files import write_atomically
 
     # Ctrl-C may come between a file and its line
     with one_line_errors("interrupted while writing: each file is whole, the old or the new one"):

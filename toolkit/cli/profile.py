@@ -15,7 +15,7 @@ from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, 
 from toolkit.cli.output import check_output, write
 
 if TYPE_CHECKING:
-    from analysis.result import Profile
+    from analysis.records.profile import Profile
 
 
 class ExecutorChoice(StrEnum):

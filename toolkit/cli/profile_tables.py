@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from rich.markup import escape
 from rich.table import Table
 
-from analysis.agreement import unexplained
-from analysis.metrics import ffma_share
+from analysis.comparison.agreement import unexplained
 from analysis.problem import Gemm
-from analysis.result import Measured, Predicted, Profile, Record, Theory
+from analysis.records.metrics import ffma_share
+from analysis.records.profile import Measured, Profile, Record
+from analysis.theory import Theory
+from analysis.timing.predicted import Predicted
 from reports import ladder, rungs, text
 from reports.breakdown import breakdown
 from reports.headline import answer, standing

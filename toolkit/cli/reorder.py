@@ -59,8 +59,7 @@ def reorder(
         from toolkit.launch.checks import DEFAULT_ARCHITECTURE
         from toolkit.machine_code.kernel_source import compile_kernel, naming
         from toolkit.reorder import reorder as reorder_kernel
-        from toolkit.store.profile_json import check_writable
-        from toolkit.store.user_files import same_file
+        from toolkit.store.user_files import check_writable, same_file
 
         if output:
             check_writable(output)

@@ -17,7 +17,7 @@ from toolkit.cli.output import check_output, write
 from toolkit.cli.terminal import err, out, rich_table
 
 if TYPE_CHECKING:
-    from analysis.tuning import Tuning
+    from analysis.records.tuning import Tuning
 
 MOST_ROWS = 16  # of a shape: a screen has room for so many; JSON and HTML have them all
 

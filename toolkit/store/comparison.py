@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.comparison import ProfileComparison, compare
+from analysis.comparison.launches import LaunchComparison, compare_launches
+from analysis.comparison.runs import ProfileComparison, compare
 from analysis.errors import InputError
-from analysis.launch_comparison import LaunchComparison, compare_launches
 from toolkit.store.profile_json import holds_launch, load, load_launch
 from toolkit.store.user_files import same_file
 
