@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from analysis.access import BANKS, WORD_BYTES
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import FLOAT_BYTES
 from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
+from analysis.records.source_lines import NEGLIGIBLE, Access, Line, Work, accesses
 from analysis.traffic.requests import pieces, strides
 from reports import ladder, text
 
@@ -103,16 +104,32 @@ def is_conflicting(one: LineAccess) -> bool:
 def reason(one: LineAccess, request: FirstRequest | None) -> str:
     """Why an access costs more than its data needs; empty where it does not."""
     pattern = f" {_pattern(request)}" if request and _pattern(request) else ""
-    if is_uncoalesced(one):
-        touched, ideal = one.sectors / one.requests, one.ideal / one.requests
-        return (
-            f"Uncoalesced: {text.count(touched)} sectors per request where {text.count(ideal)} "
-            f"could hold the data.{pattern}"
-        )
-    if is_conflicting(one):
-        taken, free = one.wavefronts / one.requests, one.conflict_free / one.requests
-        return (
-            f"Bank conflicts: {text.count(taken)} wavefronts per request instead of "
-            f"{text.count(free)}.{pattern}"
-        )
-    return ""
+    if not (is_uncoalesced(one) or is_conflicting(one)):
+        return ""
+    (summed,) = accesses([one])
+    said = cost(summed)
+    return f"{said[0].upper()}{said[1:]}.{pattern}"
+
+
+def cost(one: Access) -> str:
+    """'global loads take 32 sectors each instead of 4 (uncoalesced)'"""
+    found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
+    unit = "wavefronts" if one.work is Work.WAVEFRONTS else "sectors"
+    takes = f"{one.space} {one.action}s take {found} {unit} each"
+    if found == ideal:
+        return f"{takes}, the fewest possible"
+    return f"{takes} instead of {ideal}{f' ({one.waste})' if one.waste else ''}"
+
+
+def remarks(line: Line) -> Iterator[str]:
+    """What is worth a look about a line."""
+    for one in line.accesses:
+        if one.space == "local":
+            yield (
+                f"local {one.action}s: {one.requests:,} requests for what did not fit into "
+                "registers"
+            )
+        elif one.waste:
+            yield cost(one)
+    if line.splits > NEGLIGIBLE * line.branches:
+        yield f"splits {text.percent(line.splits / line.branches)} of the warps that branch here"

@@ -8,27 +8,19 @@ from dataclasses import dataclass
 
 from analysis.problem import Gemm
 from analysis.records.profile import LineAccess, Listing, Profile
+from analysis.records.source_lines import Line, accesses
 from reports import access, ladder, text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """What the machine code of one source line did in a launch.
+class AnnotatedLine:
+    """A source line, its part of all warp instructions that were issued (`share`).
 
-    `share` is its part of all warp instructions that were issued. Of global memory, `sectors` per
-    request and the fewest that could hold the data (`ideal`); of shared memory, `conflicts` are
-    the wavefronts per access that bank conflicts cause, `conflict_share` their part of all. None
-    where there is no such access.
     `reasons` say in words why an access costs more than its data needs.
     """
 
-    number: int
-    executed: int
+    line: Line
     share: float
-    sectors: float | None
-    ideal: float | None
-    conflicts: float | None
-    conflict_share: float
     reasons: tuple[str, ...]
 
 
@@ -38,7 +30,7 @@ class Annotated:
 
     label: str
     listing: Listing
-    lines: tuple[Line, ...]
+    lines: tuple[AnnotatedLine, ...]
     executed: tuple[int, ...]
     basis: str
 
@@ -68,39 +60,26 @@ def all_annotated(profile: Profile, shape: Gemm) -> tuple[Annotated, ...]:
 
 def _lines(
     listing: Listing, executed: Sequence[int], memory: Sequence[LineAccess]
-) -> Iterator[Line]:
+) -> Iterator[AnnotatedLine]:
     issued: dict[int, int] = defaultdict(int)
     for line, count in zip(listing.lines, executed, strict=True):
         issued[line] += count
-    accesses: dict[int, list[LineAccess]] = defaultdict(list)
+    memory_of: dict[int, list[LineAccess]] = defaultdict(list)
     for one in memory:
-        accesses[listing.lines[one.place]].append(one)
+        memory_of[listing.lines[one.place]].append(one)
     total = sum(executed)
     for number in sorted(issued):
         if number and issued[number]:
-            yield _line(number, issued[number], total, accesses[number])
-
-
-def _line(number: int, executed: int, total: int, memory: Sequence[LineAccess]) -> Line:
-    of_global = [one for one in memory if one.space == "global"]
-    of_shared = [one for one in memory if one.space == "shared"]
-    wavefronts = sum(one.wavefronts for one in of_shared)
-    conflicts = wavefronts - sum(one.conflict_free for one in of_shared)
-    return Line(
-        number=number,
-        executed=executed,
-        share=executed / total if total else 0.0,
-        sectors=_per_request(of_global, sum(one.sectors for one in of_global)),
-        ideal=_per_request(of_global, sum(one.ideal for one in of_global)),
-        conflicts=_per_request(of_shared, conflicts),
-        conflict_share=conflicts / wavefronts if wavefronts else 0.0,
-        reasons=tuple(_reasons(memory)),
-    )
-
-
-def _per_request(accesses: Sequence[LineAccess], count: int) -> float | None:
-    requests = sum(one.requests for one in accesses)
-    return count / requests if requests else None
+            yield AnnotatedLine(
+                line=Line(
+                    file=listing.file,
+                    number=number,
+                    executed=issued[number],
+                    accesses=accesses(memory_of[number]),
+                ),
+                share=issued[number] / total,
+                reasons=tuple(_reasons(memory_of[number])),
+            )
 
 
 def _reasons(memory: Sequence[LineAccess]) -> Iterator[str]:
@@ -145,17 +124,20 @@ def listing_document(listing: Listing) -> dict[str, object]:
     }
 
 
-def _row(line: Line) -> list[object]:
+def _row(one: AnnotatedLine) -> list[object]:
+    line = one.line
+    sectors, ideal = (line.per_request(what, shared=False) for what in ("units", "ideal"))
+    conflicts, wavefronts = (line.per_request(what, shared=True) for what in ("excess", "units"))
     return [
         line.number,
         text.count(line.executed),
-        round(line.share, 4),
-        text.percent(line.share),
-        f"{_average(line.sectors)} / {_average(line.ideal)}" if line.sectors else "",
-        round(1 - (line.ideal or 0) / line.sectors, 4) if line.sectors else 0,
-        _average(line.conflicts),
-        round(line.conflict_share, 4),
-        line.reasons,
+        round(one.share, 4),
+        text.percent(one.share),
+        f"{_average(sectors)} / {_average(ideal)}" if sectors else "",
+        round(1 - (ideal or 0) / sectors, 4) if sectors else 0,
+        _average(conflicts),
+        round((conflicts or 0) / wavefronts, 4) if wavefronts else 0.0,
+        one.reasons,
     ]
 
 
@@ -165,10 +147,10 @@ def _average(value: float | None) -> str:
 
 def summary(found: Annotated) -> str:
     """Where the instructions of a variant go, and how many of its lines waste traffic."""
-    hottest = max(found.lines, key=lambda line: line.executed, default=None)
+    hottest = max(found.lines, key=lambda one: one.line.executed, default=None)
     if hottest is None:
         return f"No line of {found.label} was executed."
-    wasteful = [str(line.number) for line in found.lines if line.reasons]
+    wasteful = [str(one.line.number) for one in found.lines if one.reasons]
     called = (
         f"Uncoalesced or conflicting: line{'s' if len(wasteful) > 1 else ''} "
         f"{text.listing(wasteful)}."
@@ -177,5 +159,5 @@ def summary(found: Annotated) -> str:
     )
     return (
         f"{text.percent(hottest.share)} of the warp instructions of {found.label} are of "
-        f"line {hottest.number}. {called}"
+        f"line {hottest.line.number}. {called}"
     )

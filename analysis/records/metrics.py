@@ -17,6 +17,10 @@ SHARED_WAVEFRONTS, BANK_CONFLICTS = (
     for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
 )
 
+# Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
+# products and stencils of few points are below.
+ARITHMETIC_FLOP_PER_BYTE = 4.0
+
 Counters = Mapping[str, int]
 
 
@@ -59,3 +63,9 @@ def conflict_share(counters: Counters) -> float | None:
     """How many of the wavefronts of shared memory are there because of bank conflicts."""
     wavefronts = total(counters, *SHARED_WAVEFRONTS)
     return total(counters, *BANK_CONFLICTS) / wavefronts if wavefronts else None
+
+
+def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
+    """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
+    moved = total(counters, *(f"dram__bytes_{way}.sum" for way in ("read", "write")))
+    return flop(instructions) >= ARITHMETIC_FLOP_PER_BYTE * moved > 0

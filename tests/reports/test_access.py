@@ -60,7 +60,9 @@ def test_a_broadcast_is_called_one(in_trace: Profile) -> None:
 
 def test_only_waste_has_a_reason(in_trace: Profile) -> None:
     load, store, read = memory(in_trace)
-    assert access.reason(load, load.first).startswith("Uncoalesced: 32 sectors per request where 4")
-    assert access.reason(read, read.first).startswith("Bank conflicts: 2 wavefronts")
+    assert access.reason(load, load.first).startswith(
+        "Global loads take 32 sectors each instead of 4 (uncoalesced)."
+    )
+    assert access.reason(read, read.first).startswith("Shared loads take 2 wavefronts")
     assert access.reason(store, store.first) == ""
     assert access.reason(replace(load, sectors=40), load.first) == ""

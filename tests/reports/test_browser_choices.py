@@ -54,9 +54,9 @@ def test_lines_that_waste_traffic_say_why(window: Window, of_trace: str) -> None
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     said = visit.page.locator(f"{SOURCE} .reason").all_text_contents()
     assert said == [
-        "⚠ Uncoalesced: 32 sectors per request where 4 could hold the data. "
+        "⚠ Global loads take 32 sectors each instead of 4 (uncoalesced). "
         "Neighbouring lanes are 1 row of A apart.",
-        "⚠ Bank conflicts: 2 wavefronts per request instead of 1. "
+        "⚠ Shared loads take 2 wavefronts each instead of 1 (bank conflicts). "
         "Neighbouring lanes are 8 B apart.",
     ]
     shares = visit.page.locator(f"{SOURCE} td.heat:not(.wide)").all_text_contents()

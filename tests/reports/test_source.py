@@ -16,8 +16,8 @@ def test_each_line_has_its_share_of_the_instructions(
 ) -> None:
     found = annotated(in_trace, build.SHAPE, "tiled")
     assert found is not None
-    assert [line.number for line in found.lines] == [2, 3, 4]
-    assert [line.executed for line in found.lines] == [10, 20, 70]
+    assert [one.line.number for one in found.lines] == [2, 3, 4]
+    assert [one.line.executed for one in found.lines] == [10, 20, 70]
     assert [line.share for line in found.lines] == [0.1, 0.2, 0.7]
 
 
@@ -27,10 +27,12 @@ def test_a_line_has_sectors_against_the_ideal_and_conflicts(
     found = annotated(in_trace, build.SHAPE, "tiled")
     assert found is not None
     _, copy, product = found.lines
-    assert (copy.sectors, copy.ideal) == (32, 4)  # 320 and 40 of 10 requests
-    assert (copy.conflicts, copy.conflict_share) == (0, 0)
-    assert product.sectors is None
-    assert (product.conflicts, product.conflict_share) == (1, 0.5)  # 20 wavefronts, 10 without
+    assert copy.line.per_request("units", shared=False) == 32  # 320 of 10 requests
+    assert copy.line.per_request("ideal", shared=False) == 4  # 40 of 10 requests
+    assert copy.line.per_request("excess", shared=True) == 0
+    assert product.line.per_request("units", shared=False) is None
+    assert product.line.per_request("units", shared=True) == 2  # 20 wavefronts
+    assert product.line.per_request("excess", shared=True) == 1  # 10 without conflicts
     assert len(copy.reasons) == len(product.reasons) == 1
 
 

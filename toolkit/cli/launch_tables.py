@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 from hashlib import sha256
 from math import prod
 from typing import Any
@@ -15,13 +14,13 @@ from rich.table import Table
 
 import toolkit
 from analysis.comparison.launches import SCHEMA_VERSION
-from analysis.devices import Device
 from analysis.occupancy import occupancy
-from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
-from analysis.records.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS, flop
-from analysis.timing.predict import DRAM, dram_bytes_per_s
+from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
+from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted
 from reports import text
+from reports.access import remarks
+from reports.launch import CounterRow, counter_rows
 from reports.prediction import limits
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
@@ -29,39 +28,9 @@ from toolkit.cli.terminal import out, plain_table
 from toolkit.launch.checks import device_of
 from toolkit.launch.launch import Execution
 
-# Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
-# that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
-WASTEFUL, UNCOALESCED = 1.25, 2.0
-NEGLIGIBLE = 0.02  # of the wavefronts, the branches, the time: nobody would look for these
-
-SPACES = ("global", "shared", "local", "generic")
-BELOW_L1 = "L2 and DRAM"
+NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 
 FROM_WIDTH_OF_NAMES = 116
-
-# Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
-# products and stencils of few points are below.
-ARITHMETIC_FLOP_PER_BYTE = 4.0
-
-
-class Work(StrEnum):
-    """What a launch has a limited rate of, as the first lines call it."""
-
-    INSTRUCTIONS = "all warp instructions"
-    WAVEFRONTS = "all shared-memory wavefronts"
-    SECTORS = "all sectors"
-    ANY = "all instructions, sectors and wavefronts"
-
-
-# Of each limiter. Others are pipes, which the instructions of a line keep busy.
-_WORK_OF = {
-    "shared memory": Work.WAVEFRONTS,
-    "L1": Work.SECTORS,
-    "L2": Work.SECTORS,
-    DRAM: Work.SECTORS,
-    "latency": Work.ANY,
-}
-
 
 # The tables.
 
@@ -69,7 +38,7 @@ _WORK_OF = {
 def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     """Everything about one launch; the `top` busiest source lines, None for no lines."""
     execution = simulated.execution
-    for line in _verdict(simulated):
+    for line in execution.verdict.splitlines():
         out.print(f"[bold]{escape(line)}[/]", soft_wrap=True)
     out.print()
     for line in _headline(simulated):
@@ -86,71 +55,6 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
             _print_lines(lines, simulated.call, top)
         else:
             out.print("no source lines: the machine code was compiled without -lineinfo")
-
-
-def _verdict(simulated: Simulated) -> Iterator[str]:
-    """The time, the limiter, and the most expensive source line with the reason."""
-    predicted, device = simulated.execution.predicted, simulated.call.device
-    if predicted is None or device is None:
-        basis = simulated.execution.prediction_basis
-        yield (
-            f"{simulated.kernel}: {basis}."
-            if basis
-            else f"{simulated.kernel}: no predicted time without --device, such as --device h200."
-        )
-        yield "Limiter: unknown without a predicted time."
-    else:
-        rate = text.flop_per_s(predicted.flop_per_s)
-        also = f", {rate}" if _is_arithmetic(simulated.execution) else ""
-        yield (
-            f"{simulated.kernel}: {text.predicted_seconds(predicted.time_s)} predicted on "
-            f"{device.name}{also}."
-        )
-        yield f"L{limits(predicted)[1:]}{_of_dram(predicted, device)}."
-    yield _most_expensive(simulated)
-
-
-def _of_dram(predicted: Predicted, device: Device) -> str:
-    """The rate of DRAM and its share of the bandwidth, if DRAM limits."""
-    if predicted.limiter != DRAM:
-        return ""
-    rate = dram_bytes_per_s(predicted, device)
-    share = text.percent(rate / device.dram_bytes_per_s)
-    return f": {text.bytes_per_s(rate, digits=3)} of DRAM, {share} of its bandwidth"
-
-
-def _is_arithmetic(execution: Execution) -> bool:
-    """True if FLOP/s describe the launch: a matrix product, but no copy, reduction or stencil."""
-    moved = sum(execution.counters[f"dram__bytes_{way}.sum"] for way in ("read", "write"))
-    return flop(execution.instructions) >= ARITHMETIC_FLOP_PER_BYTE * moved > 0
-
-
-def _most_expensive(simulated: Simulated) -> str:
-    """The line with most of the work that limits the launch, and its dearest access."""
-    lines = summed_by_line(simulated.execution.instructions)
-    if not lines:
-        return "Most expensive line: unknown, the machine code was compiled without -lineinfo."
-    predicted = simulated.execution.predicted
-    limiting = _WORK_OF.get(predicted.limiter, Work.INSTRUCTIONS) if predicted else Work.ANY
-    work = limiting if any(line.work(limiting) for line in lines) else Work.ANY
-    line = max(lines, key=lambda line: line.work(work))
-    share = text.percent(line.work(work) / sum(line.work(work) for line in lines))
-    where = "" if _is_own(line, simulated.call) else f" of {line.file}"
-    return f"Most expensive: line {line.number}{where}, {share} of {work}{_reason(line, work)}."
-
-
-def _reason(line: Line, work: Work) -> str:
-    """What the dearest access of a line takes, empty if its instructions cost more."""
-    of = [one for one in line.accesses if work in (one.work, Work.ANY)]
-    one = max(of, key=lambda access: access.units, default=None)
-    if one is None or (work is Work.ANY and one.units < line.executed / 2):
-        return ""
-    found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
-    unit = "wavefronts" if one.work is Work.WAVEFRONTS else "sectors"
-    if found == ideal:
-        return f": {one.space} {one.action}s take {found} {unit} each, the fewest possible"
-    waste = f" ({one.waste})" if one.waste else ""
-    return f": {one.space} {one.action}s take {found} {unit} each instead of {ideal}{waste}"
 
 
 def _headline(simulated: Simulated) -> Iterator[str]:
@@ -239,14 +143,18 @@ def _counters_table(execution: Execution) -> Table:
     table.add_column("[dim]simulated[/]", justify="right", no_wrap=True)
     if with_names:
         table.add_column("[dim]at Nsight Compute[/]", no_wrap=True)
-    rows = [*_counted(execution), *_not_named(execution)]
-    for group in ("instructions", *(f"{space} memory" for space in SPACES), BELOW_L1):
-        of_group = [row for row in rows if row.group == group]
-        if of_group:
-            table.add_row(f"[bold]{group}[/]")
-        for row in of_group:
-            table.add_row(*(row.cells() if with_names else row.cells()[:2]))
+    for group, rows in counter_rows(execution.instructions, execution.counters).items():
+        table.add_row(f"[bold]{group}[/]")
+        for row in rows:
+            table.add_row(*(_cells(row) if with_names else _cells(row)[:2]))
     return table
+
+
+def _cells(row: CounterRow) -> tuple[str, str, str]:
+    if row.is_metric:
+        return f"    [italic]{row.meaning}[/]", f"[italic]{row.value}[/]", ""
+    grade = f" [dim]({row.grade})[/]" if row.grade else ""
+    return f"  {row.meaning}{grade}", row.value, f"[dim]{row.name}[/]"
 
 
 # The predicted time.
@@ -256,21 +164,22 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
     """The time and what limits it, the simple bounds, and the gap from nominal peak."""
     device = simulated.call.device
     where = f" on {device.name}" if device else ""
-    is_arithmetic = _is_arithmetic(simulated.execution)
-    rate = f", {text.flop_per_s(predicted.flop_per_s)}" if is_arithmetic else ""
+    execution = simulated.execution
+    has_rate = is_arithmetic(execution.instructions, execution.counters)
+    rate = f", {text.flop_per_s(predicted.flop_per_s)}" if has_rate else ""
     out.print(f"[bold]{text.predicted_seconds(predicted.time_s)}[/] predicted{escape(where)}{rate}")
     fitted = "fitted on such a device" if predicted.is_fitted else "not fitted on such a device"
     for line in (
         f"at {predicted.clock_hz / 1e6:,.0f} MHz, L2 {predicted.l2} before; "
         f"{text.predicted_seconds(predicted.launch_s)} of it are the cost of any launch",
         limits(predicted),
-        simulated.execution.prediction_basis,
+        execution.prediction_basis,
         f"constants of {predicted.constants}, {fitted}",
     ):
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
     out.print(_prediction_table("least time of", _bounds(predicted)))
-    if is_arithmetic:
+    if has_rate:
         out.print(_prediction_table("from FP32 peak", _gap(predicted)))
 
 
@@ -300,201 +209,22 @@ def _gap(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
     yield "time", text.predicted_seconds(predicted.time_s), ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """A counter, under Nsight Compute's name where it has one, or what follows from one."""
-
-    group: str
-    meaning: str
-    value: str
-    name: str = ""
-    is_metric: bool = False
-
-    def cells(self) -> tuple[str, str, str]:
-        if self.is_metric:
-            return f"    [italic]{self.meaning}[/]", f"[italic]{self.value}[/]", ""
-        return f"  {self.meaning}", self.value, f"[dim]{self.name}[/]"
-
-
-def _counted(execution: Execution) -> Iterator[_Row]:
-    """The counters that are not zero, each with the metric that follows from it."""
-    metrics = _metrics(execution)
-    for name, value in execution.counters.items():
-        if not value:
-            continue
-        counter = ALL_COUNTERS[name]
-        group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
-        if name in MODELLED or name in OF_BULK_COPIES:
-            group = BELOW_L1
-        grade = "" if counter.grade == "exact" else f" [dim]({counter.grade})[/]"
-        yield _Row(group=group, meaning=f"{counter.meaning}{grade}", value=f"{value:,}", name=name)
-        if name in metrics:
-            meaning, derived = metrics[name]
-            yield _Row(group=group, meaning=meaning, value=derived, is_metric=True)
-
-
-def _not_named(execution: Execution) -> Iterator[_Row]:
-    """Accesses that no counter is for, such as atomics."""
-    for one in accesses(execution.instructions):
-        what, group = f"{one.space} {one.action}s", f"{one.space} memory"
-        if one.action in ("load", "store", "copy") and one.space != "generic":
-            continue
-        unit = "wavefronts" if one.space == "shared" else "32-byte sectors"
-        yield _Row(group=group, meaning=f"requests of {what}", value=f"{one.requests:,}")
-        yield _Row(group=group, meaning=f"{unit} of {what}", value=f"{one.units:,}")
-
-
-def _metrics(execution: Execution) -> dict[str, tuple[str, str]]:
-    """What follows from counters, by the name of the counter that it is shown below."""
-    counters = execution.counters
-    metrics = {}
-    if issued := counters[WARP_INSTRUCTIONS]:
-        active = text.count(counters[THREAD_INSTRUCTIONS] / issued)
-        metrics[THREAD_INSTRUCTIONS] = "active threads per warp instruction", f"{active} of 32"
-    # asynchronous copies into shared memory count as global loads
-    sides = {"load": "ld", "copy": "ld", "store": "st"}
-    found: dict[tuple[str, str], list[Access]] = {}
-    for one in accesses(execution.instructions):
-        if one.action in sides:
-            found.setdefault((one.space, sides[one.action]), []).append(one)
-    for (space, short), of in found.items():
-        requests = sum(one.requests for one in of)
-        units, ideal = (
-            text.count(sum(getattr(one, name) for one in of) / requests)
-            for name in ("units", "ideal")
-        )
-        if space == "shared":
-            conflicts = text.count(sum(one.excess for one in of) / requests)
-            name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"
-            metrics[name] = "bank conflicts per access", conflicts
-        else:
-            but = f" (ideal: {ideal})" if units != ideal else ", the fewest possible"
-            name = f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}.sum"
-            metrics[name] = f"sectors per request{but}", units
-    return metrics
-
-
-@dataclass(frozen=True, kw_only=True)
-class Access:
-    """What instructions asked of one memory: sectors, or wavefronts of shared memory.
-
-    `ideal` is the fewest that could hold the bytes, or that there would be without bank
-    conflicts.
-    """
-
-    space: str
-    action: str
-    requests: int
-    units: int
-    ideal: int
-
-    @property
-    def excess(self) -> int:
-        return self.units - self.ideal
-
-    @property
-    def work(self) -> Work:
-        return Work.WAVEFRONTS if self.space == "shared" else Work.SECTORS
-
-    @property
-    def waste(self) -> str:
-        """Why `units` are above `ideal`, empty if that is negligible."""
-        if self.space == "shared":
-            return "bank conflicts" if self.excess > NEGLIGIBLE * self.units else ""
-        if self.space == "local" or self.units < WASTEFUL * self.ideal:
-            return ""
-        return "uncoalesced" if self.units >= UNCOALESCED * self.ideal else "partly used"
-
-
-def accesses(instructions: Iterable[InstructionCounts]) -> list[Access]:
-    """The accesses of some instructions, summed by memory and action."""
-    kinds: dict[tuple[str, str], list[InstructionCounts]] = {}
-    for one in instructions:
-        if one.space is not None and one.action is not None and one.requests:
-            kinds.setdefault((one.space, one.action), []).append(one)
-    return [
-        Access(
-            space=space,
-            action=action,
-            requests=sum(one.requests for one in same),
-            units=sum(one.wavefronts if space == "shared" else one.sectors for one in same),
-            ideal=sum(one.conflict_free if space == "shared" else one.ideal for one in same),
-        )
-        for (space, action), same in kinds.items()
-    ]
-
-
 # Source lines.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """What the instructions of one source line did."""
-
-    file: str
-    number: int
-    executed: int
-    threads: int
-    accesses: Sequence[Access]
-    branches: int  # those that split a warp, by warps
-    splits: int
-
-    def work(self, kind: Work) -> int:
-        """How much work of a kind the line has."""
-        executed = self.executed if kind in (Work.INSTRUCTIONS, Work.ANY) else 0
-        return executed + sum(a.units for a in self.accesses if kind in (a.work, Work.ANY))
-
-    def per_request(self, quantity: str, *, shared: bool) -> str:
-        of = [access for access in self.accesses if (access.space == "shared") == shared]
-        requests = sum(access.requests for access in of)
-        return text.count(sum(getattr(a, quantity) for a in of) / requests) if requests else ""
-
-
-def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
-    """The lines whose instructions were executed, in order."""
-    of_lines: dict[tuple[str, int], list[InstructionCounts]] = {}
-    for one in instructions:
-        if one.file is not None and one.line is not None and one.executed:
-            of_lines.setdefault((one.file, one.line), []).append(one)
-    return [_line(place, of_lines[place]) for place in sorted(of_lines)]
-
-
-def _line(place: tuple[str, int], of: Sequence[InstructionCounts]) -> Line:
-    splitting = [one for one in of if one.divergent]
-    return Line(
-        file=place[0],
-        number=place[1],
-        executed=sum(one.executed for one in of),
-        threads=sum(one.threads for one in of),
-        accesses=accesses(of),
-        branches=sum(one.executed for one in splitting),
-        splits=sum(one.divergent for one in splitting),
-    )
-
-
-def remarks(line: Line) -> Iterator[str]:
-    """What is worth a look about a line."""
-    for one in line.accesses:
-        what = f"{one.space} {one.action}s"
-        found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
-        if one.space == "local":
-            yield f"{what}: {one.requests:,} requests for what did not fit into registers"
-        elif one.waste and one.space == "shared":
-            yield f"{what} take {found} wavefronts each instead of {ideal}: {one.waste}"
-        elif one.waste:
-            would = f"where {ideal} would hold the bytes"
-            yield f"{what} take {found} sectors each {would}: {one.waste}"
-    if line.splits > NEGLIGIBLE * line.branches:
-        yield f"splits {text.percent(line.splits / line.branches)} of the warps that branch here"
 
 
 _COLUMNS: tuple[tuple[str, str, Callable[[Line], str]], ...] = (
     ("instr.", "of warps", lambda line: f"{line.executed:,}"),
-    ("threads", "active", lambda line: text.count(line.threads / line.executed)),
-    ("sectors", "/request", lambda line: line.per_request("units", shared=False)),
-    ("ideal", "", lambda line: line.per_request("ideal", shared=False)),
-    ("conflicts", "/access", lambda line: line.per_request("excess", shared=True)),
+    ("threads", "active", lambda line: text.count((line.threads or 0) / line.executed)),
+    ("sectors", "/request", lambda line: _average(line.per_request("units", shared=False))),
+    ("ideal", "", lambda line: _average(line.per_request("ideal", shared=False))),
+    ("conflicts", "/access", lambda line: _average(line.per_request("excess", shared=True))),
 )
+
+
+def _average(value: float | None) -> str:
+    return "" if value is None else text.count(value)
+
+
 NARROWEST_SOURCE = 16
 FULL_WARP = "32"
 

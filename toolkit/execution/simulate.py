@@ -9,6 +9,10 @@
 array([0., 2., 4., 6.], dtype=float32)
 >>> execution.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
 4
+>>> print(execution.verdict)
+twice: no predicted time without --device, such as --device h200.
+Limiter: unknown without a predicted time.
+Most expensive: line 1, 100.0 % of all instructions, sectors and wavefronts.
 """
 
 from __future__ import annotations
@@ -186,6 +190,7 @@ def _of_rung(
         traffic_basis=found.simulated.traffic_basis,
         predicted=predicted,
         prediction_basis=basis if device else None,
+        device=device,
         notes=tuple(
             filter(None, [padding(launch.variant, launch.problem), wrong_result(found.check)])
         ),
@@ -259,6 +264,7 @@ class Simulator:
             traffic_basis=traffic_basis,
             predicted=found,
             prediction_basis=prediction_basis,
+            device=self.device,
             instructions=instructions,
             basis=counted.basis,
             notes=(

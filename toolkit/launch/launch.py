@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
@@ -61,9 +62,9 @@ class Execution:
     that took `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same
     for the modelled counters of L2 and DRAM. `predicted` is the time on the device that a
     simulation was asked about, and `prediction_basis` says what it rests on, or why there is none.
-    `samples_s` are times of repeated launches. Each is empty where it was not collected. `cubin` is
-    the machine code that ran; `notes` are for the reader: what was done otherwise than asked, what
-    looks wrong.
+    `device` is that device. `samples_s` are times of repeated launches. Each is empty where it was
+    not collected. `cubin` is the machine code that ran; `notes` are for the reader: what was done
+    otherwise than asked, what looks wrong.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
@@ -74,6 +75,7 @@ class Execution:
     traffic_basis: str | None = None
     predicted: Predicted | None = None
     prediction_basis: str | None = None
+    device: Device | None = None
     samples_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
     cubin: Kernel | None = field(default=None, repr=False)
@@ -84,6 +86,28 @@ class Execution:
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:
         """The counters of each source line, by (file, line)."""
         return by_line(self.instructions)
+
+    @property
+    def verdict(self) -> str:
+        """What `simulate` prints first: the time, the limiter, and the most expensive source line.
+
+        Three lines, empty of a launch whose instructions were not counted.
+        """
+        from reports.verdict import verdict
+
+        if not self.instructions or self.cubin is None:
+            return ""
+        return "\n".join(
+            verdict(
+                self.cubin.name,
+                self.instructions,
+                self.counters,
+                predicted=self.predicted,
+                device=self.device,
+                basis=self.prediction_basis,
+                file=self.cubin.file,
+            )
+        )
 
 
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:

@@ -59,6 +59,7 @@ def compile_kernel(
         resources=replace(cubin.resources, note=note),
         declared=signature(str(text), cubin.name),
         target=target if isinstance(target, str) else target.sm_arch,
+        file=Path(file).name,
     )
 
 

@@ -140,6 +140,19 @@ def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line() -> None
     assert empty == ""
 
 
+def test_the_first_lines_are_the_verdict_of_the_execution() -> None:
+    arguments = make_arguments(parse_arguments(["f32[512]=ones", "f32[64]=ones"]), seed=1)
+    Path("column.cu").write_text(
+        "__global__ void column(const float *in, float *out) {\n"
+        "    out[threadIdx.x] = in[threadIdx.x * 8];\n}\n",
+        encoding="utf-8",
+    )
+    execution = simulate("column.cu", grid=1, block=64, arguments=arguments, device="h200")
+    call = "column.cu -g 1 -b 64 -a f32[512]=ones -a f32[64]=ones --device h200"
+    assert shown(*call.split()).startswith(f"{execution.verdict}\n\n")
+    assert execution.verdict.count("\n") == 2
+
+
 def test_without_a_device_the_first_lines_say_what_is_missing() -> None:
     time, limiter, line, *_ = shown(*LAUNCH).splitlines()
     assert time == "transpose: no predicted time without --device, such as --device h200."
@@ -215,7 +228,7 @@ def test_source_lines_are_shown_and_the_conflicting_one_is_called_out() -> None:
     assert re.search(r"^ +7 +tile\[threadIdx.y\]\[thre.*… +\S+ +4 +4 +0 *$", said, re.MULTILINE)
     assert re.search(r"^ +11 +out\[y \* n \+ x\] = ti.*… +\S+ +4 +4 +31 *$", said, re.MULTILINE)
     assert said.endswith(
-        "\nline 11: shared loads take 32 wavefronts each instead of 1: bank conflicts\n"
+        "\nline 11: shared loads take 32 wavefronts each instead of 1 (bank conflicts)\n"
     )
 
 
@@ -227,7 +240,7 @@ def test_an_uncoalesced_line_is_called_out() -> None:
     )
     said = shown("column.cu", "-g", "1", "-b", "64", "-a", "f32[512]", "-a", "f32[64]")
     # a sector holds 8 floats: each lane has its own
-    remark = "global loads take 32 sectors each where 4 would hold the bytes: uncoalesced"
+    remark = "global loads take 32 sectors each instead of 4 (uncoalesced)"
     assert said.endswith(f"\nline 2: {remark}\n")
 
 

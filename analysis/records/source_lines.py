@@ -1,0 +1,120 @@
+"""Source lines: what the instructions of each did in a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from analysis.records.counters import InstructionCounts
+from analysis.records.profile import LineAccess
+
+# Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
+# that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
+WASTEFUL, UNCOALESCED = 1.25, 2.0
+NEGLIGIBLE = 0.02  # of the wavefronts or the branches: nobody would look for these
+
+
+class Work(StrEnum):
+    """What a launch has a limited rate of, as a verdict calls it."""
+
+    INSTRUCTIONS = "all warp instructions"
+    WAVEFRONTS = "all shared-memory wavefronts"
+    SECTORS = "all sectors"
+    ANY = "all instructions, sectors and wavefronts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What instructions asked of one memory: sectors, or wavefronts of shared memory.
+
+    `ideal` is the fewest that could hold the bytes, or that there would be without bank
+    conflicts.
+    """
+
+    space: str
+    action: str
+    requests: int
+    units: int
+    ideal: int
+
+    @property
+    def excess(self) -> int:
+        return self.units - self.ideal
+
+    @property
+    def work(self) -> Work:
+        return Work.WAVEFRONTS if self.space == "shared" else Work.SECTORS
+
+    @property
+    def waste(self) -> str:
+        """Why `units` are above `ideal`, empty if that is negligible."""
+        if self.space == "shared":
+            return "bank conflicts" if self.excess > NEGLIGIBLE * self.units else ""
+        if self.space == "local" or self.units < WASTEFUL * self.ideal:
+            return ""
+        return "uncoalesced" if self.units >= UNCOALESCED * self.ideal else "partly used"
+
+
+def accesses(counted: Iterable[InstructionCounts | LineAccess]) -> list[Access]:
+    """Accesses summed by memory and action."""
+    kinds: dict[tuple[str, str], list[InstructionCounts | LineAccess]] = {}
+    for one in counted:
+        if one.space is not None and one.action is not None and one.requests:
+            kinds.setdefault((one.space, one.action), []).append(one)
+    return [
+        Access(
+            space=space,
+            action=action,
+            requests=sum(one.requests for one in same),
+            units=sum(one.wavefronts if space == "shared" else one.sectors for one in same),
+            ideal=sum(one.conflict_free if space == "shared" else one.ideal for one in same),
+        )
+        for (space, action), same in kinds.items()
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What the instructions of one source line did."""
+
+    file: str
+    number: int
+    executed: int
+    accesses: Sequence[Access]
+    threads: int | None = None  # None where they were not counted
+    branches: int = 0  # those that split a warp, by warps
+    splits: int = 0
+
+    def work(self, kind: Work) -> int:
+        """How much work of a kind the line has."""
+        executed = self.executed if kind in (Work.INSTRUCTIONS, Work.ANY) else 0
+        return executed + sum(a.units for a in self.accesses if kind in (a.work, Work.ANY))
+
+    def per_request(self, quantity: str, *, shared: bool) -> float | None:
+        """Average `units`, `ideal` or `excess` of the accesses to shared memory, or to others."""
+        of = [access for access in self.accesses if (access.space == "shared") == shared]
+        requests = sum(access.requests for access in of)
+        return sum(getattr(a, quantity) for a in of) / requests if requests else None
+
+
+def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
+    """The lines whose instructions were executed, in order."""
+    of_lines: dict[tuple[str, int], list[InstructionCounts]] = {}
+    for one in instructions:
+        if one.file is not None and one.line is not None and one.executed:
+            of_lines.setdefault((one.file, one.line), []).append(one)
+    return [_line(place, of_lines[place]) for place in sorted(of_lines)]
+
+
+def _line(place: tuple[str, int], of: Sequence[InstructionCounts]) -> Line:
+    splitting = [one for one in of if one.divergent]
+    return Line(
+        file=place[0],
+        number=place[1],
+        executed=sum(one.executed for one in of),
+        threads=sum(one.threads for one in of),
+        accesses=accesses(of),
+        branches=sum(one.executed for one in splitting),
+        splits=sum(one.divergent for one in splitting),
+    )
