@@ -232,17 +232,23 @@ def _every_bound(found: Sequence[Timing]) -> Table:
             ("time", "predicted", True),
             "basis",
         ),
-        (
-            (
-                one.record.label,
-                bound.name,
-                text.predicted_seconds(bound.time_s),
-                bound.basis,
-            )
-            for one in found
-            for bound in sorted(one.predicted.bounds, key=lambda b: -b.time_s)
-        ),
+        ((one.record.label, *row) for one in found for row in bound_rows(one.predicted)),
     )
+
+
+def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    """(name, time, basis) of each bound, the longest first, from a share of the time on."""
+    for bound in sorted(predicted.bounds, key=lambda bound: -bound.time_s):
+        if bound.time_s >= share * predicted.time_s:
+            yield bound.name, text.predicted_seconds(bound.time_s), bound.basis
+
+
+def gap_rows(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
+    """(name, time, detail) of each step from nominal FP32 peak, then the predicted time."""
+    for k, step in enumerate(predicted.gap):
+        shown = signed_seconds(step.time_s)
+        yield step.name, shown if k else shown.removeprefix("+"), step.detail
+    yield "time", text.predicted_seconds(predicted.time_s), ""
 
 
 def gap_steps(one: Timing) -> tuple[GapStep, ...]:

@@ -43,12 +43,16 @@ NO_CELL = Cell(text.ABSENT)
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column: its title, the grade of its numbers, and how a record fills it."""
+    """A column: its title, the grade of its numbers, and how a record fills it.
+
+    Words wrap on a terminal that is too narrow, unless `is_whole`.
+    """
 
     title: str
     grade: str
     cell: Callable[[Record], Cell]
     is_number: bool = True
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +89,7 @@ class Table:
             rows=tuple(
                 row
                 for row in self.rows
-                if any(_says(row[place]) or row[place].details for place in told)
+                if any(says(row[place]) or row[place].details for place in told)
             ),
         )
 
@@ -119,10 +123,20 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
     simulator counted, with the times of the references behind it.
     """
     records = ladder.records_at(profile, shape)
+    columns = ladder_columns(profile, shape, recorded=recorded)
+    return table_of([c for c in columns if any(says(c.cell(r)) for r in records)], records)
+
+
+def ladder_columns(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> tuple[Column, ...]:
+    """All columns of `ladder_table`, in order."""
     own_times = _times(profile, profile, shape, "measured")
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     foreseen = tuple(_predicted(recorded))
-    has_times = recorded is not None or any(map(ladder.prediction, records))
+    has_times = recorded is not None or any(
+        map(ladder.prediction, ladder.records_at(profile, shape))
+    )
     groups = (
         (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
         if profile.executor == "gpu"
@@ -130,13 +144,12 @@ def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = No
         if has_times
         else (_theory(), _compiled(), _checked(), _simulated(), own_times)
     )
-    columns = [
+    return (
         *_names(),
         *(column for group in groups for column in group),
         Column(title="outcome", grade="", cell=_outcome, is_number=False),
         Column(title="idea", grade="", cell=lambda r: Cell(r.idea), is_number=False),
-    ]
-    return _table([c for c in columns if any(_says(c.cell(r)) for r in records)], records)
+    )
 
 
 def ladder_tables(
@@ -187,7 +200,8 @@ def plain_table(titles: Iterable[Title], rows: Iterable[Iterable[Cell | str]]) -
     return Table(columns=tuple(columns), rows=tuple(map(tuple, cells)))
 
 
-def _says(cell: Cell) -> bool:
+def says(cell: Cell) -> bool:
+    """True if a cell has a value."""
     return cell.text != text.ABSENT
 
 
@@ -219,10 +233,11 @@ def sampling_table(profile: Profile, shape: Gemm, *, grade: str = "measured") ->
     """How each measurement of a run was taken, and the GPU's state around it."""
     records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
     columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
-    return _table([_label_column(), *columns], records)
+    return table_of([_label_column(), *columns], records)
 
 
-def _table(columns: list[Column], records: tuple[Record, ...]) -> Table:
+def table_of(columns: Sequence[Column], records: Sequence[Record]) -> Table:
+    """One row per record."""
     rows = tuple(tuple(column.cell(record) for column in columns) for record in records)
     return Table(columns=tuple(columns), rows=rows)
 

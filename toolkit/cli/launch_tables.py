@@ -21,7 +21,7 @@ from analysis.timing.predicted import Predicted
 from reports import text
 from reports.access import remarks
 from reports.launch import CounterRow, counter_rows
-from reports.prediction import limits
+from reports.prediction import bound_rows, gap_rows, limits
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
 from toolkit.cli.terminal import out, plain_table
@@ -31,8 +31,6 @@ from toolkit.launch.launch import Execution
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 
 FROM_WIDTH_OF_NAMES = 116
-
-# The tables.
 
 
 def print_simulated(simulated: Simulated, *, top: int | None) -> None:
@@ -178,9 +176,9 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
     ):
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
-    out.print(_prediction_table("least time of", _bounds(predicted)))
+    out.print(_prediction_table("least time of", bound_rows(predicted, NEGLIGIBLE)))
     if has_rate:
-        out.print(_prediction_table("from FP32 peak", _gap(predicted)))
+        out.print(_prediction_table("from FP32 peak", gap_rows(predicted)))
 
 
 def _prediction_table(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
@@ -192,21 +190,6 @@ def _prediction_table(title: str, rows: Iterable[tuple[str, str, str]]) -> Table
     for name, shown, basis in rows:
         table.add_row(f"  {escape(name)}", shown, f"[dim]{escape(basis)}[/]")
     return table
-
-
-def _bounds(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
-    """The least time that each resource alone needs, the longest first, without negligible ones."""
-    for bound in sorted(predicted.bounds, key=lambda bound: -bound.time_s):
-        if bound.time_s > NEGLIGIBLE * predicted.time_s:
-            yield bound.name, text.predicted_seconds(bound.time_s), bound.basis
-
-
-def _gap(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
-    """The steps from the FLOP at nominal FP32 peak to the predicted time."""
-    for k, step in enumerate(predicted.gap):
-        sign = "+" if k and step.time_s >= 0 else "−" if step.time_s < 0 else ""
-        yield step.name, f"{sign}{text.predicted_seconds(abs(step.time_s))}", step.detail
-    yield "time", text.predicted_seconds(predicted.time_s), ""
 
 
 # Source lines.

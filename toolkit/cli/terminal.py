@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
+STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
+
 
 def plain_table(gap: int = 1, **more: Any) -> Table:
     """A table with a line below its titles alone, and a gap between columns."""
@@ -35,7 +37,9 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
             justify="right" if column.is_number else "left",
             # where the terminal is too narrow, details take more lines, and numbers stay whole
             min_width=longest if column.is_number else None,
-            no_wrap=column.title == "variant" or (column.is_number and not has_details),
+            no_wrap=column.is_whole
+            or column.title == "variant"
+            or (column.is_number and not has_details),
         )
     for row in rows.rows:
         table.add_row(*map(_rich_cell, row))
@@ -43,5 +47,6 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
 
 
 def _rich_cell(cell: Cell) -> str:
-    value = f"[bold red]{escape(cell.text)}[/]" if cell.is_bad else escape(cell.text)
+    style = "bold red" if cell.is_bad else STATUS_STYLES.get(cell.text)
+    value = f"[{style}]{escape(cell.text)}[/]" if style else escape(cell.text)
     return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])

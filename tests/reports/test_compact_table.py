@@ -1,0 +1,42 @@
+"""The ladder on a terminal shows what the page's table has."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.records.profile import Profile
+from reports.compact_table import compact_table
+from reports.table import Table, ladder_table
+
+
+def cells(table: Table, grade: str, title: str) -> list[str]:
+    """The texts of one column; absent values are empty."""
+    (place,) = (
+        k for k, one in enumerate(table.columns) if (one.grade, one.title) == (grade, title)
+    )
+    return [row[place].text.replace("–", "") for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("grade", "on_page", "on_terminal"),
+    [
+        ("measured", "time", "time"),
+        ("measured", "of cuBLAS", "of cuBLAS"),
+        ("theory", "attainable", "roof"),
+        ("compiled", "registers per thread", "regs"),
+    ],
+)
+def test_a_column_is_that_of_the_page(
+    build: SimpleNamespace, on_gpu: Profile, grade: str, on_page: str, on_terminal: str
+) -> None:
+    page = ladder_table(on_gpu, build.SHAPE)
+    terminal = compact_table(on_gpu, build.SHAPE, 200)
+    assert cells(terminal, grade, on_terminal) == cells(page, grade, on_page)
+
+
+def test_a_narrow_terminal_has_fewer_columns(build: SimpleNamespace, on_gpu: Profile) -> None:
+    wide, narrow = (compact_table(on_gpu, build.SHAPE, width) for width in (200, 80))
+    assert {one.title for one in narrow.columns} < {one.title for one in wide.columns}
+    assert not any(cell.details for row in wide.rows for cell in row)
