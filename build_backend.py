@@ -6,7 +6,7 @@ from typing import Any
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403 - the hooks that stay as they are
 
-from toolkit.sass import native
+from toolkit import native
 
 
 def get_requires_for_build_wheel(settings: Mapping[str, Any] | None = None) -> list[str]:

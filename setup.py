@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-from toolkit.sass import native
+from toolkit import native
 
 
 class BuildLibraries(build_ext):

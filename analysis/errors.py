@@ -20,9 +20,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 # What to do without the native libraries, in a checkout as in an installed package.
-REBUILD = (
-    "run `pip install ziglang`, unless there is gcc or clang, and `python -m toolkit.sass.native`"
-)
+REBUILD = "run `pip install ziglang`, unless there is gcc or clang, and `python -m toolkit.native`"
 
 
 class ToolkitError(Exception):

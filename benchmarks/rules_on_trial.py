@@ -52,8 +52,8 @@ from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_erro
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.registry import BEST, Selection
 from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.rungs.matrices import Workload
-from toolkit.sass.native import compile_library, compiler, file_of, libraries
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
 from toolkit.store.tuned import read as read_tuned

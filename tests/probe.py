@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from toolkit.machine_code.decode import parse_guard, parse_operands
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Instruction
-from toolkit.sass import core
-from toolkit.sass.core import LANES, PT, UPT
+from toolkit.sass.core import binding as core
+from toolkit.sass.core.binding import LANES, PT, UPT
 from toolkit.sass.isa.registry import WIDEST_RANGE, ConstantWord, Lowered, lower
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 

@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from functools import cache
+from graphlib import TopologicalSorter
 
 import pytest
 
@@ -86,6 +87,104 @@ def test_imports_are_absolute() -> None:
 def test_imports_run_one_way() -> None:
     for file, names in imports():
         assert OURS & names <= MAY_IMPORT[package_of(file)], file
+
+
+# Folders in their order: each imports from those above it. The packages' own `__init__.py` are
+# doors for users: they import what they offer when it is asked for, and stand outside the order.
+STAGES = (
+    "analysis",
+    "analysis/sm",
+    "analysis/hardware",
+    "analysis/traffic",
+    "analysis/timing",
+    "analysis/records",
+    "analysis/comparison",
+    "kernels",
+    "reports",
+    "reports/sections",
+    "reports/figures",
+    "reports/pages",
+    "toolkit/native",
+    "toolkit/store",
+    "toolkit/recorded",
+    "toolkit/tuned",
+    "toolkit/machine_code",
+    "toolkit/launch",
+    "toolkit/sass/core",
+    "toolkit/sass/isa",
+    "toolkit/sass",
+    "toolkit/rungs",
+    "toolkit/execution",
+    "toolkit/gpu",
+    "toolkit/gpu/nsight_compute",
+    "toolkit/profiling",
+    "toolkit/tuning",
+    "toolkit/microbenchmarks",
+    "toolkit/reorder",
+    "toolkit/cli",
+)
+DOORS = {*(f"{package}/__init__.py" for package in OURS), "toolkit/__main__.py"}
+
+
+def folder_of(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def module_files() -> dict[str, str]:
+    """The file of each module, by its dotted name."""
+    return {
+        file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file
+        for file in files()
+    }
+
+
+@cache
+def imported_files() -> dict[str, set[str]]:
+    """Which of our files each file imports, inside functions too, not for type checkers alone."""
+    of_module, found = module_files(), {}
+    for file, nodes in files().items():
+        for_types = {
+            inner
+            for node in nodes
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            for inner in ast.walk(node)
+        }
+        names: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Import) and node not in for_types:
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node not in for_types:
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= full & of_module.keys() or {node.module or ""}
+        found[file] = {of_module[name] for name in names & of_module.keys()} - {file}
+    return found
+
+
+def test_folders_import_only_from_those_before_them() -> None:
+    order = {folder: number for number, folder in enumerate(STAGES)}
+    assert {folder_of(file) for file in files()} == order.keys() | {"toolkit"}
+    for file, others in imported_files().items():
+        if file not in DOORS:
+            for other in others - DOORS:
+                assert order[folder_of(other)] <= order[folder_of(file)], f"{file} -> {other}"
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {f: others - DOORS for f, others in imported_files().items() if f not in DOORS}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_toolkit_has_no_loose_files() -> None:
+    loose = {path.name for path in (ROOT / "toolkit").glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py"}
+
+
+def test_every_folder_says_what_goes_in_and_out_in_at_most_five_lines() -> None:
+    for folder in set(STAGES) - OURS:
+        text = (ROOT / folder / "__init__.py").read_text(encoding="utf-8")
+        doc = ast.get_docstring(ast.parse(text))
+        assert doc, folder
+        assert len(doc.splitlines()) <= 5, folder
 
 
 def test_libraries_stay_where_they_belong() -> None:

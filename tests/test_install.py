@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from toolkit import native
 from toolkit.machine_code.cuda_tools import nvidia_remedy
-from toolkit.sass import native
 from validation import ROOT
 
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
@@ -243,9 +243,9 @@ def test_an_install_with_no_compiler_at_all_says_so_and_can_be_repaired(
         )  # fmt: skip
         assert forced.returncode == 1
         assert forced.stderr.startswith("error: the simulator's native core was not built: run ")
-        assert "python -m toolkit.sass.native" in call([*run, "doctor"], empty)
+        assert "python -m toolkit.native" in call([*run, "doctor"], empty)
         call([python, "-m", "pip", "install", "-q", "ziglang"], empty)
-        call([python, "-m", "toolkit.sass.native"], empty)
+        call([python, "-m", "toolkit.native"], empty)
     use(python, tmp_path / "repaired")
 
 

@@ -13,7 +13,7 @@ from analysis.records.profile import Profile
 from analysis.timing.predicted import GapStep
 from reports import ladder, style, text
 from reports.ladder import Timing
-from reports.prediction import gap_steps, signed_seconds
+from reports.sections.prediction import gap_steps, signed_seconds
 
 TITLE = "The gap, explained"
 READING = (

@@ -14,9 +14,10 @@ from analysis.comparison.hierarchy import Hierarchy, LevelBound
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
-from reports import hierarchy, ladder, style, text
+from reports import ladder, style, text
 from reports.figures import roofs
-from reports.hierarchy import LEVELS, Launch
+from reports.sections import hierarchy
+from reports.sections.hierarchy import LEVELS, Launch
 
 TITLE = "Hierarchical roofline"
 READING = (

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from analysis.problem import Gemm
 from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
 from analysis.traffic.requests import Piece, pieces
-from reports import access, ladder, style, text
+from reports import ladder, style, text
+from reports.sections import access
 
 TITLE = "Access patterns, drawn"
 READING = (

@@ -10,7 +10,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Profile
 from reports import ladder, style, text
 from reports.ladder import Timing
-from reports.prediction import limits
+from reports.sections.prediction import limits
 
 TITLE = "Predicted time"
 BAND = 0.12  # the aim of the model, drawn so that a reader sees which variants miss it

@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
-from reports import ladder, rungs, style, text
+from reports import ladder, style, text
+from reports.sections import rungs
 
 TITLE = "Step by step"
 READING = (

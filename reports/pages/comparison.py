@@ -20,7 +20,7 @@ from analysis.comparison.runs import (
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.counters import ALL_COUNTERS
 from reports import text
-from reports.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, plain_table
 from reports.templating import template
 
 SIGNS = {

@@ -19,7 +19,6 @@ from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.records.profile import Profile
 from reports import ladder, style, text
-from reports.advice import subject
 from reports.figures import (
     accesses,
     conditions,
@@ -37,22 +36,23 @@ from reports.figures import (
     sizes,
     steps,
 )
-from reports.headline import Answer, answer, standing
-from reports.hierarchy import launches
-from reports.hierarchy import table as hierarchy_table
-from reports.machine_code import MachineCode, machine_code
-from reports.prediction import Prediction, Steps, prediction, rung_steps
-from reports.published import Publication, publications
-from reports.scorecard import Scorecard, scorecard
-from reports.side_by_side import names, side_by_side
-from reports.source import (
+from reports.sections.advice import subject
+from reports.sections.headline import Answer, answer, standing
+from reports.sections.hierarchy import launches
+from reports.sections.hierarchy import table as hierarchy_table
+from reports.sections.machine_code import MachineCode, machine_code
+from reports.sections.prediction import Prediction, Steps, prediction, rung_steps
+from reports.sections.published import Publication, publications
+from reports.sections.scorecard import Scorecard, scorecard
+from reports.sections.side_by_side import names, side_by_side
+from reports.sections.source import (
     Annotated,
     all_annotated,
     counts_document,
     listing_document,
     summary,
 )
-from reports.table import Table, ceilings_table, ladder_tables, sampling_table
+from reports.sections.table import Table, ceilings_table, ladder_tables, sampling_table
 from reports.templating import template
 
 GRADES = {

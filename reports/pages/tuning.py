@@ -9,7 +9,7 @@ from itertools import combinations
 
 from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
-from reports.table import Cell, Table, Title, plain_table
+from reports.sections.table import Cell, Table, Title, plain_table
 from reports.templating import template
 
 

@@ -11,8 +11,8 @@ from analysis.records.profile import Profile, Record
 from analysis.timing.predicted import Predicted
 from reports import ladder, text
 from reports.ladder import Timing
-from reports.prediction import signed_seconds
-from reports.table import Cell, Table, plain_table
+from reports.sections.prediction import signed_seconds
+from reports.sections.table import Cell, Table, plain_table
 
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"

@@ -11,9 +11,10 @@ from analysis.problem import Gemm
 from analysis.records.metrics import ffma_share
 from analysis.records.profile import Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
-from reports import ladder, rungs, text
-from reports.advice import advice
-from reports.prediction import told_steps, trust, verdict
+from reports import ladder, text
+from reports.sections import rungs
+from reports.sections.advice import advice
+from reports.sections.prediction import told_steps, trust, verdict
 
 # Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
 # and a wider tolerance would call unequal rungs equal.

@@ -17,7 +17,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
-from reports.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, plain_table
 
 LEVELS: tuple[LevelName, ...] = tuple(MOVEMENTS)
 

@@ -13,8 +13,8 @@ from analysis.records.counters import COUNTERS
 from analysis.records.metrics import THREAD_INSTRUCTIONS
 from analysis.records.profile import LineCounters, Profile, Record
 from reports import ladder, text
-from reports.headline import agreement
-from reports.table import Cell, Column, Table, plain_table
+from reports.sections.headline import agreement
+from reports.sections.table import Cell, Column, Table, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,10 @@ from analysis.hardware.sm_constants import constants_for
 from analysis.problem import Gemm
 from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound, GapStep, Predicted
-from reports import ladder, rungs, text
+from reports import ladder, text
 from reports.ladder import Timing
-from reports.table import Cell, Table, plain_table
+from reports.sections import rungs
+from reports.sections.table import Cell, Table, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)

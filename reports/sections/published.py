@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Published, Record
 from reports import ladder, text
-from reports.table import Cell, Table, of_roof, plain_table
+from reports.sections.table import Cell, Table, of_roof, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)

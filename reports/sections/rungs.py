@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from reports import text
-from reports.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, plain_table
 
 _UNITS: dict[Quantity, Callable[[float], str]] = {
     "time": text.seconds,

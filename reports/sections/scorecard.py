@@ -21,7 +21,7 @@ from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS
 from analysis.records.profile import Profile, Score
 from reports import ladder, text
-from reports.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, plain_table
 
 Scores = Mapping[str, tuple[Score, ...]]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from reports import ladder, text
-from reports.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, plain_table
 
 Named = tuple[str, Profile]
 

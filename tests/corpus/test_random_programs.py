@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
-from toolkit.sass.native import compile_library, compiler
+from toolkit.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
 from validation.corpus.random_programs import on_a_gpu, on_the_host
 from validation.corpus.random_warps import FLAGS, mismatches

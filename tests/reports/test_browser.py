@@ -10,8 +10,8 @@ import pytest
 from analysis.comparison.runs import compare
 from analysis.records.profile import Profile
 from reports import render
-from reports.comparison import page
-from reports.tuning import page as tuning_page
+from reports.pages.comparison import page
+from reports.pages.tuning import page as tuning_page
 from tests.reports.browsing import VISIBLE, WIDTHS, Window
 from tests.reports.tuned_by_hand import TUNING
 from tests.sampling import chosen_of

@@ -49,8 +49,8 @@ def compare(
     kinds = _kinds(fail_on)
     with one_line_errors():
         from analysis.comparison.launches import LaunchComparison
-        from reports.comparison import page
-        from reports.regressions import not_compared, regressions
+        from reports.pages.comparison import page
+        from reports.sections.regressions import not_compared, regressions
         from toolkit.store.comparison import compare_files
 
         if html:
@@ -75,7 +75,7 @@ def compare(
 
 def _kinds(text: str | None) -> list[str]:
     """What --fail-on names; anything else is wrong usage."""
-    from reports.regressions import KINDS
+    from reports.sections.regressions import KINDS
 
     kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
     for kind in kinds:
@@ -108,7 +108,7 @@ def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
 def _print_profiles(comparison: ProfileComparison) -> None:
     """The two profiles, what came out, the tables of what differs, and the remarks."""
     from reports import text
-    from reports.comparison import described, doubts, remarks, sentences, shape_sections
+    from reports.pages.comparison import described, doubts, remarks, sentences, shape_sections
 
     out.print(f"[dim]first:[/]  {escape(described(comparison.before))}", soft_wrap=True)
     out.print(f"[dim]second:[/] {escape(described(comparison.after))}", soft_wrap=True)
@@ -133,7 +133,7 @@ def _print_profiles(comparison: ProfileComparison) -> None:
 
 def _print_launches(comparison: LaunchComparison) -> None:
     """The two launches, what came out, what differs with its source lines, and the remarks."""
-    from reports.comparison import launch_sentences, launch_tables
+    from reports.pages.comparison import launch_sentences, launch_tables
 
     out.print(f"[dim]first:[/]  {escape(_launch(comparison.before))}", soft_wrap=True)
     out.print(f"[dim]second:[/] {escape(_launch(comparison.after))}", soft_wrap=True)

@@ -20,7 +20,8 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import MAX_INSTRUCTIONS, simulate
 from toolkit.launch.checks import architecture_of, device_of
-from toolkit.launch.launch import Execution, read_source
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.kernel_source import read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
 from toolkit.rungs.matrices import chosen_seed

@@ -107,7 +107,7 @@ def profile(
     """
     with one_line_errors():
         from reports import render
-        from reports.scorecard import exact_disagreements
+        from reports.sections.scorecard import exact_disagreements
         from toolkit.cli.profile_tables import shown
         from toolkit.cli.progress import TerminalProgress
         from toolkit.gpu.sampling import Sampling

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from reports.table import Cell
-    from reports.table import Table as Rows
+    from reports.sections.table import Cell
+    from reports.sections.table import Table as Rows
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)

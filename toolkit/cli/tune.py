@@ -111,7 +111,7 @@ def tune(
 
 def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_json: bool) -> None:
     """Write, keep and show what was found."""
-    from reports.tuning import page
+    from reports.pages.tuning import page
     from toolkit.store.tuned import keep as keep_entries
     from toolkit.tuning.tune import entries_of
 
@@ -134,7 +134,7 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
 
 def print_tuning(tuning: Tuning) -> None:
     """For every shape: the answer in words, and the configurations."""
-    from reports.tuning import lead, outcomes_table, points
+    from reports.pages.tuning import lead, outcomes_table, points
 
     for shape in tuning.shapes:
         out.print(f"[bold]{escape(lead(tuning, shape))}[/]", soft_wrap=True)

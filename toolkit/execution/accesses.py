@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import Courses, Floats, Integers
 from analysis.traffic.l2 import Touches
-from toolkit.sass.core import TOUCH
+from toolkit.sass.core.binding import TOUCH
 from toolkit.sass.machine import Touched
 
 READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them

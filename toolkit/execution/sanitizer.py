@@ -41,7 +41,7 @@ from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
-from toolkit.sass.core import LANES
+from toolkit.sass.core.binding import LANES
 from toolkit.sass.faults import coordinates, describe
 from toolkit.sass.machine import Bound, Fault
 from toolkit.sass.space import Buffer

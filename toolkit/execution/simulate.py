@@ -69,7 +69,7 @@ from toolkit.machine_code.kernel import Kernel, reading
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.rungs.launch import RungLaunch, compile_for, is_name, padding, rung_launch
 from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.schedule_facts import schedule_facts

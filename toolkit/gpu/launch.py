@@ -32,10 +32,10 @@ from toolkit.launch.launch import (
     buffer_of,
     buffers_of,
     launch_geometry,
-    read_source,
 )
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import read_source
 from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO, TextIOWrapper
 from operator import index
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +18,6 @@ from analysis.records.counters import InstructionCounts, by_line
 from analysis.timing.predicted import Predicted
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
-from toolkit.store.user_files import read_file
 
 if TYPE_CHECKING:
     from toolkit.machine_code.kernel import Kernel
@@ -174,21 +171,3 @@ def launch_geometry(
         block=three(block, "block"),
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-
-
-def read_source(source: str | Path) -> tuple[str, str]:
-    """(text, name) of `source`: a path to a file, or CUDA C++ text itself.
-
-    Text is what holds a line break or a brace. Raises InputError for a file that cannot be read.
-    """
-    if isinstance(source, str) and any(mark in source for mark in "\n{"):
-        return source, "kernel.cu"
-    path = Path(source)
-    try:
-        text = TextIOWrapper(BytesIO(read_file(path)), encoding="utf-8").read()
-        return text, path.name
-    except UnicodeDecodeError:
-        reason = "not UTF-8 text"
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from analysis.devices import Device, nearest_compilable
 from analysis.errors import InputError, ToolkitError
-from toolkit.launch.launch import read_source
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import signature
@@ -110,3 +110,21 @@ def _compiled_elsewhere(source: Source, kernel: str | None) -> Kernel | None:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path} cannot be read: {reason}") from error
     return None
+
+
+def read_source(source: str | Path) -> tuple[str, str]:
+    """(text, name) of `source`: a path to a file, or CUDA C++ text itself.
+
+    Text is what holds a line break or a brace. Raises InputError for a file that cannot be read.
+    """
+    if isinstance(source, str) and any(mark in source for mark in "\n{"):
+        return source, "kernel.cu"
+    path = Path(source)
+    try:
+        text = TextIOWrapper(BytesIO(read_file(path)), encoding="utf-8").read()
+        return text, path.name
+    except UnicodeDecodeError:
+        reason = "not UTF-8 text"
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+    raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, ToolkitError, UnsupportedError
 from toolkit.machine_code.decode import decode
@@ -16,7 +17,9 @@ from toolkit.machine_code.instruction import (
     Operand,
     Special,
 )
-from toolkit.machine_code.kernel import Kernel
+
+if TYPE_CHECKING:
+    from toolkit.machine_code.kernel import Kernel
 
 # Opcodes whose operands may name functions, and those whose target is a distance.
 _CALLS = {"CALL", "RET", "BRA", "JMP"}

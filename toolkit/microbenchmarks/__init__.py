@@ -1,6 +1,5 @@
-"""What an SM's timing model needs to know, measured: `python -m toolkit.microbenchmarks`.
+"""Measure what the timing model needs to know of an SM: `python -m toolkit.microbenchmarks`.
 
-One file per idea; each has its probes (kernels around one instruction) and the constants that
-they yield. `probe.py` says what a probe is, `bench.py` launches it, `record.py` keeps what comes
-out. The machine code of every probe is held to what it claims to measure by a test.
+Comes in: probes, kernels around one instruction, one file per idea. Goes out: constants of
+analysis/hardware. Start with `probe`, then `bench`. A test checks the machine code of each probe.
 """

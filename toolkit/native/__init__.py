@@ -1,9 +1,8 @@
-"""Build the native libraries with the C compiler of this machine, or with the ziglang wheel's.
+"""Build the native libraries with the machine's C compiler, or with the ziglang wheel's.
 
-    python -m toolkit.sass.native
-
-builds them next to their Python modules, in a checkout as in an installed package. The build
-backend runs this file too, where nothing is installed yet: it imports only the standard library.
+Comes in: C sources. Goes out: a shared library beside each Python module. `python -m
+toolkit.native` builds all. The build backend runs this before anything is installed: standard
+library only.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def file_of(name: str) -> str:
 
 
 def core_sources() -> str | None:
-    """Digest of the core's sources; None without them. toolkit/sass/core.py compares it."""
+    """Digest of the core's sources; None without them. toolkit/sass/core/binding.py compares it."""
     files = sorted(CORE.glob("*.[ch]"))
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
 
@@ -183,7 +182,3 @@ def main() -> None:
         except (BuildError, OSError) as error:
             sys.exit(f"error: {path}: {error}")
         print(f"built {path}")
-
-
-if __name__ == "__main__":
-    main()

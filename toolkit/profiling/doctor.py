@@ -25,7 +25,7 @@ from toolkit.gpu.nsight_compute import ncu
 from toolkit.machine_code import cuda_tools as commands
 from toolkit.machine_code.compile import REMEDY as INSTALL_NVRTC
 from toolkit.machine_code.compile import compiler_version, supported_architectures
-from toolkit.sass.core import library
+from toolkit.sass.core.binding import library
 
 Status = Literal["ok", "missing", "optional missing", "problem"]
 

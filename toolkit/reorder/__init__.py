@@ -1,5 +1,7 @@
-"""Multiply-adds of compiled kernels in an order, and with results in registers, that the banks of
-the register file deliver with fewer conflicts: the same bits (docs/reorder.md).
+"""Reorder the multiply-adds of a compiled kernel so that register banks conflict less.
+
+Comes in: a cubin. Goes out: a cubin that computes the same bits with fewer bank conflicts. Start
+with `kernel`; docs/reorder.md has the measurements.
 """
 
 from toolkit.reorder.kernel import LoopChange, Reordered, reorder

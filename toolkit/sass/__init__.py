@@ -1,9 +1,6 @@
-"""The SASS simulator: machine code of NVIDIA GPUs, executed and counted on a CPU.
+"""Execute the machine code (SASS) of a kernel on the CPU.
 
-The folders follow the pipeline:
-
-    cubin --disassemble--> text --decode--> Instruction --isa--> Op --machine--> outputs, counters
-
-`isa/` is the registry of semantics: one function per opcode says which operation of the native
-core (`core/`, C) an instruction is. What it does not know, it refuses by name.
+Comes in: a `Kernel` and a launch. Goes out: memory after the launch, counts, streams and accesses.
+Start with `translate` and `machine`. `isa/` says what each opcode does; what it does not know, it
+refuses by name. `core/` executes it, in C.
 """

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import Instruction
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 from toolkit.sass.isa.memory import LOCAL, SHARED, SPACE_SHIFT
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.machine import (

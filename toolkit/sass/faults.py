@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
-from toolkit.sass.core import LANES
+from toolkit.sass.core.binding import LANES
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.machine import SPACES, Bound, Fault, Run
 from toolkit.sass.space import Buffer

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest, LineAccess
-from toolkit.sass.core import LANES
+from toolkit.sass.core.binding import LANES
 from toolkit.sass.machine import Bound
 
 GLOBAL, SHARED = 0, 1  # as core.h numbers spaces

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from toolkit.machine_code.kernel import Parameter
-from toolkit.sass.core import ALLOCATION
+from toolkit.sass.core.binding import ALLOCATION
 
 # Ascending, as the core wants its allocations: parameters, constants, variables, buffers.
 PARAMETER_WINDOW = 0x7EB000000000

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.records.counters import InstructionCounts, MemoryAction, MemorySpace
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, Instruction
-from toolkit.sass.core import COUNT
+from toolkit.sass.core.binding import COUNT
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import width
 from toolkit.sass.translate import Translated

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.sm import Streams
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 
 THREADS = 2  # that copy
 UNDONE, UNDONE_LINE = 8, np.uint64(2**64 - 1)  # STEP_UNDONE, LINE_UNDONE of stream.h

@@ -1,7 +1,6 @@
-"""Tuning: the configurations of a rung, ranked by prediction, swept by Kernel Tuner, then raced.
+"""Tuning: configurations of a rung are ranked by prediction, measured, and the best compared again.
 
-`space` lists what is legal, `ranking` predicts it, `sweep` has Kernel Tuner measure the best of it
-in a process of its own (`worker`, `guard`), with a cache that outlives Ctrl-C (`cache`), `final`
-checks the leaders and races them against cuBLAS. `tuner` runs these stages at one shape, `tune` is
-the whole workflow.
+Comes in: a rung, shapes, a device. Goes out: the fastest parameters, for `toolkit/tuned`. Start
+with `tune`, then `tuner`, which runs the stages `space`, `ranking`, `sweep` and `final` at one
+shape.
 """

@@ -29,7 +29,7 @@ from analysis.errors import ToolkitError
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.native import compile_library, compiler
+from toolkit.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
 from validation.corpus.random_programs import ON_A_GPU, ON_THE_HOST, Writer
 

@@ -15,8 +15,8 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError
 from analysis.hardware.sm_constants import constants_for
 from analysis.sm import Kind, Unit, run
+from analysis.timing import predict as timing
 from analysis.timing.predict import Work, most_blocks, predict
-from analysis.timing.predict import predict as timing
 from analysis.timing.predicted import Predicted
 from tests.analysis.streams_by_hand import FULL, code, streams
 

@@ -10,8 +10,8 @@ import pytest
 from analysis.comparison.runs import ProfileComparison, compare
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval, Profile, Record
-from reports.comparison import doubts, page, remarks, sentences, shape_sections, title
-from reports.table import Cell, Table
+from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
+from reports.sections.table import Cell, Table
 
 EVIL = "</td><script>alert(1)</script><img src=x>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from reports.tuning import candidates_table, lead, outcomes_table, page, points
+from reports.pages.tuning import candidates_table, lead, outcomes_table, page, points
 from tests.reports.tuned_by_hand import (
     DEFAULT,
     LEFT_OUT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.records.profile import LineAccess, Profile
-from reports import access
+from reports.sections import access
 
 
 def memory(profile: Profile, label: str = "tiled") -> tuple[LineAccess, ...]:

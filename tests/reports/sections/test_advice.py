@@ -9,7 +9,7 @@ import pytest
 
 from analysis.records.profile import Profile
 from analysis.timing.predicted import GapStep
-from reports.advice import advice, loads_ahead, subject
+from reports.sections.advice import advice, loads_ahead, subject
 
 
 def with_gap(

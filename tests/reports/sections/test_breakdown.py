@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound
-from reports.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
+from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 
 def rows(profile: Profile, build: SimpleNamespace, label: str, **recorded: Profile) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.records.profile import Interval, Profile, Ratio
-from reports.headline import answer, standing
+from reports.sections.headline import answer, standing
 
 
 def all_of(profile: Profile, shape: object, **more: object) -> str:

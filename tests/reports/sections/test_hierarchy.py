@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from analysis.records.profile import Profile
-from reports.hierarchy import LEVELS, grades, launches, summary, table
-from reports.table import Table
+from reports.sections.hierarchy import LEVELS, grades, launches, summary, table
+from reports.sections.table import Table
 
 
 def row(rows: Table, *names: str) -> list[str]:

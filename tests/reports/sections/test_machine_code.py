@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 from analysis.problem import Gemm
 from analysis.records.profile import LineCounters, MachineAccess, Profile
-from reports.machine_code import lines_table, machine_code
-from reports.table import Cell, Table
+from reports.sections.machine_code import lines_table, machine_code
+from reports.sections.table import Cell, Table
 
 
 def cell(table: Table, label: str, title: str) -> Cell:

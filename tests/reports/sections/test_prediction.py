@@ -15,8 +15,8 @@ from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
-from reports.headline import answer
-from reports.prediction import (
+from reports.sections.headline import answer
+from reports.sections.prediction import (
     bounds_table,
     gaps_table,
     limits,
@@ -26,8 +26,8 @@ from reports.prediction import (
     trust,
     verdict,
 )
-from reports.rungs import compact_table
-from reports.table import ladder_table
+from reports.sections.rungs import compact_table
+from reports.sections.table import ladder_table
 
 
 def test_a_profile_without_predictions_has_no_chapter(

@@ -9,7 +9,7 @@ import pytest
 from analysis.records.profile import Profile, Published
 from analysis.theory import Ceiling
 from reports import render
-from reports.published import publications
+from reports.sections.published import publications
 
 FLOP = 2 * 4096**3
 

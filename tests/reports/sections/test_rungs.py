@@ -10,7 +10,7 @@ import pytest
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Profile
 from reports import ladder
-from reports.rungs import compact_table, reason, sentence, table
+from reports.sections.rungs import compact_table, reason, sentence, table
 
 
 def weight(resource: str, quantity: Quantity | None, before_s: float, after_s: float) -> Weight:

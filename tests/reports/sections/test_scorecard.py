@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 from analysis.comparison.scorecard import TRAFFIC_COUNTED
 from analysis.records.profile import Profile
-from reports.scorecard import Scorecard, scorecard
-from reports.table import Cell, Table
+from reports.sections.scorecard import Scorecard, scorecard
+from reports.sections.table import Cell, Table
 
 
 def cell(table: Table, label: str, title: str) -> Cell:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from analysis.devices import find_device
 from analysis.records.profile import Profile
-from reports.side_by_side import names, side_by_side
+from reports.sections.side_by_side import names, side_by_side
 
 
 def test_a_single_run_has_none(on_gpu: Profile) -> None:

@@ -8,7 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.records.profile import Profile
-from reports.source import all_annotated, annotated, counts_document, listing_document, summary
+from reports.sections.source import (
+    all_annotated,
+    annotated,
+    counts_document,
+    listing_document,
+    summary,
+)
 
 
 def test_each_line_has_its_share_of_the_instructions(

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.problem import Gemm
 from analysis.records.profile import Profile
-from reports.table import (
+from reports.sections.table import (
     Cell,
     Table,
     ceilings_table,

@@ -23,7 +23,7 @@ from toolkit.execution.accesses import (
     touches_in_time,
 )
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.sass.core import TOUCH
+from toolkit.sass.core.binding import TOUCH
 from toolkit.sass.machine import Run, Touched, run_blocks
 from toolkit.sass.translate import bind, translate
 

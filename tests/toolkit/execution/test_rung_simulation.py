@@ -38,7 +38,7 @@ from toolkit.rungs import inputs as ladder_inputs
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
-from toolkit.sass.core import COUNT
+from toolkit.sass.core.binding import COUNT
 
 DEVICE = find_device("h200")
 RAGGED = "300x333x65"

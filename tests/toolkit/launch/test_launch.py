@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import InputError
-from toolkit.launch.launch import read_source
+from toolkit.machine_code.kernel_source import read_source
 
 
 @pytest.mark.parametrize("text", ['extern "C" __global__ void f() {}', "int x;\nint y;", "\n"])

@@ -18,9 +18,9 @@ from analysis import sm as cycles
 from analysis.problem import parse_shape
 from kernels import LADDER
 from kernels.registry import Variant
-from toolkit import simulate
+from toolkit import native, simulate
 from toolkit.launch.launch import Execution
-from toolkit.sass import core, native
+from toolkit.sass.core import binding as core
 from validation import ROOT
 from validation.corpus.random_programs import on_a_gpu
 
@@ -198,7 +198,7 @@ def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
     for source in (tmp_path / "toolkit/sass/core").glob("*.c"):
         source.write_text("typedef int x;\n", encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "toolkit.sass.native"], cwd=tmp_path, check=False,
+        [sys.executable, "-m", "toolkit.native"], cwd=tmp_path, check=False,
         capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 1

@@ -21,7 +21,7 @@ from toolkit.cli.app import app
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling import profile as experiment
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 
 ONE = Sampling(max_samples=1)
 
@@ -149,7 +149,7 @@ def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
 def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
     no_gpu: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "__file__", "/nowhere/core.py")
+    monkeypatch.setattr(core, "__file__", "/nowhere/core/binding.py")
     monkeypatch.setattr(core, "library", core.library.__wrapped__)
     progress = Notices()
     assert profile([32], ["tiled"], progress=progress).executor == "theory"
@@ -157,7 +157,7 @@ def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
     assert notice.startswith(
         "theory only, nothing is simulated: the simulator's native core was not built: run "
     )
-    with pytest.raises(UnavailableError, match=r"core was not built: run .*toolkit\.sass\.native"):
+    with pytest.raises(UnavailableError, match=r"core was not built: run .*toolkit\.native"):
         profile([32], ["tiled"], executor="simulate")
 
 

@@ -15,7 +15,7 @@ from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.translate import bind, translate
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
 from toolkit import simulate
-from toolkit.sass.core import COUNT
+from toolkit.sass.core.binding import COUNT
 from toolkit.sass.space import place
 
 LANES = np.arange(32)

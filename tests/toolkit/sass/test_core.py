@@ -14,7 +14,7 @@ from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.sass import core
+from toolkit.sass.core import binding as core
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.translate import bind, translate
 

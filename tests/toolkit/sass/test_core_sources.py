@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.sass import native
+from toolkit import native
 
 SOURCES = sorted(native.CORE.glob("*.c"))
 HEADERS = sorted(native.CORE.glob("*.h"))

@@ -10,7 +10,7 @@ from analysis import coalescing
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
 from toolkit import simulate
-from toolkit.sass.core import COUNT
+from toolkit.sass.core.binding import COUNT
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, place
 
 LANES = np.arange(32)

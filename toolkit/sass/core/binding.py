@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import REBUILD, UnavailableError
-from toolkit.sass.native import core_sources
+from toolkit.native import core_sources
 
 LANES = 32
 POOL = 0x80000000  # set in a slot that names a constant of the launch
@@ -123,7 +123,7 @@ class Kept(Structure):
 def library() -> ctypes.CDLL:
     """The core that suits this processor. Raises UnavailableError where none was built."""
     for flavour in ("_core_v3", "_core"):
-        path = Path(__file__).with_name(f"{flavour}.so")
+        path = Path(__file__).parents[1] / f"{flavour}.so"
         if not path.exists():
             continue
         loaded = ctypes.CDLL(str(path))

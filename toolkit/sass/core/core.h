@@ -50,7 +50,7 @@ enum {
     MOD_F64_ABS = 32, MOD_F16_NEG = 64, MOD_F16_ABS = 128
 };
 
-/* One instruction. `toolkit/sass/core.py` holds the same layout; a test compares the sizes. */
+/* One instruction. `toolkit/sass/core/binding.py` holds the same layout; a test compares the sizes. */
 typedef struct {
     u16 op;
     u8 guard;        /* predicate slot, with PREDICATE_NOT */

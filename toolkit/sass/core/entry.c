@@ -1,4 +1,4 @@
-/* What the Python side calls (toolkit/sass/core.py): workers, and what they found. */
+/* What the Python side calls (toolkit/sass/core/binding.py): workers, and what they found. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolkit.machine_code.instruction import Address, Instruction, Operand, Register, Special
-from toolkit.sass.core import POOL
+from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import flag
 from toolkit.sass.isa.memory import (
     ATOMIC_TYPES,

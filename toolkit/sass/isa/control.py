@@ -11,7 +11,7 @@ from toolkit.machine_code.instruction import (
     Register,
     Special,
 )
-from toolkit.sass.core import PT
+from toolkit.sass.core.binding import PT
 from toolkit.sass.isa.integer import TRUE, is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, opcode
 

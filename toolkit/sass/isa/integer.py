@@ -17,7 +17,7 @@ from toolkit.machine_code.instruction import (
     Register,
     Special,
 )
-from toolkit.sass.core import POOL, PREDICATE_DISCARD, PT
+from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PT
 from toolkit.sass.isa.registry import (
     INT_NEG,
     LowerFunction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
-from toolkit.sass.core import POOL
+from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import TRUE, is_predicate
 from toolkit.sass.isa.registry import Lowering, Source, numbered, opcode
 

@@ -22,7 +22,7 @@ from toolkit.machine_code.instruction import (
     Special,
     tensor_core_refusal,
 )
-from toolkit.sass.core import (
+from toolkit.sass.core.binding import (
     INSTRUCTION,
     POOL,
     PREDICATE_DISCARD,

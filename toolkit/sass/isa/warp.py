@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.machine_code.instruction import RZ, Immediate, Operand, Register, Special
-from toolkit.sass.core import POOL
+from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import SIGNED, choice, flag, is_predicate, on_words
 from toolkit.sass.isa.registry import Lowering, numbered, opcode
 

@@ -1,0 +1,1 @@
+"""The pages: a report, a comparison, a tuning run. Start with `page`."""

@@ -1,0 +1,5 @@
+"""`python -m toolkit.native`."""
+
+from toolkit.native import main
+
+main()
