@@ -11,8 +11,8 @@ from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predict import DRAM, dram_bytes_per_s
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.access import cost
-from reports.prediction import limits
+from reports.sections.access import cost
+from reports.sections.prediction import limits
 
 # Of each limiter. Others are pipes, which the instructions of a line keep busy.
 _WORK_OF = {
