@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from analysis.problem import Gemm
 from analysis.records.profile import LineAccess, Listing, Profile
 from analysis.records.source_lines import Line, accesses
-from reports import access, ladder, text
+from reports import ladder, text
+from reports.sections import access
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,7 @@ class Execution:
 
         Three lines, empty of a launch whose instructions were not counted.
         """
-        from reports.verdict import verdict
+        from reports.sections.verdict import verdict
 
         if not self.instructions or self.cubin is None:
             return ""
