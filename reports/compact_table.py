@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from reports import ladder, text
-from reports.table import NO_CELL, Cell, Column, Table, ladder_columns, says, table_of
+from reports.sections.table import NO_CELL, Cell, Column, Table, ladder_columns, says, table_of
 
 
 def compact_table(

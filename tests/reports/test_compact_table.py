@@ -8,7 +8,7 @@ import pytest
 
 from analysis.records.profile import Profile
 from reports.compact_table import compact_table
-from reports.table import Table, ladder_table
+from reports.sections.table import Table, ladder_table
 
 
 def cells(table: Table, grade: str, title: str) -> list[str]:

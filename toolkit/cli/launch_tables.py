@@ -19,9 +19,9 @@ from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.access import remarks
 from reports.launch import CounterRow, counter_rows
-from reports.prediction import bound_rows, gap_rows, limits
+from reports.sections.access import remarks
+from reports.sections.prediction import bound_rows, gap_rows, limits
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
 from toolkit.cli.terminal import out, plain_table

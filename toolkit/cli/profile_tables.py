@@ -10,15 +10,16 @@ from rich.table import Table
 from analysis.comparison.agreement import unexplained
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
-from reports import ladder, rungs, text
-from reports.breakdown import breakdown
+from reports import ladder, text
 from reports.compact_table import compact_table, replaces_times
-from reports.headline import answer, standing
-from reports.hierarchy import grades, launches, summary
 from reports.ladder import measurement, records_at, shapes, twin
-from reports.prediction import told_steps
-from reports.published import publications
-from reports.scorecard import scorecard
+from reports.sections import rungs
+from reports.sections.breakdown import breakdown
+from reports.sections.headline import answer, standing
+from reports.sections.hierarchy import grades, launches, summary
+from reports.sections.prediction import told_steps
+from reports.sections.published import publications
+from reports.sections.scorecard import scorecard
 from toolkit.cli.terminal import out, rich_table
 from toolkit.store.profile_json import dumps
 
