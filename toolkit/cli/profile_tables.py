@@ -11,10 +11,10 @@ from analysis.comparison.agreement import unexplained
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from reports import ladder, text
-from reports.compact_table import compact_table, replaces_times
 from reports.ladder import measurement, records_at, shapes, twin
 from reports.sections import rungs
 from reports.sections.breakdown import breakdown
+from reports.sections.compact_table import compact_table, replaces_times
 from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import grades, launches, summary
 from reports.sections.prediction import told_steps

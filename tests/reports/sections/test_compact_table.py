@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.records.profile import Profile
-from reports.compact_table import compact_table
+from reports.sections.compact_table import compact_table
 from reports.sections.table import Table, ladder_table
 
 
