@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.comparison.launches import LaunchComparison
+from analysis.comparison.launches import LaunchComparison, LaunchRecord
 from analysis.comparison.lines import LineChange
 from analysis.comparison.runs import (
     CountChange,
@@ -50,6 +50,59 @@ def page(comparison: ProfileComparison) -> str:
         remarks=remarks(comparison),
         runs=runs_table(comparison),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brief:
+    """A comparison as a terminal shows it: what was compared and came out, tables, and notes."""
+
+    before: str
+    after: str
+    sentences: Sequence[str]
+    tables: Sequence[tuple[str, Table]]
+    notes: Sequence[str]
+    settings: Sequence[str] = ()
+
+
+def brief(comparison: ProfileComparison | LaunchComparison, most: int) -> Brief:
+    """The comparison of two profiles or launches, with `most` rows of each table."""
+    if isinstance(comparison, LaunchComparison):
+        return Brief(
+            before=_launch(comparison.before),
+            after=_launch(comparison.after),
+            sentences=launch_sentences(comparison),
+            tables=tuple(
+                zip(("counts", "source lines"), launch_tables(comparison, most=most), strict=True)
+            ),
+            notes=comparison.notes,
+        )
+    return Brief(
+        before=described(comparison.before),
+        after=described(comparison.after),
+        settings=[
+            f"{one.name}: {one.before or text.ABSENT} → {one.after or text.ABSENT}"
+            for one in comparison.environment
+            if one.name not in ("device", "executor", "commit")
+        ],
+        sentences=sentences(comparison),
+        tables=[
+            (f"{title}, {section.shape}", rows)
+            for section in shape_sections(comparison, most=most, is_compact=True)
+            for title, rows in (
+                ("counts", section.changed),
+                ("source lines", section.lines),
+                ("times", section.times),
+                ("predicted times", section.predictions),
+            )
+        ],
+        notes=(*doubts(comparison), *remarks(comparison)),
+    )
+
+
+def _launch(one: LaunchRecord) -> str:
+    grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
+    architecture = one.resources.architecture
+    return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
 
 
 # In words.

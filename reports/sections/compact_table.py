@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
@@ -19,23 +19,11 @@ def compact_table(
     Columns that say nothing, or find no room, are left out.
     """
     records = ladder.records_at(profile, shape)
-    columns = _columns(profile, shape, records, recorded)
-    return table_of(
-        [
-            replace(one.column, cell=_brief(one.column))
-            for one in columns
-            if width >= one.from_width and any(says(one.column.cell(r)) for r in records)
-        ],
-        records,
-    )
-
-
-def _brief(column: Column) -> Callable[[Record], Cell]:
-    def cell(record: Record) -> Cell:
-        whole = column.cell(record)
-        return Cell(whole.text if says(whole) else "")
-
-    return cell
+    found = _columns(profile, shape, records, recorded)
+    columns = [c for c, least in found if width >= least and any(says(c.cell(r)) for r in records)]
+    whole = table_of(columns, records)
+    rows = (tuple(Cell(cell.text if says(cell) else "") for cell in row) for row in whole.rows)
+    return replace(whole, rows=tuple(rows))
 
 
 def replaces_times(profile: Profile, recorded: Profile | None) -> bool:
@@ -43,70 +31,55 @@ def replaces_times(profile: Profile, recorded: Profile | None) -> bool:
     return recorded is not None and profile.executor != "gpu"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Compact:
-    """A column, and the least width of a terminal that has room for it."""
-
-    column: Column
-    from_width: int = 0
-
-
 def _columns(
     profile: Profile, shape: Gemm, records: Sequence[Record], recorded: Profile | None
-) -> Iterator[_Compact]:
-    """All columns; predicted times take the room that theory has without them."""
-    of_page = {
-        (one.grade, one.title): one for one in ladder_columns(profile, shape, recorded=recorded)
-    }
+) -> Iterator[tuple[Column, int]]:
+    """All columns, each with the least width of a terminal that has room for it.
 
-    def column(
-        grade: str, title: str, shown: str = "", *, as_grade: str = "", from_width: int = 0
-    ) -> Iterator[_Compact]:
-        found = of_page.get((grade, title))
-        if found:
-            short = replace(found, title=shown or title, grade=as_grade or grade, is_whole=True)
-            yield _Compact(column=short, from_width=from_width)
-
+    Predicted times take the room that theory has without them.
+    """
     on_gpu, is_replaced = profile.executor == "gpu", replaces_times(profile, recorded)
     is_predicted = any(map(ladder.prediction, records))
-    yield _Compact(column=_words("   variant", _numbered))
-    if not is_replaced:
-        # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
-        time_from_width = 0 if on_gpu else 116 if is_predicted else 96
-        yield from column("measured", "time", from_width=time_from_width)
-        for title in ("rate", "of cuBLAS"):
-            yield from column("measured", title)
-    if recorded:
-        for title in ("time", "rate", "of cuBLAS"):
-            for one in column(ladder.recorded_label(recorded), title, as_grade="recorded"):
-                tells_status = is_replaced and title == "time"
-                yield replace(one, column=_or_status(one.column)) if tells_status else one
     timed_as = "measured" if on_gpu else "recorded" if recorded else ""
-    yield from column(
-        "predicted", "predicted time", "time", from_width=88 if timed_as == "measured" else 0
-    )
-    yield from column("predicted", "predicted rate", "rate", from_width=132 if timed_as else 0)
-    yield from column("predicted", "over measured time", "predicted", as_grade=f"/ {timed_as}")
-    limiter = _words("limiter, share", _limiter, grade="predicted")
-    yield _Compact(column=limiter, from_width=112 if timed_as else 96)
-    yield from column("theory", "attainable", "roof", from_width=116 if is_predicted else 0)
-    for one in column("theory", "limiter"):
-        yield _Compact(
-            column=replace(one.column, is_whole=False),
-            from_width=160 if is_predicted else 96 if on_gpu or recorded else 80,
+    earlier = ladder.recorded_label(recorded) if recorded else None
+    # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
+    own_time = 0 if on_gpu else 116 if is_predicted else 96
+    roofs = 160 if is_predicted else 96 if timed_as else 80
+    others = 160 if is_predicted else 116
+    # the verdict belongs to this run, as the times do
+    of_this_run = {"measured", "result"} if is_replaced else set()
+    columns = {
+        (one.grade, one.title): one
+        for one in (
+            *ladder_columns(profile, shape, recorded=recorded),
+            *_OF_TERMINALS,
         )
-    for grade, title, shown in (
-        ("simulated", "FFMA share", "FFMA"),
-        ("compiled", "registers per thread", "regs"),
-        ("compiled", "occupancy (theoretical)", "occupancy"),
+    }
+    for grade, title, shown, shown_grade, least in (
+        ("", "   variant", "   variant", "", 0),
+        ("measured", "time", "time", "measured", own_time),
+        ("measured", "rate", "rate", "measured", 0),
+        ("measured", "of cuBLAS", "of cuBLAS", "measured", 0),
+        (earlier, "time", "time", "recorded", 0),
+        (earlier, "rate", "rate", "recorded", 0),
+        (earlier, "of cuBLAS", "of cuBLAS", "recorded", 0),
+        ("predicted", "predicted time", "time", "predicted", 88 if on_gpu else 0),
+        ("predicted", "predicted rate", "rate", "predicted", 132 if timed_as else 0),
+        ("predicted", "over measured time", "predicted", f"/ {timed_as}", 0),
+        ("predicted", "limiter, share", "limiter, share", "predicted", 112 if timed_as else 96),
+        ("theory", "attainable", "roof", "theory", 116 if is_predicted else 0),
+        ("theory", "limiter", "limiter", "theory", roofs),
+        ("simulated", "FFMA share", "FFMA", "simulated", others),
+        ("compiled", "registers per thread", "regs", "compiled", others),
+        ("compiled", "occupancy (theoretical)", "occupancy", "compiled", others),
+        ("", "result", "result", "", 0),
     ):
-        yield from column(grade, title, shown, from_width=160 if is_predicted else 116)
-    if not is_replaced:  # the verdict belongs to this run, as the times do
-        yield _Compact(column=_words("result", _result))
-
-
-def _words(title: str, cell: Callable[[Record], Cell], grade: str = "") -> Column:
-    return Column(title=title, grade=grade, cell=cell, is_number=False, is_whole=True)
+        one = columns.get((grade or "", title))
+        if one and not of_this_run & {grade, title}:
+            if is_replaced and (grade, title) == (earlier, "time"):
+                one = _or_status(one)
+            is_whole = (grade, title) != ("theory", "limiter")
+            yield replace(one, title=shown, grade=shown_grade, is_whole=is_whole), least
 
 
 def _numbered(record: Record) -> Cell:
@@ -134,3 +107,10 @@ def _result(record: Record) -> Cell:
     if record.status == "ok":
         return Cell("right" if record.check else "not run")
     return Cell(record.status)
+
+
+_OF_TERMINALS = (
+    Column(title="   variant", grade="", cell=_numbered, is_number=False),
+    Column(title="limiter, share", grade="predicted", cell=_limiter, is_number=False),
+    Column(title="result", grade="", cell=_result, is_number=False),
+)

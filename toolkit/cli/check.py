@@ -6,17 +6,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.options import LaunchOptions, takes_launch
 from toolkit.cli.output import print_json
-from toolkit.cli.terminal import out
+from toolkit.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from toolkit.cli.launch_options import Call
-    from toolkit.execution.sanitizer import Checked, Finding
+    from toolkit.execution.sanitizer import Checked
 
 SCHEMA_VERSION = 1
 
@@ -58,16 +57,12 @@ def check(
 def print_checked(checked: Checked) -> None:
     """The findings, then the summary."""
     for finding in checked.findings:
-        out.print(_line(finding), soft_wrap=True)
-    for note in checked.notes:
-        out.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        times = f" ({finding.times:,} times)" if finding.times > 1 else ""
+        say(f" {finding.message}{times}", "bold red", lead=f"{finding.tool}:")
+    for one in checked.notes:
+        note(one)
     style = "bold red" if checked.findings else "green"
-    out.print(f"[{style}]{escape(checked.summary)}[/]", soft_wrap=True)
-
-
-def _line(finding: Finding) -> str:
-    times = f" ({finding.times:,} times)" if finding.times > 1 else ""
-    return f"[bold red]{finding.tool}:[/] {escape(finding.message)}{times}"
+    say(checked.summary, style)
 
 
 def document(call: Call, checked: Checked) -> dict[str, Any]:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
 from toolkit.cli.output import check_output, to_json, write
-from toolkit.cli.terminal import out, rich_table
+from toolkit.cli.terminal import note, out, rich_table, say
 
 if TYPE_CHECKING:
-    from analysis.comparison.launches import LaunchComparison, LaunchRecord
+    from analysis.comparison.launches import LaunchComparison
     from analysis.comparison.runs import ProfileComparison
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
@@ -96,58 +95,18 @@ def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str
 
 
 def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
-    """What came out of two profiles, or of two launches."""
-    from analysis.comparison.launches import LaunchComparison
+    """What was compared, what came out, the tables of what differs, and the notes."""
+    from reports.pages.comparison import brief
 
-    if isinstance(comparison, LaunchComparison):
-        _print_launches(comparison)
-    else:
-        _print_profiles(comparison)
-
-
-def _print_profiles(comparison: ProfileComparison) -> None:
-    """The two profiles, what came out, the tables of what differs, and the remarks."""
-    from reports import text
-    from reports.pages.comparison import described, doubts, remarks, sentences, shape_sections
-
-    out.print(f"[dim]first:[/]  {escape(described(comparison.before))}", soft_wrap=True)
-    out.print(f"[dim]second:[/] {escape(described(comparison.after))}", soft_wrap=True)
-    for setting in comparison.environment:
-        if setting.name not in ("device", "executor", "commit"):
-            was, is_now = (value or text.ABSENT for value in (setting.before, setting.after))
-            out.print(escape(f"  {setting.name}: {was} → {is_now}"), soft_wrap=True)
-    for sentence in sentences(comparison):
-        out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
-    for section in shape_sections(comparison, most=MOST_CHANGES, is_compact=True):
-        for title, rows in (
-            ("counts", section.changed),
-            ("source lines", section.lines),
-            ("times", section.times),
-            ("predicted times", section.predictions),
-        ):
-            if rows.rows:
-                out.print(rich_table(rows, title=f"{title}, {section.shape}"))
-    for remark in (*doubts(comparison), *remarks(comparison)):
-        out.print(f"[yellow]note:[/] {escape(remark)}", soft_wrap=True)
-
-
-def _print_launches(comparison: LaunchComparison) -> None:
-    """The two launches, what came out, what differs with its source lines, and the remarks."""
-    from reports.pages.comparison import launch_sentences, launch_tables
-
-    out.print(f"[dim]first:[/]  {escape(_launch(comparison.before))}", soft_wrap=True)
-    out.print(f"[dim]second:[/] {escape(_launch(comparison.after))}", soft_wrap=True)
-    for sentence in launch_sentences(comparison):
-        out.print(f"[bold]{escape(sentence)}[/]", soft_wrap=True)
-    tables = launch_tables(comparison, most=MOST_CHANGES)
-    for title, rows in zip(("counts", "source lines"), tables, strict=True):
+    found = brief(comparison, MOST_CHANGES)
+    say(f"  {found.before}", "dim", lead="first:")
+    say(f" {found.after}", "dim", lead="second:")
+    for setting in found.settings:
+        say(f"  {setting}")
+    for sentence in found.sentences:
+        say(sentence, "bold")
+    for title, rows in found.tables:
         if rows.rows:
             out.print(rich_table(rows, title=title))
-    for note in comparison.notes:
-        out.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
-
-
-def _launch(one: LaunchRecord) -> str:
-    grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
-    architecture = one.resources.architecture
-    return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
+    for remark in found.notes:
+        note(remark)

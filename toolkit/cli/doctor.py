@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from toolkit.cli.options import Json
 from toolkit.cli.output import print_json
-from toolkit.cli.terminal import out
+from toolkit.cli.terminal import out, say
 
 if TYPE_CHECKING:
     from toolkit.profiling.doctor import Finding
@@ -37,4 +37,4 @@ def print_findings(findings: Sequence[Finding]) -> None:
             soft_wrap=True,
         )
         if finding.remedy:
-            out.print(f"{'':18}-> {escape(finding.remedy)}", soft_wrap=True)
+            say(f"{'':18}-> {finding.remedy}")

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
-from rich.markup import escape
 
 from analysis.errors import RecordError, ToolkitError, first_line
-from toolkit.cli.terminal import err
+from toolkit.cli.terminal import err, say
 
 FAILED = 1
 DIFFERS = 3
@@ -34,7 +33,7 @@ def one_line_errors(
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the command with a message and an exit code."""
-    err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    say(f" {message}", "bold red", lead="error:", console=err)
     raise typer.Exit(code)
 
 

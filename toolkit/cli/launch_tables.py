@@ -24,7 +24,7 @@ from reports.sections.access import remarks
 from reports.sections.prediction import bound_rows, gap_rows, limits
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
-from toolkit.cli.terminal import out, plain_table
+from toolkit.cli.terminal import note, out, plain_table, say
 from toolkit.launch.checks import device_of
 from toolkit.launch.launch import Execution
 
@@ -37,12 +37,12 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     """Everything about one launch; the `top` busiest source lines, None for no lines."""
     execution = simulated.execution
     for line in execution.verdict.splitlines():
-        out.print(f"[bold]{escape(line)}[/]", soft_wrap=True)
+        say(line, "bold")
     out.print()
     for line in _headline(simulated):
-        out.print(escape(line), soft_wrap=True)
-    for note in filter(None, [execution.resources.note, *execution.notes]):
-        out.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        say(line)
+    for one in filter(None, [execution.resources.note, *execution.notes]):
+        note(one)
     out.print()
     out.print(_counters_table(execution))
     if execution.predicted is not None:
@@ -236,7 +236,7 @@ def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
     out.print(table)
     for number_, found in remarkable.items():
         for remark in found:
-            out.print(f"[bold red]line {number_}[/]: {remark}", soft_wrap=True)
+            say(f": {remark}", "bold red", lead=f"line {number_}")
 
 
 def _width(columns: Sequence[tuple[str, str, Any]], rows: Sequence[Sequence[str]]) -> int:

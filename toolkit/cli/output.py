@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.terminal import err
+from toolkit.cli.terminal import err, say
 
 
 def check_output(path: Path, others: Sequence[Path] = ()) -> None:
@@ -30,7 +30,7 @@ def write(contents: Mapping[Path, str | bytes]) -> None:
     with one_line_errors("interrupted while writing: each file is whole, the old or the new one"):
         for path, content in contents.items():
             write_atomically(path, content)
-            err.print(f"wrote {path}", markup=False, soft_wrap=True)
+            say(f"wrote {path}", console=err)
 
 
 def print_json(document: Any) -> None:

@@ -20,19 +20,19 @@ from reports.sections.hierarchy import grades, launches, summary
 from reports.sections.prediction import told_steps
 from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
-from toolkit.cli.terminal import out, rich_table
+from toolkit.cli.terminal import out, rich_table, say
 from toolkit.store.profile_json import dumps
 
 
 def print_profile(profile: Profile, recorded: Profile | None) -> None:
     """For every shape: the answer in words, and the ladder."""
     for sentence in standing(profile):
-        out.print(f"[yellow]{escape(sentence)}[/]", soft_wrap=True)
+        say(sentence, "yellow")
     for shape in shapes(profile):
         records = records_at(profile, shape)
         beside = recorded if any(measurement(twin(r, recorded)) for r in records) else None
         said = answer(profile, shape, recorded=beside)
-        out.print(f"{text.shape(shape)} on {escape(profile.device.name)}", soft_wrap=True)
+        say(f"{text.shape(shape)} on {profile.device.name}")
         out.print(f"[bold]{escape(said.lead)}[/]")
         if said.trust:
             out.print(escape(said.trust))
@@ -40,9 +40,9 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
         out.print(rich_table(compact_table(profile, shape, out.width, recorded=beside)))
         if replaces_times(profile, beside):
             for line in _own_rates(records):
-                out.print(line, soft_wrap=True)
+                say(line)
         for line in _riddles(records):
-            out.print(line, soft_wrap=True)
+            say(line, "yellow")
         _print_breakdown(profile, shape, recorded)
         _print_steps(profile, shape, recorded)
         _print_published(profile, shape)
@@ -97,7 +97,7 @@ def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> No
     ]
     if found:
         about = f"FLOP per byte at each level, {text.shape(shape)} ({grades(found)})"
-        out.print(escape(about), soft_wrap=True)  # a title would be as narrow as its table
+        say(about)  # a title would be as narrow as its table
         out.print(rich_table(summary(found)))
 
 
@@ -118,7 +118,7 @@ def _own_rates(records: Sequence[Record]) -> Iterator[str]:
         measured = measurement(record)
         if measured:
             rate = text.flop_per_s(measured.flop_per_s)
-            yield f"{escape(record.label)} on this machine: {rate} (measured)"
+            yield f"{record.label} on this machine: {rate} (measured)"
 
 
 def _riddles(records: Sequence[Record]) -> Iterator[str]:
@@ -126,9 +126,9 @@ def _riddles(records: Sequence[Record]) -> Iterator[str]:
     for record in records:
         for one in unexplained(record):
             yield (
-                f"[yellow]{escape(record.label)}: {one.quantity} of {one.subject}: "
+                f"{record.label}: {one.quantity} of {one.subject}: "
                 f"{one.closed_form:,} by the closed form, {one.simulated:,} simulated: "
-                f"{escape(one.reason or '')}[/]"
+                f"{one.reason or ''}"
             )
 
 

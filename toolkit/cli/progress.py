@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from toolkit.cli.terminal import err
+from toolkit.cli.terminal import err, note, say
 from toolkit.launch.progress import Progress
 
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
@@ -74,7 +74,7 @@ class TerminalProgress(OneBar, Progress):
         self._bar.update(self._task, description=escape(text))
 
     def notice(self, text: str) -> None:
-        err.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True)
+        note(text, err)
 
 
 class SimulationProgress(OneBar):
@@ -99,9 +99,9 @@ class SimulationProgress(OneBar):
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
             self._is_judged = True
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
-                err.print(
+                say(
                     f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
                     "with Ctrl-C and give a smaller grid, or --blocks representative, which "
                     "executes some of each place in it",
-                    soft_wrap=True,
+                    console=err,
                 )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from analysis.errors import InputError
@@ -16,7 +15,7 @@ from toolkit import __version__
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Architecture, CompilerOptions, Json, KernelName, Macros
 from toolkit.cli.output import print_json, write
-from toolkit.cli.terminal import out, plain_table
+from toolkit.cli.terminal import out, plain_table, say
 
 if TYPE_CHECKING:
     from toolkit.reorder import LoopChange, Reordered
@@ -89,12 +88,9 @@ def reorder(
 def print_reordered(found: Reordered) -> None:
     """The kernel, how much of it changed, and a table of its loops."""
     code = found.before
-    out.print(
-        escape(
-            f"{code.name} for {code.architecture} ({code.compiler}): "
-            f"{found.changed_instructions:,} instructions changed"
-        ),
-        soft_wrap=True,
+    say(
+        f"{code.name} for {code.architecture} ({code.compiler}): "
+        f"{found.changed_instructions:,} instructions changed"
     )
     if found.loops:
         out.print(_table(found))

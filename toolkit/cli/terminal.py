@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from reports.sections.table import Cell
@@ -17,6 +18,20 @@ out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
 STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
+
+
+def say(text: str, style: str = "", *, lead: str = "", console: Console = out) -> None:
+    """Print text as it is, in lines as long as it has; the style is that of `lead` if there is one.
+
+    Nothing in it is markup.
+    """
+    shown = Text.assemble((lead, style), text) if lead else Text(text, style)
+    console.print(shown, soft_wrap=True)
+
+
+def note(text: str, console: Console = out) -> None:
+    """What a reader should know about the result."""
+    say(f" {text}", "yellow", lead="note:", console=console)
 
 
 def plain_table(gap: int = 1, **more: Any) -> Table:

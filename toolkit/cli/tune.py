@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from toolkit.cli.errors import fail, one_line_errors
 from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, complete_variant
 from toolkit.cli.output import check_output, write
-from toolkit.cli.terminal import err, out, rich_table
+from toolkit.cli.terminal import err, out, rich_table, say
 
 if TYPE_CHECKING:
     from analysis.records.tuning import Tuning
@@ -119,7 +118,7 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
     write({html: page(result), record: document})
     entries = entries_of(result) if keep else []
     if entries:
-        err.print(f"kept {len(entries)} in {keep_entries(entries)}", markup=False, soft_wrap=True)
+        say(f"kept {len(entries)} in {keep_entries(entries)}", console=err)
     if as_json:
         sys.stdout.write(document)
     else:
@@ -137,9 +136,9 @@ def print_tuning(tuning: Tuning) -> None:
     from reports.pages.tuning import lead, outcomes_table, points
 
     for shape in tuning.shapes:
-        out.print(f"[bold]{escape(lead(tuning, shape))}[/]", soft_wrap=True)
+        say(lead(tuning, shape), "bold")
         for point in points(shape):
-            out.print(f"  - {escape(point)}", soft_wrap=True)
+            say(f"  - {point}")
         out.print()
         table = outcomes_table(shape, MOST_ROWS)
         out.print(rich_table(table))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.comparison.scorecard import disagreements, scored, scores
@@ -23,8 +22,9 @@ from benchmarks.traffic_tables import shipped_run
 from kernels.registry import LADDER
 from tests.sampling import chosen_of
 from toolkit import load, profile, save
-from toolkit.cli import profile_tables as console
 from toolkit.cli.app import app
+from toolkit.cli.profile_tables import print_profile
+from toolkit.cli.terminal import out
 from toolkit.execution.sanitizer import Checked
 from validation import ROOT
 
@@ -99,8 +99,9 @@ def run_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Profile], Any]:
 
 def shown(made: Profile, monkeypatch: pytest.MonkeyPatch, *, width: int = 80) -> str:
     file = io.StringIO()
-    monkeypatch.setattr(console, "out", Console(file=file, width=width, highlight=False))
-    console.print_profile(made, None)
+    monkeypatch.setattr(out, "_file", file)
+    monkeypatch.setattr(out, "_width", width)
+    print_profile(made, None)
     return file.getvalue()
 
 
