@@ -29,7 +29,9 @@ from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Interval
 from benchmarks.gpu_operands import GpuOperands
 from benchmarks.graphs import GraphTimer
-from kernels.registry import BEST, Selection, Variant, parse_selection
+from kernels.ladder import BEST
+from kernels.selection import Selection, parse_selection
+from kernels.variant import Variant
 from toolkit import __version__
 from toolkit.gpu.context import POISON, Gpu
 from toolkit.gpu.cublas import Cublas

@@ -24,7 +24,8 @@ from analysis.traffic.gemm_accesses import gemm_touches
 from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
-from kernels.registry import Selection, Variant, parse_selection
+from kernels.selection import Selection, parse_selection
+from kernels.variant import Variant
 from toolkit.gpu.context import Gpu
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel

@@ -29,7 +29,8 @@ from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS
 from analysis.sm import Unit
 from analysis.traffic.block_schedule import LOADS, Courses
-from kernels.registry import LADDER, Variant
+from kernels.ladder import LADDER
+from kernels.variant import Variant
 from validation import ROOT
 
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
@@ -425,7 +426,7 @@ def _of_ladder() -> Iterator[Row]:
             for name in ("share_of_peak", "fewest_products"):
                 if value := getattr(one, name):
                     why = fitted(_TUNED, name)
-                    yield _row("kernels/registry.py", f"{name} of {with_these}", value, why)
+                    yield _row("kernels/ladder.py", f"{name} of {with_these}", value, why)
 
 
 def _of_architectures() -> Iterator[Row]:

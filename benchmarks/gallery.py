@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 
 from analysis.records.profile import Profile
 from kernels import find
-from kernels.registry import Variant
+from kernels.variant import Variant
 from reports import render
 from reports.figures import gap, hierarchy
 from toolkit import profile

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
-from kernels.registry import Parameters, Variant
+from kernels.variant import Parameters, Variant
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.launch import placed
 from toolkit.launch.launch import buffers_of

@@ -41,7 +41,9 @@ from analysis.records.counters import MODELLED
 from analysis.timing.predicted import Predicted
 from benchmarks.recorded_tables import SHORT_S
 from benchmarks.traffic_tables import COUNTERS, PROMISED, SHIPPED, ratio_of
-from kernels.registry import BEST, Selection, Variant, parse_selection
+from kernels.ladder import BEST
+from kernels.selection import Selection, parse_selection
+from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import simulate
 from toolkit.execution.traffic import Residence

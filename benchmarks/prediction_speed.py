@@ -20,7 +20,7 @@ from statistics import median
 from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import LADDER, find
-from kernels.registry import Selection
+from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.profiling.record import planned, with_resources
 from toolkit.rungs.launch import compile_for

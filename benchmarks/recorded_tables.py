@@ -12,7 +12,7 @@ from statistics import mean
 
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
-from kernels.registry import BEST
+from kernels.ladder import BEST
 from reports import text
 from reports.ladder import measurement, records_at, shapes
 from toolkit.store.recorded_runs import recorded_run

@@ -24,7 +24,7 @@ from analysis.errors import CountersError, InputError, ToolkitError
 from analysis.problem import Gemm
 from analysis.records.profile import Counted, Profile, Record
 from benchmarks.resimulate import as_it_was, compiled, plan_of
-from kernels.registry import Selection
+from kernels.selection import Selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable

@@ -36,7 +36,8 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
-from kernels.registry import Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.environment import GpuMonitor, environment

@@ -22,7 +22,8 @@ import numpy as np
 from analysis.errors import ToolkitError
 from analysis.problem import FLOAT_BYTES, Gemm, parse_shape
 from benchmarks.gpu_operands import GpuOperands, Operands
-from kernels.registry import Variant, parse_selection
+from kernels.selection import parse_selection
+from kernels.variant import Variant
 from toolkit.gpu.context import POISON, Gpu
 from toolkit.gpu.cublas import Cublas
 from toolkit.reorder import Reordered, reorder

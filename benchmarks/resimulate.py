@@ -22,7 +22,8 @@ from analysis.devices import Device
 from analysis.errors import CompileError, InputError, ToolkitError
 from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Listing, Profile, Record
-from kernels.registry import Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.execution.rung_simulation import PYCUDA_FILE, LadderSimulator, residence
 from toolkit.gpu.context import LANGUAGE_OPTIONS
 from toolkit.gpu.sampling import Sampling

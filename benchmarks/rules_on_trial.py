@@ -50,7 +50,8 @@ from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
 from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from benchmarks.resimulate import as_it_was, compiled, plan_of
-from kernels.registry import BEST, Selection
+from kernels.ladder import BEST
+from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.rungs.matrices import Workload

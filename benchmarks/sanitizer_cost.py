@@ -15,7 +15,8 @@ from time import process_time
 import numpy as np
 
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Variant
+from kernels.ladder import LADDER
+from kernels.variant import Variant
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.sass.check import run_watched, watched

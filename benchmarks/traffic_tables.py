@@ -15,7 +15,7 @@ from functools import cache
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
-from kernels.registry import BEST
+from kernels.ladder import BEST
 from reports import text
 from toolkit import profile
 from toolkit.store.recorded_runs import recorded_run

@@ -1,15 +1,8 @@
 """What can be launched: the ladder of SGEMM kernels, and the references beside it."""
 
-from kernels.registry import (
-    LADDER,
-    REFERENCES,
-    Parameter,
-    Reference,
-    Selection,
-    Variant,
-    find,
-    parse_selection,
-)
+from kernels.ladder import LADDER, REFERENCES
+from kernels.selection import Selection, find, parse_selection
+from kernels.variant import Parameter, Reference, Variant
 
 __all__ = [
     "LADDER",

@@ -121,7 +121,7 @@ def why_not(name: str, config: pytest.Config) -> str | None:
 @pytest.fixture
 def edit_rung(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
     """Replaces a part of a rung's source wherever it stands, as its author may have done."""
-    from kernels.registry import Variant
+    from kernels.variant import Variant
 
     def edit(name: str, old: str, new: str) -> None:
         real = Variant.source.fget

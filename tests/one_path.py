@@ -15,7 +15,7 @@ from typing import Any
 from analysis.devices import find_device
 from analysis.problem import Gemm, parse_shape
 from analysis.timing.predicted import Predicted
-from kernels.registry import Selection, parse_selection
+from kernels.selection import Selection, parse_selection
 from toolkit import profile, simulate
 from toolkit.launch.launch import Execution
 from toolkit.launch.progress import Progress

@@ -71,10 +71,8 @@ class TestConsole:
         assert printed(page, block) == [("100 1",)]
 
     def test_files_of_the_checkout_are_at_hand(self, page: Path) -> None:
-        block = fence(
-            "console", "$ ls kernels/registry.py", "$ python -m toolkit --version | wc -w"
-        )
-        assert printed(page, block)[0] == ("kernels/registry.py",)
+        block = fence("console", "$ ls kernels/ladder.py", "$ python -m toolkit --version | wc -w")
+        assert printed(page, block)[0] == ("kernels/ladder.py",)
 
 
 class TestPython:

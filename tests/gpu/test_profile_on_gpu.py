@@ -7,7 +7,7 @@ import pytest
 
 from analysis.comparison.agreement import unexplained
 from analysis.errors import CompileError, InputError, LaunchError
-from kernels import LADDER, registry
+from kernels import LADDER, Variant
 
 pytestmark = pytest.mark.gpu
 
@@ -68,7 +68,7 @@ def test_a_wrong_kernel_is_a_failed_record_and_the_others_run_on(quick, monkeypa
     source = LADDER[3].source
     broken = source.replace("sum += tile_a[y][k] * tile_b[k][x];", "sum += tile_a[y][k];")
     assert broken != source
-    monkeypatch.setattr(registry.Variant, "source", property(lambda v: _source(v, broken)))
+    monkeypatch.setattr(Variant, "source", property(lambda v: _source(v, broken)))
     result = profile(["300"], ["naive-coalesced", "tiled", "cublas"], sampling=quick)
     statuses = {record.label: record.status for record in result.records}
     assert statuses == {"naive-coalesced": "ok", "tiled": "failed", "cublas": "ok"}

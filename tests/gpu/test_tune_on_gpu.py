@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels import find
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 
@@ -26,7 +26,7 @@ from toolkit.tuning.tuner import Effort  # noqa: E402
 
 # What the sweep's process runs first: the rung's source, broken for two values of BK.
 BROKEN = """
-from kernels.registry import Variant
+from kernels.variant import Variant
 text = SOURCE
 head = text.index('extern "C"')
 body = text.index("{", head) + 1

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from analysis.access import Tiling
 from analysis.problem import Gemm
-from kernels import LADDER, Parameter, Variant, registry
+from kernels import LADDER, Parameter, Variant
+from kernels.selection import BY_NAME
 from toolkit import simulate
 from toolkit.cli.app import app
 from toolkit.profiling.profile import profile
@@ -59,9 +60,7 @@ def _swap(old: object, new: object) -> None:
 @pytest.fixture(autouse=True)
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    ladder = (*registry.LADDER, TWO_ROWS)
-    by_name = registry.BY_NAME | {TWO_ROWS.name: TWO_ROWS}
-    swaps = [(registry.LADDER, ladder), (registry.BY_NAME, by_name)]
+    swaps = [(LADDER, (*LADDER, TWO_ROWS)), (BY_NAME, BY_NAME | {TWO_ROWS.name: TWO_ROWS})]
     for old, new in swaps:
         _swap(old, new)
     yield

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Variant, find
+from kernels.ladder import LADDER
+from kernels.selection import find
+from kernels.variant import Variant
 from tests.sampling import chosen_of, values_of
 from tests.together import compiled_together
 from toolkit.execution.sanitizer import Checked, check

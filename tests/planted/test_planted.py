@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Variant
+from kernels.ladder import LADDER
+from kernels.variant import Variant
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
 from toolkit.cli.launch_options import Call

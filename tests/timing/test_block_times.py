@@ -8,7 +8,7 @@ import pytest
 from benchmarks import block_times as benchmark
 from benchmarks.block_times import BlockTimes
 from kernels import LADDER
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 from toolkit.sass.translate import translate
 
 LIFE_NS = 1000

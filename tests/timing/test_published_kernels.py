@@ -12,7 +12,8 @@ import pytest
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from benchmarks.prediction_errors import LEAST_PUBLISHED, of_rung
-from kernels.registry import Variant, parse_selection
+from kernels.selection import parse_selection
+from kernels.variant import Variant
 from tests.sampling import sampled
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import simulate

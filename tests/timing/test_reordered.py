@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import reordered
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 
 
 def test_ratios_are_of_samples_that_were_taken_together() -> None:

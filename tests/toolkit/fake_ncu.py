@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.problem import parse_shape
-from kernels.registry import Variant, find
+from kernels.selection import find
+from kernels.variant import Variant
 
 VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
 Copyright (c) 2018-2025 NVIDIA Corporation

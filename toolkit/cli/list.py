@@ -17,7 +17,7 @@ from toolkit.cli.output import print_json
 from toolkit.cli.terminal import out
 
 if TYPE_CHECKING:
-    from kernels.registry import Reference, Variant
+    from kernels.variant import Reference, Variant
 
 
 class Listing(StrEnum):

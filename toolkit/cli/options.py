@@ -19,7 +19,7 @@ def complete_device(incomplete: str) -> list[str]:
 
 
 def complete_variant(incomplete: str) -> list[str]:
-    from kernels.registry import BY_NAME
+    from kernels.selection import BY_NAME
 
     return [name for name in BY_NAME if name.startswith(incomplete)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.errors import ShapeError
 from analysis.problem import Gemm
-from kernels.registry import Parameters, Variant
+from kernels.variant import Parameters, Variant
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import position_of_c

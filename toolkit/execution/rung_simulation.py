@@ -13,7 +13,8 @@ from analysis.records.profile import LineCounters, Listing, Record, Simulated
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
 from analysis.traffic.l2 import Traffic
-from kernels.registry import Parameters, Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Parameters, Variant
 from toolkit.execution.rung_execution import PlanExecutor, Proven
 from toolkit.execution.rung_prediction import RungModel
 from toolkit.execution.traffic import Residence

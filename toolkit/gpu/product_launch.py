@@ -9,7 +9,8 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from kernels.registry import Selection, Variant, find
+from kernels.selection import Selection, find
+from kernels.variant import Variant
 from toolkit.gpu.launch import Task
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Launch, buffers_of

@@ -13,7 +13,8 @@ from pathlib import Path
 from analysis.devices import Device
 from analysis.errors import CountersError
 from analysis.records.profile import Counted, Record
-from kernels.registry import CPU, CUBLAS, Variant
+from kernels.ladder import CPU, CUBLAS
+from kernels.variant import Variant
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.attribution import (
     MARKER,

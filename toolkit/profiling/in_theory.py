@@ -8,7 +8,9 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
-from kernels.registry import CPU, Selection, Variant
+from kernels.ladder import CPU
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_cpu import measure_cpu

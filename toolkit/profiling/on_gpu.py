@@ -21,7 +21,8 @@ from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
-from kernels.registry import CPU, CUBLAS, Selection, find
+from kernels.ladder import CPU, CUBLAS
+from kernels.selection import Selection, find
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.gpu.conditions import Observer
 from toolkit.gpu.context import Gpu, nvcc_version

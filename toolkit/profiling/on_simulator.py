@@ -7,7 +7,8 @@ from typing import Literal
 from analysis.devices import Device
 from analysis.errors import ShapeError, ToolkitError, UnavailableError, UnsupportedError
 from analysis.records.profile import Record
-from kernels.registry import Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.execution.rung_check import check_rung, sentence
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.execution.sanitizer import Checked

@@ -10,7 +10,9 @@ from typing import TypeVar
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
 from analysis.problem import Gemm, parse_shape
-from kernels.registry import BEST, Selection, Variant, parse_selection, whole_ladder
+from kernels.ladder import BEST
+from kernels.selection import Selection, parse_selection, whole_ladder
+from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import chosen_seed

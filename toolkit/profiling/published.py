@@ -14,7 +14,7 @@ from analysis.errors import RecordError, first_line
 from analysis.problem import Gemm
 from analysis.records.profile import Published, Record
 from analysis.theory import Ceiling
-from kernels.registry import Selection, parse_selection
+from kernels.selection import Selection, parse_selection
 from toolkit.profiling.record import planned
 
 FILE = Path(str(files("toolkit").joinpath("profiling", "published.json")))

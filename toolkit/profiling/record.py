@@ -16,7 +16,9 @@ from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record,
 from analysis.rounding import Check
 from analysis.theory import theory
 from analysis.timing.predicted import Predicted
-from kernels.registry import CUBLAS, LADDER, Reference, Selection
+from kernels.ladder import CUBLAS, LADDER
+from kernels.selection import Selection
+from kernels.variant import Reference
 from toolkit.gpu.cublas import sentence_on
 from toolkit.gpu.sampling import Series
 from toolkit.rungs.launch import padding

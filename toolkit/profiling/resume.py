@@ -8,7 +8,8 @@ from hashlib import sha256
 from analysis.errors import InputError, shortened
 from analysis.problem import Gemm
 from analysis.records.profile import ExecutorName, Profile, Record
-from kernels.registry import Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.profiling.plan import Plan
 
 SOURCES = "kernel sources"  # the entry of a profile's software that tells them apart

@@ -13,7 +13,9 @@ from analysis.devices import Device
 from analysis.errors import UnavailableError
 from analysis.geometry import ceil_div
 from analysis.problem import Gemm
-from kernels.registry import BEST, LADDER, Preference, Selection, Variant
+from kernels.ladder import BEST, LADDER
+from kernels.selection import Selection
+from kernels.variant import Preference, Variant
 from toolkit.store.tuned import selection_of, tuned_for
 
 # What comes to the time of phases: a start, and the sums that blocks leave for each other. These

@@ -20,16 +20,9 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.grid import Order, TileGrid
-from kernels.registry import (
-    BEST,
-    BY_NAME,
-    Copies,
-    Parameters,
-    Selection,
-    Variant,
-    Words,
-    parse_selection,
-)
+from kernels.ladder import BEST
+from kernels.selection import BY_NAME, Selection, parse_selection
+from kernels.variant import Copies, Parameters, Variant, Words
 from reports import text
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of

@@ -28,7 +28,8 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, RecordError, ToolkitError
 from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Interval
-from kernels.registry import Selection, Variant, find
+from kernels.selection import Selection, find
+from kernels.variant import Variant
 from toolkit.store.profile_json import check_numbers, first_problem
 from toolkit.store.user_files import read_file, write_atomically
 

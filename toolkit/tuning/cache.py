@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import InputError
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.store.user_files import write_atomically
 from toolkit.tuning.request import key_of
 

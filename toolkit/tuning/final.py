@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from analysis.problem import Gemm
 from analysis.records.profile import Record
 from analysis.records.tuning import Candidate, tied
-from kernels.registry import CUBLAS, Selection
+from kernels.ladder import CUBLAS
+from kernels.selection import Selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.on_gpu import GpuBench

@@ -15,7 +15,7 @@ from analysis.geometry import ceil_div
 from analysis.problem import Gemm
 from analysis.records.profile import Record
 from analysis.records.tuning import Candidate
-from kernels.registry import Selection
+from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator, Simulation, residence
 from toolkit.launch.progress import Progress
 from toolkit.profiling.record import planned, with_resources

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
-from kernels.registry import Parameters, Variant, find
+from kernels.selection import find
+from kernels.variant import Parameters, Variant
 
 BLOCK_SIZES = ("block_size_x", "block_size_y", "block_size_z")  # Kernel Tuner's own names
 BRUTE_FORCE = "brute_force"  # the strategy that measures all that it is given

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from analysis.errors import InputError
 from analysis.records.tuning import Exclusion
-from kernels.registry import LADDER, Reference, Selection, Variant, parse_settings
+from kernels.ladder import LADDER
+from kernels.selection import Selection, parse_settings
+from kernels.variant import Reference, Variant
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.records.tuning import Candidate, Swept, TunedShape, leaders
-from kernels.registry import PLAIN_ARGUMENTS, Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import PLAIN_ARGUMENTS, Variant
 from toolkit.gpu.context import Gpu, nvcc_version
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress

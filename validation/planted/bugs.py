@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kernels.registry import LADDER, Variant
+from kernels.ladder import LADDER
+from kernels.variant import Variant
 from tests.together import Part, compiled_together
 from toolkit.cli.argument_syntax import make_arguments
 from toolkit.cli.launch_options import Call, parse_call

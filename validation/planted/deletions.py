@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Variant
+from kernels.ladder import LADDER
+from kernels.variant import Variant
 
 # What the two accesses of a race look like in the source; a statement may run over several lines.
 BULK_COPY = "cp.async.bulk.tensor.2d"

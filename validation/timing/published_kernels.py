@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from kernels.registry import Selection, Variant, parse_selection
+from kernels.selection import Selection, parse_selection
+from kernels.variant import Variant
 
 FILE = Path(__file__).parent / "published_kernels.cu"
 

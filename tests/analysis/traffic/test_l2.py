@@ -24,7 +24,7 @@ from analysis.traffic.l2 import (
     traffic,
 )
 from kernels import LADDER
-from kernels.registry import Variant
+from kernels.variant import Variant
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import toolkit
 from analysis.devices import DEVICES
-from kernels.registry import BY_NAME
+from kernels.selection import BY_NAME
 from reports import text
 from tests.reports.tuned_by_hand import TUNING
 from toolkit import load, profile, save

@@ -13,7 +13,8 @@ from analysis.devices import DEVICES
 from analysis.problem import Gemm
 from analysis.records.profile import Measured, Profile, Ratio
 from analysis.timing.predicted import Bound, Predicted
-from kernels.registry import BY_NAME, LADDER, REFERENCES
+from kernels.ladder import LADDER, REFERENCES
+from kernels.selection import BY_NAME
 from toolkit import profile
 from toolkit.cli.doctor import print_findings
 from toolkit.cli.list import print_devices, print_variants

@@ -19,7 +19,7 @@ from analysis.records.counters import COUNTERS
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Counted, Profile, Record
 from benchmarks.traffic_tables import shipped_run
-from kernels.registry import LADDER
+from kernels.ladder import LADDER
 from tests.sampling import chosen_of
 from toolkit import load, profile, save
 from toolkit.cli.app import app

@@ -77,7 +77,7 @@ def cubin_of(launch: dict[str, Any]) -> Kernel:
         if digest(cubin) != launch["code_sha256"]:  # tables lie elsewhere in an image of many files
             cubin = alone(case, GOLDEN["architecture"])
     else:
-        from kernels.registry import parse_selection
+        from kernels.selection import parse_selection
 
         variant = parse_selection(launch["selection"]).variant
         cubin = compile_cubin(

@@ -411,7 +411,7 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(
     files = (
         "analysis/timing/predict.py",
         "analysis/sm/sm.c",
-        "kernels/registry.py",
+        "kernels/ladder.py",
         "toolkit/machine_code/decode.py",
         "toolkit/launch/checks.py",
         "toolkit/rungs/best.py",

@@ -12,7 +12,9 @@ import pytest
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from kernels.registry import LADDER, Selection, Variant
+from kernels.ladder import LADDER
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.gpu.launch import OnGpu, Task, task_of
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.launch.launch import Launch, buffers_of

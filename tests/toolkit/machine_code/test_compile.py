@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
-from kernels import LADDER, Variant, registry
+from kernels import LADDER, Variant
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import compiler_process
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
@@ -288,7 +288,7 @@ def test_a_source_that_includes_a_file_is_compiled_each_time(
 
 def test_the_file_of_a_rung_finds_what_its_source_has_inserted() -> None:
     rung = LADDER[15]
-    path = Path(registry.__file__).parent / "sgemm" / rung.file
+    path = ROOT / "kernels/sgemm" / rung.file
     text = path.read_text(encoding="utf-8")
     found = compile_cubin(text, name=rung.file, kernel=rung.entry, arch="sm_90", folder=path.parent)
     inserted = compile_cubin(rung.source, name=rung.file, kernel=rung.entry, arch="sm_90")

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.errors import InputError, UnsupportedError
 from kernels import find
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernels import LADDER
-from kernels.registry import EXTENTS
+from kernels.variant import EXTENTS
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 

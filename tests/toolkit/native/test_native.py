@@ -17,7 +17,7 @@ import pytest
 from analysis import sm as cycles
 from analysis.problem import parse_shape
 from kernels import LADDER
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit import native, simulate
 from toolkit.launch.launch import Execution
 from toolkit.sass.core import binding as core

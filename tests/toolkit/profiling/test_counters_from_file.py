@@ -11,7 +11,7 @@ import pytest
 from analysis.errors import CountersError
 from analysis.problem import parse_shape
 from analysis.records.profile import Profile, Record
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 from tests.toolkit import fake_ncu
 from toolkit import load, profile, save
 from toolkit.gpu.nsight_compute import ncu

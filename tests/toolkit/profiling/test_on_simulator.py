@@ -16,7 +16,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Record
 from analysis.rounding import Check
 from kernels import LADDER
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.execution import rung_execution, rung_prediction
 from toolkit.execution import rung_simulation as simulated_ladder
 from toolkit.execution.sanitizer import Checked

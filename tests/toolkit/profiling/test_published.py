@@ -9,7 +9,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import RecordError
 from analysis.records.profile import Profile, Published
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 from toolkit import profile
 from toolkit.profiling import published
 from toolkit.profiling.published import publications, with_published

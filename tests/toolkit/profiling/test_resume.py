@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from analysis.errors import InputError, RecordError
 from analysis.records.profile import Profile
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.cli.app import app
 from toolkit.launch.progress import Progress
 from toolkit.profiling.profile import profile

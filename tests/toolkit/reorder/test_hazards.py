@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 from tests.toolkit.reorder.code_by_hand import code
 from toolkit.machine_code.patching import (
     REUSE,

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from analysis.devices import DEVICES, Device, find_device
 from analysis.problem import Gemm
 from analysis.records.profile import Interval
-from kernels.registry import BEST, Selection, Variant
+from kernels.ladder import BEST
+from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned

@@ -9,7 +9,8 @@ from analysis.access import Copies
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import LADDER
-from kernels.registry import Selection, Variant
+from kernels.selection import Selection
+from kernels.variant import Variant
 from tests.sampling import chosen_of
 from toolkit import simulate
 from toolkit.machine_code.compile import compile_cubin

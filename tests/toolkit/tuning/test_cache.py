@@ -9,7 +9,7 @@ import pytest
 
 from analysis.errors import InputError
 from kernels import find
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.tuning.cache import Known, SweepCache
 
 HERE = {"GPU": "NVIDIA H200", "driver": "580.1", "compiler": "nvcc 13.0"}

@@ -11,7 +11,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import CompileError, InputError, LaunchError, UnsupportedError
 from analysis.problem import Gemm
 from analysis.records.tuning import Candidate
-from kernels.registry import Selection
+from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
 from toolkit.profiling.record import planned

@@ -10,7 +10,7 @@ import pytest
 from analysis.errors import InputError, UnknownNameError
 from analysis.records.tuning import Exclusion
 from kernels import LADDER, find
-from kernels.registry import Constraint, Variant
+from kernels.variant import Constraint, Variant
 from toolkit.tuning.space import parse_space, space
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError, LaunchError, UnavailableError, UnknownNameError
-from kernels.registry import Selection
+from kernels.selection import Selection
 from toolkit.launch.progress import Progress
 from toolkit.tuning import sweep as sweep_module
 from toolkit.tuning import worker

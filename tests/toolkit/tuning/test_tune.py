@@ -12,7 +12,7 @@ import pytest
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.records.tuning import Tuning
 from kernels import LADDER
-from kernels.registry import Variant
+from kernels.variant import Variant
 from toolkit.gpu.launch import OnGpu
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress

@@ -13,7 +13,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import Variant, find
-from kernels.registry import parse_selection
+from kernels.selection import parse_selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
 from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source

@@ -1,4 +1,4 @@
-"""The registry: what a rung declares is legal, complete and enough to launch it."""
+"""The ladder: what a rung declares is legal, complete and enough to launch it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNam
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from analysis.traffic.grid import MAX_GRID_Y, in_bands
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
-from kernels.registry import CUBLAS, EXTENTS, FACTORS, whole_ladder
+from kernels.ladder import CUBLAS
+from kernels.selection import whole_ladder
+from kernels.variant import EXTENTS, FACTORS
 from reports import ladder
 from tests.sampling import sampled
 

@@ -1,0 +1,342 @@
+"""What one rung of the ladder declares, and what the toolkit knows of it without running it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import product
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from analysis.access import AccessCounts, Pattern, Tiling, access_counts
+from analysis.devices import Device
+from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
+from analysis.geometry import Geometry, ceil_div
+from analysis.problem import Gemm
+from analysis.traffic.grid import COLUMN_MAJOR, ROW_MAJOR, Order, Pieces, TileGrid
+from kernels import warps
+
+Parameters = Mapping[str, int]
+# What an argument of a kernel is: a matrix, a tensor map of one, an extent, a factor, or memory in
+# which blocks leave sums for each other.
+Role = Literal[
+    "A", "B", "C", "tiles of A", "tiles of B", "M", "N", "K", "alpha", "beta", "workspace"
+]
+EXTENTS: tuple[Role, ...] = ("M", "N", "K")
+FACTORS: tuple[Role, ...] = ("alpha", "beta")
+PLAIN_ARGUMENTS: tuple[Role, ...] = ("A", "B", "C", *EXTENTS, *FACTORS)
+
+_INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
+OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A compile-time integer of a kernel, passed as a macro of the same name in capitals.
+
+    `sets` names the fields of the rung's `Tiling` that have its value.
+    """
+
+    default: int
+    legal: tuple[int, ...]
+    meaning: str
+    sets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preference:
+    """Parameters with which a rung may serve a shape for which nothing was tuned.
+
+    `share_of_peak` is the fraction of the peak rate that its main loop reaches. Preferences without
+    it come after all others, those of later rungs first, and only if an element of A and B is in
+    at least `fewest_products` products on average, M·N / (M + N).
+    """
+
+    parameters: Parameters = field(default_factory=dict)
+    share_of_peak: float | None = None
+    fewest_products: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint:
+    """A relation between parameters: `holds` decides, `text` explains."""
+
+    text: str
+    holds: Callable[[Parameters], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkTiles:
+    """What one bulk copy moves of A and of B, as rows and columns; rows of A are swizzled.
+
+    A rung with these takes tensor maps of A and B.
+    """
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    swizzle_a: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """`count` words of 32 bits from an offset in bytes on, all of one value."""
+
+    count: int
+    offset: int = 0
+    value: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
+
+    The length of a copy's rows is a multiple of `ROW_FLOATS`. `end` is the byte behind the last.
+    """
+
+    a: int | None = None
+    b: int | None = None
+    end: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One rung: a kernel, and everything the toolkit knows of it without running it.
+
+    `tile` makes the tiling from what the parameters set. `warp` says where the first warp reads and
+    writes. `arguments` says what each argument of the kernel is. `rows_along_x` says that
+    threadIdx.x and blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional
+    block. `multiple_of` is what N and K must be multiples of; the launcher pads with zeros.
+    `max_extent` bounds M and N. `since` is the oldest architecture that the rung compiles for, as a
+    number (compute capability 8.6 is 86). `dynamic_shared_bytes` is what a block asks for at
+    launch. `order` says which tile of C each block computes and what grid that takes; by default
+    along the rows of C, or along its columns with `rows_along_x`. `bulk_tiles` are those of a rung
+    that copies whole tiles. `workspace_bytes` is the size of the workspace, which begins with
+    zeros, and whose flags are left so. Its blocks wait for others of lower numbers, or for their
+    neighbours; `served` is what the workspace says once all that they wait for is there, to the
+    last one of all blocks or to the others. A rung with `copies` copies A and B there. `workers`
+    names the parameter that says how many blocks run at a time, which share the tiles of an
+    incomplete last wave; `splits` names the one that says how many blocks share each tile.
+    """
+
+    name: str
+    rung: int
+    title: str
+    idea: str
+    file: str
+    entry: str
+    tile: Callable[..., Tiling]
+    warp: Callable[[Tiling, Gemm], warps.WarpAccesses] | None = None
+    arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
+    parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
+    constraints: tuple[Constraint, ...] = ()
+    rows_along_x: bool = False
+    flat_block: bool = False
+    multiple_of: int = 1
+    max_extent: int | None = None
+    since: int = OLDEST
+    dynamic_shared_bytes: Callable[[Tiling], int] = lambda tiling: 0
+    order: Callable[[Parameters], Order] | None = None
+    bulk_tiles: Callable[[Tiling], BulkTiles] | None = None
+    workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
+    served: Callable[[Parameters, TileGrid, Gemm, bool], tuple[Words, ...]] | None = None
+    copies: Callable[[Parameters, Gemm], Copies] | None = None
+    workers: str | None = None
+    splits: str | None = None
+    preferences: tuple[Preference, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The CUDA C++ text of the kernel, with the text of the files that it includes.
+
+        Line numbers of listings and counters are those of this text.
+        """
+        return _text(self.file)
+
+    @property
+    def defaults(self) -> dict[str, int]:
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    def combinations(self, fixed: Parameters = MappingProxyType({})) -> list[dict[str, int]]:
+        """All values of all parameters that are not fixed, legal together or not."""
+        values = [
+            (fixed[name],) if name in fixed else parameter.legal
+            for name, parameter in self.parameters.items()
+        ]
+        return [dict(zip(self.parameters, one, strict=True)) for one in product(*values)]
+
+    def parameter_sets(self) -> list[dict[str, int]]:
+        """Every legal combination of the parameters, defaults among them."""
+        return [one for one in self.combinations() if all(c.holds(one) for c in self.constraints)]
+
+    def macros(self, parameters: Parameters) -> dict[str, int]:
+        """The preprocessor definitions that set `parameters`."""
+        return {name.upper(): value for name, value in parameters.items()}
+
+    def resolve(self, chosen: Parameters) -> dict[str, int]:
+        """All parameters: the chosen ones over the defaults.
+
+        Raises UnknownNameError for a parameter that the rung does not have, InputError for an
+        illegal value or a broken constraint.
+        """
+        self.check_values(chosen)
+        resolved = self.defaults | dict(chosen)
+        for constraint in self.constraints:
+            if not constraint.holds(resolved):
+                values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
+                raise InputError(f"{self.name}: {values}: {constraint.text}")
+        return resolved
+
+    def check_values(self, chosen: Parameters) -> None:
+        """Raise as `resolve` for an unknown parameter or an illegal value, one by one."""
+        for name, value in chosen.items():
+            if name not in self.parameters:
+                raise UnknownNameError(f"parameter of {self.name}", name, self.parameters)
+            legal = self.parameters[name].legal
+            if value not in legal:
+                raise InputError(
+                    f"{self.name}: {name} = {value} is not legal: "
+                    f"choose one of {', '.join(map(str, legal))}"
+                )
+
+    def check_shape(self, problem: Gemm) -> None:
+        """Raise ShapeError when the rung cannot take `problem`, padded or not."""
+        if self.max_extent and max(problem.m, problem.n) > self.max_extent:
+            raise ShapeError(
+                f"{self.name} cannot take {problem}: C has at most "
+                f"{self.max_extent}x{self.max_extent} elements: choose M and N up to "
+                f"{self.max_extent}, or another rung"
+            )
+
+    def runs_on(self, architecture: int) -> bool:
+        """Whether the rung compiles for an architecture, given as a number."""
+        return max(architecture, OLDEST) >= self.since
+
+    def check_device(self, parameters: Parameters, device: Device) -> None:
+        """Raise UnavailableError when `device` is too old, or has too little shared memory."""
+        if not self.runs_on(int(device.sm_arch.removeprefix("sm_"))):
+            raise UnavailableError(
+                f"{self.name} needs sm_{self.since} or later, and {device.name} is "
+                f"{device.sm_arch}: choose another device or another rung"
+            )
+        asked = self.dynamic_shared_bytes(self.tiling(parameters))
+        most = device.shared_bytes_per_block_optin
+        if asked > most:
+            raise UnavailableError(
+                f"{self.label(parameters)} takes {asked:,} bytes of shared memory per block, and "
+                f"{device.name} gives at most {most:,}: choose smaller tiles or fewer stages"
+            )
+
+    def tiling(self, parameters: Parameters) -> Tiling:
+        """How a launch cuts the product."""
+        return tiling_of(self.tile, self.parameters, parameters)
+
+    def executed(self, problem: Gemm) -> Gemm:
+        """The shape that is launched: N and K padded to what the rung needs."""
+
+        def padded(extent: int) -> int:
+            return ceil_div(extent, self.multiple_of) * self.multiple_of
+
+        return Gemm(m=problem.m, n=padded(problem.n), k=padded(problem.k))
+
+    def tile_grid(self, parameters: Parameters, problem: Gemm) -> TileGrid:
+        """How many tiles cover C at the executed shape `problem`."""
+        tiling = self.tiling(parameters)
+        return TileGrid(
+            down=ceil_div(problem.m, tiling.block_m), across=ceil_div(problem.n, tiling.block_n)
+        )
+
+    def geometry(self, parameters: Parameters, problem: Gemm) -> Geometry:
+        """Grid and block of one launch at the executed shape `problem`."""
+        tiling = self.tiling(parameters)
+        threads_m = tiling.block_m // tiling.thread_m
+        threads_n = tiling.block_n // tiling.thread_n
+        block = (threads_m, threads_n, 1) if self.rows_along_x else (threads_n, threads_m, 1)
+        return Geometry(
+            grid=self.order_of(parameters).grid(self.tile_grid(parameters, problem)),
+            block=(tiling.threads_per_block, 1, 1) if self.flat_block else block,
+            dynamic_shared_bytes=self.dynamic_shared_bytes(tiling),
+        )
+
+    def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
+        """Bytes of the workspace at the executed shape, None for a rung that takes none."""
+        if self.workspace_bytes is None:
+            return None
+        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem), problem)
+
+    def order_of(self, parameters: Parameters) -> Order:
+        """Which tile of C each block computes."""
+        if self.order is not None:
+            return self.order(parameters)
+        return COLUMN_MAJOR if self.rows_along_x else ROW_MAJOR
+
+    def tile_of_c(self, parameters: Parameters, problem: Gemm, block: int) -> tuple[range, range]:
+        """The rows and columns of C that a block computes, empty for one beyond C.
+
+        `block` is its linear index in the grid, x fastest.
+        """
+        tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
+        row, column = self.order_of(parameters).tile_of(np.array([block]), tiles)
+        return (
+            _part(int(row[0]), tiling.block_m, problem.m),
+            _part(int(column[0]), tiling.block_n, problem.n),
+        )
+
+    def access_counts(
+        self, parameters: Parameters, problem: Gemm, *, reads_c: bool = False
+    ) -> AccessCounts:
+        """Closed-form counts of one launch at the executed shape `problem`."""
+        return access_counts(self.tiling(parameters), problem, reads_c=reads_c)
+
+    def pieces(self, parameters: Parameters, problem: Gemm) -> Pieces:
+        """What of which tiles of C each block computes at the executed shape `problem`."""
+        phases = ceil_div(problem.k, self.tiling(parameters).block_k or 1)
+        return self.order_of(parameters).pieces_of(self.tile_grid(parameters, problem), phases)
+
+    def patterns(self, parameters: Parameters, problem: Gemm) -> tuple[Pattern, ...]:
+        """What the first warp of the grid asks of the memory system, one pattern per access."""
+        if self.warp is None:
+            return ()
+        return warps.patterns(
+            self.warp(self.tiling(parameters), problem), self.access_counts(parameters, problem)
+        )
+
+    def label(self, parameters: Parameters) -> str:
+        """The name, with the parameters that differ from their defaults: "tiled:tile=16"."""
+        changed = [
+            f"{name}={value}"
+            for name, value in parameters.items()
+            if value != self.parameters[name].default
+        ]
+        return f"{self.name}:{','.join(changed)}" if changed else self.name
+
+
+def tiling_of(
+    tile: Callable[..., Tiling], declared: Mapping[str, Parameter], parameters: Parameters
+) -> Tiling:
+    fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}
+    return tile(**fields)
+
+
+def _text(file: str) -> str:
+    """A file of kernels/sgemm with the files that it includes in the place of their directives."""
+    text = files("kernels").joinpath("sgemm", file).read_text(encoding="utf-8")
+    return _INCLUDED.sub(lambda found: _text(found[1]), text)
+
+
+def _part(index: int, extent: int, end: int) -> range:
+    """Piece number `index` of so many elements, as far as there are any."""
+    return range(min(index * extent, end), min((index + 1) * extent, end))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A well-known implementation of the same product, measured beside the ladder."""
+
+    name: str
+    title: str
+    idea: str
+    arguments: tuple[Role, ...] = ("A", "B", "C", *EXTENTS)
