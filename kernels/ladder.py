@@ -6,29 +6,34 @@ checks, the closed forms, the commands and the report follow from its fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from analysis.access import Tiling
-from analysis.geometry import ceil_div
-from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.traffic.grid import TileGrid, behind, in_bands, split, streamed
+from analysis.problem import FLOAT_BYTES
+from analysis.traffic.grid import behind, in_bands, split, streamed
 from kernels import warps
 from kernels.variant import (
     EXTENTS,
     FACTORS,
     BulkTiles,
     Constraint,
-    Copies,
     Parameter,
     Parameters,
     Preference,
     Reference,
     Variant,
-    Words,
     tiling_of,
+)
+from kernels.workspace import (
+    bytes_of_splits,
+    bytes_of_workers,
+    bytes_with_copies,
+    flags_and_counts_of_copies,
+    flags_of_splits,
+    flags_of_workers,
+    realigned_copies,
 )
 
 # 128×128 elements of C per block, 8×8 per thread; the compiler merges reads by fours.
@@ -44,22 +49,8 @@ _TILE_2D = partial(
 _ASYNCHRONOUS = partial(
     _TILE_2D, global_width=4, global_load_a_width=1, asynchronous=True, narrows=True
 )
-
-
 BULK_DEPTH = 32  # rows of A of 128 bytes, the longest that a copy swizzles
 SPLIT_DEPTH = 64  # of the split rung, for fewer phases: two copies each
-FLAG_BYTES = 4
-FLAGS_OF_A_SECTOR = 8
-MOST_MEMBERS = 16  # blocks that add up at a time, of those that share a tile
-FLAGS_ALIGNMENT = 128  # of the sums behind the flags
-COUNTS_BYTES = 128  # between the sums and copies of A and B
-ROW_FLOATS = 4  # of which the rows of a tensor map are multiples: 16 bytes
-
-
-def row_floats(columns: int) -> int:
-    """From row to row of a copy in the workspace."""
-    return ceil_div(columns, ROW_FLOATS) * ROW_FLOATS
-
 
 _BULK = partial(_TILE_2D, block_k=BULK_DEPTH, thread_n=16, global_width=4, bulk=True)
 _STREAMED = partial(_BULK, leaves_sums=True)
@@ -82,75 +73,6 @@ def _ring_bytes(tiling: Tiling) -> int:
 def _ring_or_sums_bytes(tiling: Tiling) -> int:
     sums_bytes = FLOAT_BYTES * tiling.block_m * tiling.block_n * tiling.slices
     return max(_ring_bytes(tiling), sums_bytes)
-
-
-def _flags_and_sums_bytes(tiling: Tiling, blocks: int, *, flags_of_a_block: int = 1) -> int:
-    flags = ceil_div(FLAG_BYTES * flags_of_a_block * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
-    return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
-
-
-def _of_workers(
-    p: Parameters, tiles: TileGrid, problem: Gemm, tile: Callable[..., Tiling] = _STREAMED
-) -> int:
-    return _flags_and_sums_bytes(tile(), p["workers"]) if tiles.tiles % p["workers"] else 0
-
-
-def _flags_of_workers(
-    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
-) -> tuple[Words, ...]:
-    return (Words(count=p["workers"]),)
-
-
-def _flags_of_splits(
-    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
-) -> tuple[Words, ...]:
-    return (Words(count=tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])),)
-
-
-def _flags_of_a_split(splits: int) -> int:
-    """One from each member of its group, and one for the last group, in whole sectors."""
-    flags = 1 + max(n for n in range(1, MOST_MEMBERS + 1) if splits % n == 0)
-    return ceil_div(flags, FLAGS_OF_A_SECTOR) * FLAGS_OF_A_SECTOR
-
-
-def _flags_and_counts_of_copies(
-    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
-) -> tuple[Words, ...]:
-    """The last of the blocks that wait for copies knows it, as all others have been there."""
-    flags = _flags_of_workers(p, tiles, problem, is_last)
-    if not _realigned_copies(p, problem).end:
-        return flags
-    counts = _flags_and_sums_bytes(_TALL(), p["workers"])
-    x, y, z = streamed(p["band"], p["workers"]).grid(tiles)
-    known = x * y * z - 1 if is_last else 0
-    return (
-        *flags,
-        Words(offset=counts, count=1, value=p["workers"]),
-        Words(offset=counts + FLOAT_BYTES, count=1, value=known),
-    )
-
-
-def _realigned_copies(p: Parameters, problem: Gemm) -> Copies:
-    """Of what has rows that are no multiple of `ROW_FLOATS` long: A's first, then B's."""
-    copies_a, copies_b = problem.k % ROW_FLOATS != 0, problem.n % ROW_FLOATS != 0
-    if not copies_a and not copies_b:
-        return Copies()
-    begin = _flags_and_sums_bytes(_TALL(), p["workers"]) + COUNTS_BYTES
-    behind_a = begin + copies_a * FLOAT_BYTES * problem.m * row_floats(problem.k)
-    end = behind_a + copies_b * FLOAT_BYTES * problem.k * row_floats(problem.n)
-    return Copies(a=begin if copies_a else None, b=behind_a if copies_b else None, end=end)
-
-
-def _of_realigning_workers(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    """To the end of the last copy, or what workers leave where nothing is copied."""
-    return _realigned_copies(p, problem).end or _of_workers(p, tiles, problem, _TALL)
-
-
-def _of_splits(p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    if p["splits"] == 1:
-        return 0
-    flags, blocks = _flags_of_a_split(p["splits"]), tiles.tiles * p["splits"]
-    return _flags_and_sums_bytes(_split_tiling(p), blocks, flags_of_a_block=flags)
 
 
 def _split_tiling(p: Parameters) -> Tiling:
@@ -403,8 +325,8 @@ _STREAM_K = _next(
     parameters=_STREAM,
     tile=_STREAMED,
     order=lambda p: streamed(p["band"], p["workers"]),
-    workspace_bytes=_of_workers,
-    served=_flags_of_workers,
+    workspace_bytes=partial(bytes_of_workers, _STREAMED()),
+    served=flags_of_workers,
     workers="workers",
     preferences=(Preference(share_of_peak=0.88),),
 )
@@ -418,8 +340,8 @@ _SPLIT_K = _next(
     constraints=_SPLIT_FITS,
     dynamic_shared_bytes=_ring_or_sums_bytes,
     order=lambda p: split(p["splits"]),
-    workspace_bytes=_of_splits,
-    served=_flags_of_splits,
+    workspace_bytes=partial(bytes_of_splits, _split_tiling),
+    served=flags_of_splits,
     workers=None,
     splits="splits",
     preferences=(
@@ -435,7 +357,7 @@ _TALL_THREAD_TILE = _next(
     title="Tall thread tiles",
     idea="ten rows per thread: fewer floats are read for each multiply-add",
     tile=_TALL,
-    workspace_bytes=partial(_of_workers, tile=_TALL),
+    workspace_bytes=partial(bytes_of_workers, _TALL()),
     preferences=(Preference(share_of_peak=0.91),),
 )
 _REALIGNED = _next(
@@ -448,9 +370,9 @@ _REALIGNED = _next(
     tile=partial(_TALL, narrows=True),
     warp=warps.realigned,
     order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
-    workspace_bytes=_of_realigning_workers,
-    served=_flags_and_counts_of_copies,
-    copies=_realigned_copies,
+    workspace_bytes=partial(bytes_with_copies, _TALL()),
+    served=partial(flags_and_counts_of_copies, _TALL()),
+    copies=partial(realigned_copies, _TALL()),
     # copying A and B is one part in so many of multiplying them, or less
     preferences=(Preference(fewest_products=1024),),
 )

@@ -19,8 +19,8 @@ from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.rounding import Check
-from kernels.ladder import row_floats
 from kernels.variant import Copies, Words
+from kernels.workspace import row_floats
 from toolkit.execution.accesses import MOST_TOUCHES, Below, below
 from toolkit.execution.block_plan import (
     DIFFER,

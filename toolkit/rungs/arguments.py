@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.problem import FLOAT_BYTES, Gemm
-from kernels.ladder import row_floats
 from kernels.variant import Copies, Parameters, Reference, Role, Variant
+from kernels.workspace import row_floats
 from toolkit.launch.launch import Argument
 from toolkit.launch.tensor_map import TensorMap
 
