@@ -24,6 +24,7 @@ from analysis.traffic.gemm_accesses import gemm_touches
 from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
+from kernels.closed_forms import pieces_of_c
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.gpu.context import Gpu
@@ -123,7 +124,7 @@ def dram_read_bytes(
     executed = variant.executed(problem)
     if len(times.begins) != variant.geometry(parameters, executed).blocks:
         return None
-    pieces = variant.pieces(parameters, executed)
+    pieces = pieces_of_c(variant, parameters, executed)
     lives = pieces.lives(len(times.begins))
     durations = (times.ends - times.begins) / times.life
     touches = gemm_touches(

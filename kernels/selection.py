@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from analysis.errors import InputError, UnknownNameError
 from kernels.ladder import LADDER, REFERENCES
-from kernels.variant import Reference, Variant
+from kernels.variant import Reference, Variant, check_values
 
 BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
     {variant.name: variant for variant in LADDER}
@@ -63,7 +63,7 @@ def parse_settings(text: str) -> tuple[Variant | Reference, dict[str, int]]:
     if len(chosen) < len(pairs):
         raise InputError(f"{text!r}: a parameter is given twice: give each one value")
     if isinstance(variant, Variant):
-        variant.check_values(chosen)
+        check_values(variant.name, variant.parameters, chosen)
     elif chosen:
         raise InputError(f"{text!r}: {name} is a reference and has no parameters")
     return variant, chosen

@@ -10,15 +10,13 @@ from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-
-from analysis.access import AccessCounts, Pattern, Tiling, access_counts
+from analysis.access import Tiling
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.geometry import Geometry, ceil_div
 from analysis.problem import Gemm
-from analysis.traffic.grid import COLUMN_MAJOR, ROW_MAJOR, Order, Pieces, TileGrid
-from kernels import warps
+from analysis.traffic.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid
+from kernels.warps import WarpAccesses
 
 Parameters = Mapping[str, int]
 # What an argument of a kernel is: a matrix, a tensor map of one, an extent, a factor, or memory in
@@ -129,7 +127,7 @@ class Variant:
     file: str
     entry: str
     tile: Callable[..., Tiling]
-    warp: Callable[[Tiling, Gemm], warps.WarpAccesses] | None = None
+    warp: Callable[[Tiling, Gemm], WarpAccesses] | None = None
     arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
@@ -160,17 +158,10 @@ class Variant:
     def defaults(self) -> dict[str, int]:
         return {name: parameter.default for name, parameter in self.parameters.items()}
 
-    def combinations(self, fixed: Parameters = MappingProxyType({})) -> list[dict[str, int]]:
-        """All values of all parameters that are not fixed, legal together or not."""
-        values = [
-            (fixed[name],) if name in fixed else parameter.legal
-            for name, parameter in self.parameters.items()
-        ]
-        return [dict(zip(self.parameters, one, strict=True)) for one in product(*values)]
-
     def parameter_sets(self) -> list[dict[str, int]]:
         """Every legal combination of the parameters, defaults among them."""
-        return [one for one in self.combinations() if all(c.holds(one) for c in self.constraints)]
+        all_values = combinations(self.parameters)
+        return [one for one in all_values if all(c.holds(one) for c in self.constraints)]
 
     def macros(self, parameters: Parameters) -> dict[str, int]:
         """The preprocessor definitions that set `parameters`."""
@@ -182,25 +173,13 @@ class Variant:
         Raises UnknownNameError for a parameter that the rung does not have, InputError for an
         illegal value or a broken constraint.
         """
-        self.check_values(chosen)
+        check_values(self.name, self.parameters, chosen)
         resolved = self.defaults | dict(chosen)
         for constraint in self.constraints:
             if not constraint.holds(resolved):
                 values = ", ".join(f"{name} = {value}" for name, value in resolved.items())
                 raise InputError(f"{self.name}: {values}: {constraint.text}")
         return resolved
-
-    def check_values(self, chosen: Parameters) -> None:
-        """Raise as `resolve` for an unknown parameter or an illegal value, one by one."""
-        for name, value in chosen.items():
-            if name not in self.parameters:
-                raise UnknownNameError(f"parameter of {self.name}", name, self.parameters)
-            legal = self.parameters[name].legal
-            if value not in legal:
-                raise InputError(
-                    f"{self.name}: {name} = {value} is not legal: "
-                    f"choose one of {', '.join(map(str, legal))}"
-                )
 
     def check_shape(self, problem: Gemm) -> None:
         """Raise ShapeError when the rung cannot take `problem`, padded or not."""
@@ -273,37 +252,6 @@ class Variant:
             return self.order(parameters)
         return COLUMN_MAJOR if self.rows_along_x else ROW_MAJOR
 
-    def tile_of_c(self, parameters: Parameters, problem: Gemm, block: int) -> tuple[range, range]:
-        """The rows and columns of C that a block computes, empty for one beyond C.
-
-        `block` is its linear index in the grid, x fastest.
-        """
-        tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
-        row, column = self.order_of(parameters).tile_of(np.array([block]), tiles)
-        return (
-            _part(int(row[0]), tiling.block_m, problem.m),
-            _part(int(column[0]), tiling.block_n, problem.n),
-        )
-
-    def access_counts(
-        self, parameters: Parameters, problem: Gemm, *, reads_c: bool = False
-    ) -> AccessCounts:
-        """Closed-form counts of one launch at the executed shape `problem`."""
-        return access_counts(self.tiling(parameters), problem, reads_c=reads_c)
-
-    def pieces(self, parameters: Parameters, problem: Gemm) -> Pieces:
-        """What of which tiles of C each block computes at the executed shape `problem`."""
-        phases = ceil_div(problem.k, self.tiling(parameters).block_k or 1)
-        return self.order_of(parameters).pieces_of(self.tile_grid(parameters, problem), phases)
-
-    def patterns(self, parameters: Parameters, problem: Gemm) -> tuple[Pattern, ...]:
-        """What the first warp of the grid asks of the memory system, one pattern per access."""
-        if self.warp is None:
-            return ()
-        return warps.patterns(
-            self.warp(self.tiling(parameters), problem), self.access_counts(parameters, problem)
-        )
-
     def label(self, parameters: Parameters) -> str:
         """The name, with the parameters that differ from their defaults: "tiled:tile=16"."""
         changed = [
@@ -314,9 +262,35 @@ class Variant:
         return f"{self.name}:{','.join(changed)}" if changed else self.name
 
 
+def combinations(
+    declared: Mapping[str, Parameter], fixed: Parameters = MappingProxyType({})
+) -> list[dict[str, int]]:
+    """All values of all declared parameters that are not fixed, legal together or not."""
+    values = [
+        (fixed[name],) if name in fixed else parameter.legal for name, parameter in declared.items()
+    ]
+    return [dict(zip(declared, one, strict=True)) for one in product(*values)]
+
+
+def check_values(rung: str, declared: Mapping[str, Parameter], chosen: Parameters) -> None:
+    """Check that each chosen value is legal by itself.
+
+    Raises UnknownNameError for a parameter that is not declared, InputError for an illegal value.
+    """
+    for name, value in chosen.items():
+        if name not in declared:
+            raise UnknownNameError(f"parameter of {rung}", name, declared)
+        legal = declared[name].legal
+        if value not in legal:
+            raise InputError(
+                f"{rung}: {name} = {value} is not legal: choose one of {', '.join(map(str, legal))}"
+            )
+
+
 def tiling_of(
     tile: Callable[..., Tiling], declared: Mapping[str, Parameter], parameters: Parameters
 ) -> Tiling:
+    """How a launch with these parameters cuts the product."""
     fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}
     return tile(**fields)
 
@@ -325,11 +299,6 @@ def _text(file: str) -> str:
     """A file of kernels/sgemm with the files that it includes in the place of their directives."""
     text = files("kernels").joinpath("sgemm", file).read_text(encoding="utf-8")
     return _INCLUDED.sub(lambda found: _text(found[1]), text)
-
-
-def _part(index: int, extent: int, end: int) -> range:
-    """Piece number `index` of so many elements, as far as there are any."""
-    return range(min(index * extent, end), min((index + 1) * extent, end))
 
 
 @dataclass(frozen=True, kw_only=True)

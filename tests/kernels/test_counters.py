@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.access import access_counts
 from analysis.problem import parse_shape
 from kernels import parse_selection
+from kernels.closed_forms import first_warp_patterns
 
 RECORDINGS = sorted(Path(__file__).parent.joinpath("recorded").glob("counters_*.json"))
 
@@ -57,7 +59,7 @@ def test_there_are_recordings() -> None:
 def test_shared_instructions_are_exact(launch: dict, operation: str) -> None:
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
-    counts = selection.variant.access_counts(selection.parameters, shape)
+    counts = access_counts(selection.variant.tiling(selection.parameters), shape)
     counted = launch["counters"][f"smsp__sass_inst_executed_op_shared_{SHORT[operation]}.sum"]
     if operation == "load" or divides(launch):
         assert counts.instructions("shared", operation) == 32 * counted
@@ -70,7 +72,7 @@ def test_shared_instructions_are_exact(launch: dict, operation: str) -> None:
 def test_global_requests_are_exact_where_warps_are_full(launch: dict, operation: str) -> None:
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
-    counts = selection.variant.access_counts(selection.parameters, shape)
+    counts = access_counts(selection.variant.tiling(selection.parameters), shape)
     counted = launch["counters"][f"l1tex__t_requests_pipe_lsu_mem_global_op_{SHORT[operation]}.sum"]
     if divides(launch):
         assert counts.instructions("global", operation) == 32 * counted
@@ -87,7 +89,7 @@ def test_sectors_follow_from_the_first_warp_where_warps_are_full(
     shape = parse_shape(launch["executed_shape"])
     predicted = sum(
         pattern.requests * pattern.sectors
-        for pattern in selection.variant.patterns(selection.parameters, shape)
+        for pattern in first_warp_patterns(selection.variant, selection.parameters, shape)
         if pattern.space == "global" and pattern.operation == operation
     )
     name = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{SHORT[operation]}.sum"
@@ -101,7 +103,7 @@ def test_shared_wavefronts_follow_from_the_first_warp(launch: dict, operation: s
     shape = parse_shape(launch["executed_shape"])
     predicted = sum(
         pattern.requests * pattern.wavefronts
-        for pattern in selection.variant.patterns(selection.parameters, shape)
+        for pattern in first_warp_patterns(selection.variant, selection.parameters, shape)
         if pattern.space == "shared" and pattern.operation == operation
     )
     name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{SHORT[operation]}.sum"

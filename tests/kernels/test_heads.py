@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from analysis.access import Pattern
+from analysis.access import Pattern, access_counts
 from analysis.coalescing import shared_wavefronts
 from analysis.geometry import ceil_div
 from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm
 from kernels import LADDER, Variant
 from kernels import find as find_any
+from kernels.closed_forms import first_warp_patterns
 
 K = 4096
 SECTIONS = ("Idea", "Mapping", "Traffic", "Warp", "Limit", "Source")
@@ -59,7 +60,7 @@ def problem(variant: Variant) -> Gemm:
 
 
 def patterns(variant: Variant) -> dict[tuple[str, str, str], Pattern]:
-    found = variant.patterns(variant.defaults, problem(variant))
+    found = first_warp_patterns(variant, variant.defaults, problem(variant))
     return {(p.space, p.operation, p.operand): p for p in found}
 
 
@@ -85,7 +86,7 @@ class TestHead:
 
     def test_counts_are_the_closed_forms(self, variant: Variant) -> None:
         text = section(variant, "Traffic")
-        counts = variant.access_counts(variant.defaults, problem(variant))
+        counts = access_counts(variant.tiling(variant.defaults), problem(variant))
         per = "thread" if "per thread:" in text else "element of C"
         stated = list(COUNT.finditer(re.split(r"per (?:thread|element of C):|in all:", text)[1]))
         assert {(m["space"], m["operation"]) for m in stated} == {
@@ -106,14 +107,14 @@ class TestHead:
             return
         assert "in all: 2 M N K global loads, M N global stores" in text
         shape = problem(variant)
-        counts = variant.access_counts(variant.defaults, shape)
+        counts = access_counts(variant.tiling(variant.defaults), shape)
         assert counts.elements("global", "load") == 2 * shape.m * shape.n * shape.k
         assert counts.elements("global", "store") == shape.m * shape.n
 
     def test_intensity_is_the_closed_form(self, variant: Variant) -> None:
         stated = re.search(r"intensity: ([\d.]+) FLOP per byte loaded", section(variant, "Traffic"))
         assert stated
-        counts = variant.access_counts(variant.defaults, problem(variant))
+        counts = access_counts(variant.tiling(variant.defaults), problem(variant))
         digits = len(stated.group(1).partition(".")[2])
         assert stated.group(1) == f"{intensity_of_loads(counts):.{digits}f}"
 
@@ -188,7 +189,7 @@ def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says() -> None:
     assert "where K is a multiple of 32, the 32 words of A" in limit
     assert "take 32 clocks" in limit
     for k, clocks in ((K, 32), (32, 32), (65, 8)):  # at 65, 32 banks and 32 lines / 4 tags
-        found = rung.patterns(rung.defaults, Gemm(m=64, n=64, k=k))
+        found = first_warp_patterns(rung, rung.defaults, Gemm(m=64, n=64, k=k))
         assert next(p.cycles for p in found if p.operand == "A") == clocks
 
 

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.access import Tiling
+from analysis.access import Tiling, access_counts
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from analysis.traffic.grid import MAX_GRID_Y, in_bands
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
+from kernels.closed_forms import first_warp_patterns, tile_of_c
 from kernels.ladder import CUBLAS
 from kernels.selection import whole_ladder
 from kernels.variant import EXTENTS, FACTORS
@@ -215,8 +216,8 @@ def test_patterns_account_for_every_request_of_the_launch(
     variant: Variant, parameters: dict[str, int]
 ) -> None:
     problem = Gemm(m=32, n=32, k=64) if variant.max_extent else Gemm(m=256, n=256, k=64)
-    counts = variant.access_counts(parameters, problem)
-    patterns = variant.patterns(parameters, problem)
+    counts = access_counts(variant.tiling(parameters), problem)
+    patterns = first_warp_patterns(variant, parameters, problem)
     # bulk copies are no accesses of a warp: one per tile, by one thread
     bulk = {("global", "load")} if variant.bulk_tiles else set()
     accesses = [a for a in counts.accesses if (a.space, a.operation) not in bulk]
@@ -237,14 +238,14 @@ def test_patterns_exist_for_every_small_shape(
     problem = variant.executed(
         Gemm(m=min(m, variant.max_extent or m), n=min(n, variant.max_extent or n), k=k)
     )
-    for pattern in variant.patterns(parameters, problem):
+    for pattern in first_warp_patterns(variant, parameters, problem):
         assert pattern.requests >= 1
         assert 1 <= pattern.cycles <= 32
 
 
 def test_uncoalesced_warps_touch_a_sector_per_lane() -> None:
     sectors = {
-        name: {p.operand: p.sectors for p in find(name).patterns({"width": 32}, SQUARE)}
+        name: {p.operand: p.sectors for p in first_warp_patterns(find(name), {"width": 32}, SQUARE)}
         for name in ("naive-uncoalesced", "naive-coalesced")
     }
     assert sectors["naive-uncoalesced"] == {"A": 32, "B": 1, "C": 32}  # 32 rows, one column
@@ -267,7 +268,7 @@ def test_the_tiles_of_all_blocks_are_c(variant: Variant, parameters: dict[str, i
         executed = variant.executed(Gemm(m=m, n=n, k=k))
         covered = np.zeros((executed.m, executed.n), dtype=int)
         for block in range(variant.geometry(parameters, executed).blocks):
-            rows, columns = variant.tile_of_c(parameters, executed, block)
+            rows, columns = tile_of_c(variant, parameters, executed, block)
             covered[rows.start : rows.stop, columns.start : columns.stop] += 1
         assert (covered == 1).all()
 
@@ -278,10 +279,10 @@ def test_blocks_beyond_c_have_no_tile() -> None:
     assert isinstance(variant, Variant)
     grid = variant.geometry(variant.defaults, tall).grid
     assert grid == (1, 32_768, 2)
-    assert variant.tile_of_c(variant.defaults, tall, 65_535) == (range(1), range(2097120, 2097152))
+    assert tile_of_c(variant, variant.defaults, tall, 65_535) == (range(1), range(2097120, 2097152))
     odd = Gemm(m=1, n=32 * 65_537, k=1)
     assert variant.geometry(variant.defaults, odd).grid == (1, 32_769, 2)
-    assert not variant.tile_of_c(variant.defaults, odd, 65_537)[1]
+    assert not tile_of_c(variant, variant.defaults, odd, 65_537)[1]
 
 
 # What later rungs ask of a device, and of the grid.
@@ -326,9 +327,9 @@ def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
     variant = replace(LADDER[3], order=lambda p: in_bands(4))
     problem = Gemm(m=60, n=70, k=8)  # 2 by 3 tiles
     assert variant.geometry({"tile": 32}, problem).grid == (12, 1, 1)  # one band of 4 rows
-    assert variant.tile_of_c({"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
-    assert variant.tile_of_c({"tile": 32}, problem, 4) == (range(32), range(32, 64))
-    assert not variant.tile_of_c({"tile": 32}, problem, 6)[0]  # below C
+    assert tile_of_c(variant, {"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
+    assert tile_of_c(variant, {"tile": 32}, problem, 4) == (range(32), range(32, 64))
+    assert not tile_of_c(variant, {"tile": 32}, problem, 6)[0]  # below C
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.rounding import Check
+from kernels.closed_forms import tile_of_c
 from kernels.variant import Copies, Words
 from kernels.workspace import row_floats
 from toolkit.execution.accesses import MOST_TOUCHES, Below, below
@@ -322,7 +323,7 @@ def _tiles(launch: RungLaunch, blocks: Iterable[int]) -> list[Tile]:
     """The rows and columns of the product that each block owns, if it owns any."""
     found = []
     for block in blocks:
-        rows, columns = launch.variant.tile_of_c(launch.parameters, launch.executed, block)
+        rows, columns = tile_of_c(launch.variant, launch.parameters, launch.executed, block)
         found.append((rows, range(columns.start, min(columns.stop, launch.problem.n))))
     return [tile for tile in found if all(tile)]
 

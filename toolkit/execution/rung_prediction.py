@@ -20,6 +20,7 @@ from analysis.timing.predicted import Predicted
 from analysis.traffic.block_schedule import drift, end_apart
 from analysis.traffic.gemm_accesses import gemm_touches, sums_bytes
 from analysis.traffic.l2 import Traffic
+from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import Below
 from toolkit.execution.block_plan import Replay, replayed
 from toolkit.execution.predict import predicted, streams_of, work_of
@@ -68,7 +69,7 @@ class RungModel:
     def _traffic(self, asked: Below, apart: float = 0.0) -> Traffic:
         """The blocks of an SM move apart by so much of a life in each wave."""
         launch, geometry = self.launch, self.launch.geometry
-        pieces = launch.variant.pieces(launch.parameters, launch.executed)
+        pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
         of_all = Asked(
             below=asked,
             lives=pieces.lives(geometry.blocks),
@@ -145,7 +146,7 @@ class RungModel:
         """Sums that blocks leave for those that end their tiles."""
         if not self.proven.plan.kinds:
             return 0.0
-        pieces = self.launch.variant.pieces(self.launch.parameters, self.launch.executed)
+        pieces = pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
         return float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
 
     def _share_of_l2(self, first: int) -> float:

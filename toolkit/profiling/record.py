@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Literal
 
+from analysis.access import access_counts
 from analysis.comparison.statistics import median_interval, ratio_interval
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError
@@ -16,6 +17,7 @@ from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record,
 from analysis.rounding import Check
 from analysis.theory import theory
 from analysis.timing.predicted import Predicted
+from kernels.closed_forms import first_warp_patterns
 from kernels.ladder import CUBLAS, LADDER
 from kernels.selection import Selection
 from kernels.variant import Reference
@@ -68,8 +70,8 @@ def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
         geometry=geometry,
         notes=tuple(filter(None, [named, padding(variant, problem)])),
         theory=theory(
-            variant.access_counts(selection.parameters, executed),
-            variant.patterns(selection.parameters, executed),
+            access_counts(variant.tiling(selection.parameters), executed),
+            first_warp_patterns(variant, selection.parameters, executed),
             device,
             blocks=geometry.blocks,
         ),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.access import Tiling
+from analysis.access import Tiling, access_counts
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
@@ -82,7 +82,7 @@ class RungLaunch:
     @cached_property
     def cost(self) -> float:
         """About how many thread instructions a block executes, by its closed forms."""
-        counts = self.variant.access_counts(self.parameters, self.executed)
+        counts = access_counts(self.variant.tiling(self.parameters), self.executed)
         accesses = sum(access.instructions for access in counts.accesses)
         multiply_adds = counts.multiply_adds or counts.problem.flop // 2
         return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks

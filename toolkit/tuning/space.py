@@ -9,7 +9,7 @@ from analysis.errors import InputError
 from analysis.records.tuning import Exclusion
 from kernels.ladder import LADDER
 from kernels.selection import Selection, parse_settings
-from kernels.variant import Reference, Variant
+from kernels.variant import Reference, Variant, combinations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +48,14 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
 
     Raises InputError where there are none, with the constraint that removed the last.
     """
-    left = variant.combinations(fixed)
-    combinations, exclusions = len(left), []
+    left = combinations(variant.parameters, fixed)
+    at_first, exclusions = len(left), []
     for constraint in variant.constraints:
         kept = [one for one in left if constraint.holds(one)]
         if not kept:
             shown = ", ".join(f"{name} = {value}" for name, value in left[-1].items())
             raise InputError(
-                f"{variant.name} has no legal configuration: the last of {combinations} ({shown}) "
+                f"{variant.name} has no legal configuration: the last of {at_first} ({shown}) "
                 f"fell to its constraint: {constraint.text}: fix other values, or fewer"
             )
         exclusions.append(
@@ -64,7 +64,7 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
         left = kept
     return Space(
         variant=variant,
-        combinations=combinations,
+        combinations=at_first,
         exclusions=tuple(exclusions),
         selections=tuple(Selection(variant=variant, parameters=one) for one in left),
     )

@@ -24,6 +24,7 @@ from analysis.traffic.l2 import (
     traffic,
 )
 from kernels import LADDER
+from kernels.closed_forms import pieces_of_c, tile_of_c
 from kernels.variant import Variant
 
 H200 = find_device("h200")
@@ -188,7 +189,7 @@ def test_few_blocks_are_dealt_to_all_gpcs() -> None:
 
 def test_what_a_block_touches_comes_later_the_longer_it_takes() -> None:
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
-    pieces = variant.pieces(variant.defaults, problem)
+    pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
     usual = gemm_touches(tiling, problem, pieces, begins)
@@ -199,7 +200,7 @@ def test_what_a_block_touches_comes_later_the_longer_it_takes() -> None:
 
 def test_what_a_block_touches_after_the_knee_comes_at_another_pace() -> None:
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
-    pieces = variant.pieces(variant.defaults, problem)
+    pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
     usual = gemm_touches(tiling, problem, pieces, begins)
@@ -319,7 +320,7 @@ def stream_k() -> Variant:
 @pytest.mark.parametrize("n", [512, 1024, 2048, 2500])
 def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> None:
     variant, problem = stream_k(), Gemm(m=n, n=n, k=n)
-    pieces = variant.pieces(variant.defaults, problem)
+    pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     begins = starts(pieces.lives(blocks), H200, 2, 128)
     found = gemm_touches(variant.tiling(variant.defaults), problem, pieces, begins)
@@ -345,7 +346,7 @@ def test_a_product_touches_what_its_blocks_own(name: str) -> None:
     problem = Gemm(m=300, n=264, k=72)
     tiling = variant.tiling(variant.defaults)
     blocks = variant.geometry(variant.defaults, problem).blocks
-    pieces = variant.pieces(variant.defaults, problem)
+    pieces = pieces_of_c(variant, variant.defaults, problem)
     found = gemm_touches(tiling, problem, pieces, np.zeros(blocks))
     sizes = np.zeros(found.piece.max() + 1)
     sizes[found.piece] = found.size
@@ -357,7 +358,7 @@ def test_a_product_touches_what_its_blocks_own(name: str) -> None:
         300 * 72 / 8 * columns_of_blocks + 72 * 264 / 8 * rows_of_blocks
     )
     for block in (0, blocks // 2, blocks - 1):
-        rows, columns = variant.tile_of_c(variant.defaults, problem, block)
+        rows, columns = tile_of_c(variant, variant.defaults, problem, block)
         mine = found.block == block
         written = found.size[mine & found.is_write].sum()
         assert written == 4 * len(rows) * len(columns)
