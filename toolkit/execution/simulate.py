@@ -65,7 +65,8 @@ from toolkit.launch.launch import (
 )
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
-from toolkit.machine_code.kernel import Kernel, reading
+from toolkit.machine_code.elf import reading
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.rungs.launch import RungLaunch, compile_for, is_name, padding, rung_launch
 from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result

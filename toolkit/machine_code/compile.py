@@ -30,14 +30,8 @@ from toolkit.machine_code import compiler_process
 from toolkit.machine_code.compiler_process import Answer, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.include_paths import explained, include_options, includes, own_headers
-from toolkit.machine_code.kernel import (
-    TEMPLATES,
-    Kernel,
-    kernel_symbols,
-    kernels_there,
-    read_kernel,
-    symbol_of,
-)
+from toolkit.machine_code.kernel import Kernel, kernel_symbols, read_kernel
+from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.store.cache import cached, keep
 
 if TYPE_CHECKING:

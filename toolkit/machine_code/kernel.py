@@ -24,27 +24,24 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from io import BytesIO
+from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.errors import (
     InputError,
     ToolkitError,
-    UnknownNameError,
     UnsupportedError,
     first_line,
 )
 from analysis.occupancy import Resources
-from toolkit.machine_code.signature import Declared, kernel_names
+from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
+from toolkit.machine_code.kernel_names import plain_name, symbol_of
+from toolkit.machine_code.signature import Declared
 
 if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-
     from toolkit.machine_code.instruction import Instruction, SourceLine
 
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
@@ -59,7 +56,6 @@ _BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
 _WARP_OFFSETS = 0x28  # EIATTR_COOP_GROUP_INSTR_OFFSETS: what lanes of a warp do together
 _WARP_MASKS = 0x29  # EIATTR_COOP_GROUP_MASK_REGIDS: the register of each one's mask
 _NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
-_SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
 # Types of relocations: an address, and a generic one, of 32 or 64 bits; the lower and the upper
 # half of one as the immediate of an instruction.
@@ -69,27 +65,11 @@ _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second wor
 _CONSTANT_BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
-_OBJECT, _FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC
-
-TEMPLATES = "a template needs its arguments: 'gemm<128, 64>'"
-
-_TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
 _RESERVED_SHARED_BYTES = 0x400
 _FIRST_WITH_RESERVED_IN_SECTION = 90
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Raise InputError for whatever a damaged file makes its reader stumble over."""
-    try:
-        yield
-    except ToolkitError:
-        raise
-    except Exception as error:
-        raise InputError(f"{what} is damaged: {error!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +242,7 @@ def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
 
 def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
     text = f".text.{symbol}"
-    code, attributes = file.content(text), _attributes(file, symbol)
+    code, attributes = file.content(text), file.attributes(f".nv.info.{symbol}")
     base, parameter_bytes, parameters = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
     x, y, z = (*cluster, 1, 1)[:3]
@@ -316,163 +296,13 @@ def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
     )
 
 
-# The names of kernels.
-
-
-def symbol_of(kernel: str | None, symbols: Sequence[str], where: str, source: str = "") -> str:
-    """The symbol of `kernel`, or the only one there is; raises InputError where that is unclear."""
-    readable = list(map(plain_name, symbols))
-    if kernel is None:
-        if len(symbols) == 1:
-            return symbols[0]
-        if symbols:
-            listed = ", ".join(readable)
-            raise InputError(f"{where} holds {len(symbols)} kernels: say which one: {listed}")
-        there = ", ".join(kernels_there(symbols, source))
-        raise InputError(
-            f"{where} holds no kernel, only {there} ({TEMPLATES})"
-            if there
-            else f"{where} holds no kernel"
-        )
-    if kernel in symbols:
-        return kernel
-    fitting = [symbol for symbol, name in zip(symbols, readable, strict=True) if name == kernel]
-    if len(fitting) == 1:
-        return fitting[0]
-    raise UnknownNameError("kernel", kernel, fitting or readable)
-
-
-def plain_name(symbol: str) -> str:
-    """`_Z4gemmILi8EEvPf` is gemm<...>, `_Z4gemmPf` gemm; other names stay as they are.
-
-    >>> plain_name("_ZN4deep4gemmILi8EEEvPf")
-    'deep::gemm<...>'
-    """
-    match = re.match(r"_ZN?", symbol)
-    if match is None:
-        return symbol
-    parts, end = [], match.end()
-    while (length := re.compile(r"\d+").match(symbol, end)) is not None:
-        start, end = length.end(), length.end() + int(length[0])
-        parts.append(symbol[start:end])
-        if match[0] == "_Z":
-            break
-    if not parts:
-        return symbol
-    return "::".join(parts) + ("<...>" if symbol[end : end + 1] == "I" else "")
-
-
-def kernels_there(symbols: Sequence[str], source: str) -> list[str]:
-    """The kernels in some machine code, then the templates of the source that are not in it."""
-    readable = list(map(plain_name, symbols))
-    compiled = {name.removesuffix("<...>").rpartition("::")[2] for name in readable}
-    return readable + [f"{name}<...>" for name in kernel_names(source) if name not in compiled]
-
-
-@lru_cache(maxsize=8)  # a kernel is read in several steps, and a cubin may hold many kernels
-def cubin_file(image: bytes) -> CubinFile:
-    """Its sections and symbols; raises ValueError for a damaged image."""
-    return CubinFile(image)
-
-
-class CubinFile:
-    """The sections and symbols of a cubin; threads may share it.
-
-    `capability` is 90 for sm_90, `compiler` what made it ("ptxas 13.0.88").
-    """
-
-    def __init__(self, image: bytes) -> None:
-        """Raises ValueError for a damaged image."""
-        from elftools.common.exceptions import ELFError
-
-        if image[:4] != b"\x7fELF":
-            raise ValueError("it is no ELF file")
-        try:
-            elf = _elf(image)
-            header = elf.header
-            if header.e_machine != "EM_CUDA":
-                raise ValueError("it is an ELF file, but holds no code for a GPU")
-            # the ABI of CUDA 13 made room for the architecture in the second byte
-            shift = 8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0
-            self.capability = header.e_flags >> shift & 0xFF
-            self.is_relocatable = header.e_type == "ET_REL"
-            self._sections: list[Any] = list(elf.iter_sections())
-        except ELFError as error:
-            raise ValueError("it is damaged") from error
-        version = _TOOL_VERSION.search(image)
-        self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
-        self.image = image
-        self.names = [section.name for section in self._sections]  # in order
-        self._indices = {name: index for index, name in enumerate(self.names)}
-
-    @property
-    def kernels(self) -> list[str]:
-        """The symbols of the kernels, in order."""
-        prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
-        return [name.removeprefix(prefix) for name in self.names if name.startswith(prefix)]
-
-    def has(self, name: str) -> bool:
-        return name in self._indices
-
-    def content(self, name: str) -> bytes:
-        """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
-        start, size = self.place(name)
-        is_zero = self._sections[self._indices[name]]["sh_type"] == "SHT_NOBITS"
-        return b"" if is_zero else self.image[start : start + size]
-
-    def place(self, name: str) -> tuple[int, int]:
-        """Where a section begins in the image, and its bytes. Raises KeyError without it."""
-        section = self._sections[self._indices[name]]
-        return int(section["sh_offset"]), int(section["sh_size"])
-
-    @cached_property
-    def symbols(self) -> list[_Symbol]:
-        names = self.content(".strtab")
-        return [
-            _Symbol(
-                name=_text(names, name),
-                kind=info & 0xF,
-                section=self.names[section] if section < len(self._sections) else "",
-                value=value,
-                size=size,
-            )
-            for name, info, _, section, value, size in struct.iter_unpack(
-                "<IBBHQQ", self.content(".symtab")
-            )
-        ]
-
-    def relocations(self, name: str) -> Iterator[tuple[int, int, _Symbol, int | None]]:
-        """(offset, type, symbol, addend) for section `name`; no addend where it is in there."""
-        for prefix, form in ((".rel", "<QQ"), (".rela", "<QQq")):
-            if not self.has(prefix + name):
-                continue
-            for offset, info, *addend in struct.iter_unpack(form, self.content(prefix + name)):
-                symbol = self.symbols[info >> 32]
-                yield offset, info & 0xFFFFFFFF, symbol, addend[0] if addend else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Symbol:
-    """A name, and what it stands for: a place in a section, "" for one of another file."""
-
-    name: str
-    kind: int
-    section: str
-    value: int
-    size: int
-
-
-def _text(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(0, offset)].decode(errors="replace")
-
-
 # Attributes.
 
 
 def _resources(file: CubinFile, symbol: str) -> Resources:
     """Raises KeyError where the cubin has no such kernel."""
     values = {}
-    for code, payload in _records(file.content(".nv.info")):
+    for code, payload in file.attributes(".nv.info"):
         if len(payload) == 8:
             index, value = struct.unpack("<II", payload)
             values[code, file.symbols[index].name] = value
@@ -491,23 +321,6 @@ def _static_shared_bytes(file: CubinFile, symbol: str) -> int:
         return 0
     in_section = file.capability >= _FIRST_WITH_RESERVED_IN_SECTION
     return file.place(section)[1] - (_RESERVED_SHARED_BYTES if in_section else 0)
-
-
-def _attributes(file: CubinFile, symbol: str) -> list[tuple[int, bytes]]:
-    return list(_records(file.content(f".nv.info.{symbol}")))
-
-
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(attribute, payload) for each in a section `.nv.info`."""
-    offset = 0
-    while offset < len(data):
-        form, code, value = struct.unpack_from("<BBH", data, offset)
-        offset += 4
-        if form == _SIZED_VALUE:
-            yield code, data[offset : offset + value]
-            offset += value
-        else:  # the value itself stands where the length would
-            yield code, struct.pack("<H", value)
 
 
 def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, ...]:
@@ -552,7 +365,7 @@ def _words(payload: bytes) -> tuple[int, ...]:
 
 def _functions(file: CubinFile, section: str) -> dict[str, int]:
     """Where each function of a section of code begins, in order."""
-    found = [x for x in file.symbols if x.kind == _FUNCTION and x.section == section]
+    found = [x for x in file.symbols if x.kind == FUNCTION and x.section == section]
     return {x.name: x.value for x in sorted(found, key=lambda x: (x.value, -x.size))}
 
 
@@ -589,17 +402,17 @@ def _constants(file: CubinFile, banks: Mapping[str, int]) -> tuple[ConstantVaria
     return tuple(
         ConstantVariable(name=x.name, bank=banks[x.section], offset=x.value, size=x.size)
         for x in file.symbols
-        if x.kind == _OBJECT and x.section in banks
+        if x.kind == OBJECT and x.section in banks
     )
 
 
-def _variables(file: CubinFile) -> dict[str, list[_Symbol]]:
+def _variables(file: CubinFile) -> dict[str, list[Symbol]]:
     """The variables of each section in global memory, in order of address.
 
     A symbol within another one, such as a second name for it, is no variable of its own.
     """
-    found: dict[str, list[_Symbol]] = {name: [] for name in _GLOBAL}
-    candidates = [x for x in file.symbols if x.kind == _OBJECT and x.section in _GLOBAL and x.size]
+    found: dict[str, list[Symbol]] = {name: [] for name in _GLOBAL}
+    candidates = [x for x in file.symbols if x.kind == OBJECT and x.section in _GLOBAL and x.size]
     for symbol in sorted(candidates, key=lambda x: (x.value, -x.size)):
         kept = found[symbol.section]
         if not kept or symbol.value >= kept[-1].value + kept[-1].size:
@@ -608,7 +421,7 @@ def _variables(file: CubinFile) -> dict[str, list[_Symbol]]:
 
 
 def _relocations(
-    file: CubinFile, banks: Mapping[str, int], variables: Mapping[str, Sequence[_Symbol]]
+    file: CubinFile, banks: Mapping[str, int], variables: Mapping[str, Sequence[Symbol]]
 ) -> Iterator[Relocation]:
     for section in (*banks, *_GLOBAL):
         for at, kind, symbol, explicit in file.relocations(section):
@@ -628,7 +441,7 @@ def _relocations(
 
 
 def _code_relocations(
-    file: CubinFile, text: str, variables: Mapping[str, Sequence[_Symbol]]
+    file: CubinFile, text: str, variables: Mapping[str, Sequence[Symbol]]
 ) -> Iterator[CodeRelocation]:
     for address, kind, symbol, addend in file.relocations(text):
         at = address + _IMMEDIATE_OFFSET
@@ -645,26 +458,20 @@ def _code_relocations(
 
 
 def _target(
-    symbol: _Symbol, addend: int, variables: Mapping[str, Sequence[_Symbol]]
+    symbol: Symbol, addend: int, variables: Mapping[str, Sequence[Symbol]]
 ) -> tuple[str, int]:
     """What a symbol and an addend refer to: a name, and the distance from it."""
     if symbol.section not in variables:
         return symbol.name, addend
-    if symbol.kind == _OBJECT:
+    if symbol.kind == OBJECT:
         name, inside = _located(variables[symbol.section], symbol.value)
         return name, inside + addend
     return _located(variables[symbol.section], symbol.value + addend)
 
 
-def _located(variables: Sequence[_Symbol], offset: int) -> tuple[str, int]:
+def _located(variables: Sequence[Symbol], offset: int) -> tuple[str, int]:
     """The variable at an offset of a section, and where in it that is."""
     for variable in variables:
         if variable.value <= offset < variable.value + variable.size:
             return variable.name, offset - variable.value
     raise UnsupportedError(f"no variable is at {offset:#x} of its section of global memory")
-
-
-def _elf(image: bytes) -> ELFFile:
-    from elftools.elf.elffile import ELFFile
-
-    return ELFFile(BytesIO(image))

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.errors import InputError, UnsupportedError
-from toolkit.machine_code.kernel import CubinFile, cubin_file
+from toolkit.machine_code.elf import CubinFile, cubin_file
 
 Word = int
 Patch = Callable[[list[Word]], list[Word]]

@@ -15,6 +15,7 @@ from analysis.errors import UnsupportedError
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import kernel as cubin
 from toolkit.machine_code.compiler_process import compile_apart
+from toolkit.machine_code.elf import CubinFile, Symbol
 from toolkit.machine_code.kernel import (
     CodeRelocation,
     ConstantVariable,
@@ -267,18 +268,18 @@ def test_pointers_to_functions_lead_to_the_kernels_own_copies(capability: int) -
 
 def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """As linkers may make them; the address is that of the variable, further in."""
-    symbols = cubin.CubinFile.symbols.func  # type: ignore[attr-defined]
+    symbols = CubinFile.symbols.func  # type: ignore[attr-defined]
 
-    def more(file: cubin.CubinFile) -> list[cubin._Symbol]:
-        found: list[cubin._Symbol] = symbols(file)
+    def more(file: CubinFile) -> list[Symbol]:
+        found: list[Symbol] = symbols(file)
         renamed = [
             replace(x, name="x", value=x.value + 4, size=4) for x in found if x.name == "table"
         ]
         return [*renamed, *found]
 
     image = compiled(DATA, "reads", "sm_90")
-    monkeypatch.setattr(cubin.CubinFile, "symbols", property(more))
-    file = cubin.CubinFile(image)
+    monkeypatch.setattr(CubinFile, "symbols", property(more))
+    file = CubinFile(image)
     variables = cubin._variables(file)
     assert "x" not in {x.name for kept in variables.values() for x in kept}
     assert cubin._target(file.symbols[0], 8, variables) == ("table", 12)  # 4 + 8

@@ -1,0 +1,152 @@
+"""The ELF file of a cubin: sections, symbols, relocations and attributes, as the file has them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import InputError, ToolkitError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+OBJECT, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC: kinds of symbols
+_SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
+
+_TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise InputError for whatever a damaged file makes its reader stumble over."""
+    try:
+        yield
+    except ToolkitError:
+        raise
+    except Exception as error:
+        raise InputError(f"{what} is damaged: {error!r}") from error
+
+
+@lru_cache(maxsize=8)  # a kernel is read in several steps, and a cubin may hold many kernels
+def cubin_file(image: bytes) -> CubinFile:
+    """Its sections and symbols; raises ValueError for a damaged image."""
+    return CubinFile(image)
+
+
+class CubinFile:
+    """The sections and symbols of a cubin; threads may share it.
+
+    `capability` is 90 for sm_90, `compiler` what made it ("ptxas 13.0.88").
+    """
+
+    def __init__(self, image: bytes) -> None:
+        """Raises ValueError for a damaged image."""
+        from elftools.common.exceptions import ELFError
+
+        if image[:4] != b"\x7fELF":
+            raise ValueError("it is no ELF file")
+        try:
+            elf = _elf(image)
+            header = elf.header
+            if header.e_machine != "EM_CUDA":
+                raise ValueError("it is an ELF file, but holds no code for a GPU")
+            # the ABI of CUDA 13 made room for the architecture in the second byte
+            shift = 8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0
+            self.capability = header.e_flags >> shift & 0xFF
+            self.is_relocatable = header.e_type == "ET_REL"
+            self._sections: list[Any] = list(elf.iter_sections())
+        except ELFError as error:
+            raise ValueError("it is damaged") from error
+        version = _TOOL_VERSION.search(image)
+        self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
+        self.image = image
+        self.names = [section.name for section in self._sections]  # in order
+        self._indices = {name: index for index, name in enumerate(self.names)}
+
+    @property
+    def kernels(self) -> list[str]:
+        """The symbols of the kernels, in order."""
+        prefix = ".nv.constant0."  # the bank of launch parameters, which only kernels have
+        return [name.removeprefix(prefix) for name in self.names if name.startswith(prefix)]
+
+    def has(self, name: str) -> bool:
+        return name in self._indices
+
+    def content(self, name: str) -> bytes:
+        """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
+        start, size = self.place(name)
+        is_zero = self._sections[self._indices[name]]["sh_type"] == "SHT_NOBITS"
+        return b"" if is_zero else self.image[start : start + size]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Where a section begins in the image, and its bytes. Raises KeyError without it."""
+        section = self._sections[self._indices[name]]
+        return int(section["sh_offset"]), int(section["sh_size"])
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        names = self.content(".strtab")
+        return [
+            Symbol(
+                name=_string(names, name),
+                kind=info & 0xF,
+                section=self.names[section] if section < len(self._sections) else "",
+                value=value,
+                size=size,
+            )
+            for name, info, _, section, value, size in struct.iter_unpack(
+                "<IBBHQQ", self.content(".symtab")
+            )
+        ]
+
+    def attributes(self, name: str) -> list[tuple[int, bytes]]:
+        """(attribute, payload) for each in a section `.nv.info`. Raises KeyError without it."""
+        return list(_attributes_in(self.content(name)))
+
+    def relocations(self, name: str) -> Iterator[tuple[int, int, Symbol, int | None]]:
+        """(offset, type, symbol, addend) for section `name`; no addend where it is in there."""
+        for prefix, form in ((".rel", "<QQ"), (".rela", "<QQq")):
+            if not self.has(prefix + name):
+                continue
+            for offset, info, *addend in struct.iter_unpack(form, self.content(prefix + name)):
+                symbol = self.symbols[info >> 32]
+                yield offset, info & 0xFFFFFFFF, symbol, addend[0] if addend else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Symbol:
+    """A name, and what it stands for: a place in a section, "" for one of another file."""
+
+    name: str
+    kind: int
+    section: str
+    value: int
+    size: int
+
+
+def _string(strings: bytes, offset: int) -> str:
+    return strings[offset : strings.index(0, offset)].decode(errors="replace")
+
+
+def _attributes_in(data: bytes) -> Iterator[tuple[int, bytes]]:
+    offset = 0
+    while offset < len(data):
+        form, code, value = struct.unpack_from("<BBH", data, offset)
+        offset += 4
+        if form == _SIZED_VALUE:
+            yield code, data[offset : offset + value]
+            offset += value
+        else:  # the value itself stands where the length would
+            yield code, struct.pack("<H", value)
+
+
+def _elf(image: bytes) -> ELFFile:
+    from elftools.elf.elffile import ELFFile
+
+    return ELFFile(BytesIO(image))
