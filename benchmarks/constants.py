@@ -36,7 +36,7 @@ from validation import ROOT
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/sm/sm.c"
 SM_VALUES = "analysis/hardware/sm_constants.py"
-DEVICE_VALUES = "analysis/devices.py"
+DEVICE_VALUES = "analysis/device_table.py"
 KINDS = ("documented", "measured", "fitted", "technical", "taken over")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
 PARTS, PARTS_OF_CHOICE = ("select h200",), ("choice h200",)

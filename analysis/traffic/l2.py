@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
-from analysis.devices import MIB, Device
+from analysis.device_table import MIB
+from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 
 MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
