@@ -3,9 +3,9 @@
     python -m benchmarks.block_times [--shape 8192] [RUNG ...]     # needs a GPU
 
 Rungs are compiled with three more stores per block: its SM, and %globaltimer at either end. Prints
-for each wave how far apart the blocks of an SM end, and by how much SMs are early or late,
-both in lives of a block, and what DRAM gives according to the model of traffic, told these times:
-to be held to what ncu counts of the same launch. docs/experiments.md says what came of it.
+for each wave how far apart the blocks of an SM end, and by how much SMs are early or late, both in
+lifetimes of a block, and what DRAM gives according to the model of traffic, told these times: to be
+held to what ncu counts of the same launch. docs/experiments.md says what came of it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
 from analysis.problem import Gemm, parse_shape
-from analysis.traffic.block_schedule import Courses
-from analysis.traffic.gemm_accesses import gemm_touches
+from analysis.traffic.block_schedule import BlockProgress
+from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
@@ -70,11 +70,11 @@ class BlockTimes:
     sms: NDArray[np.int64]
 
     @property
-    def life(self) -> float:
+    def lifetime(self) -> float:
         return float(max(1, np.median(self.ends - self.begins)))
 
     def waves(self, at_once: int) -> list[NDArray[np.float64]]:
-        """Of each wave, the times when blocks ended in lives since the first began: SM by SM.
+        """Of each wave, the times when blocks ended in lifetimes since the first began: SM by SM.
 
         A row for each SM that had a whole wave; the wave has `at_once` blocks of it.
         """
@@ -84,12 +84,12 @@ class BlockTimes:
             for wave in range(len(ends) // at_once):
                 if wave == len(found):
                     found.append([])
-                found[wave].append(ends[wave * at_once : (wave + 1) * at_once] / self.life)
+                found[wave].append(ends[wave * at_once : (wave + 1) * at_once] / self.lifetime)
         fewest = FEWEST * len(np.unique(self.sms))
         return [np.array(rows) for rows in found if len(rows) >= fewest]
 
 
-def apart(waves: list[NDArray[np.float64]]) -> list[float]:
+def end_time_differences(waves: list[NDArray[np.float64]]) -> list[float]:
     """How far the first and the last block of a wave end apart on an SM, on average."""
     return [float(np.mean(wave[:, -1] - wave[:, 0])) for wave in waves]
 
@@ -102,11 +102,12 @@ def spread(waves: list[NDArray[np.float64]]) -> list[float]:
 def pace_beside_the_first(times: BlockTimes) -> tuple[float, float] | None:
     """Where one block of two on an SM goes first, and none follows: what becomes of the other.
 
-    Its share of the first one's pace, and the life of a block that has its SM to itself over that
-    of the first: the pace at which the other ends. None where SMs have other numbers of blocks.
+    Its share of the first one's pace, and the lifetime of a block that has its SM to itself over
+    that of the first: the pace at which the other ends. None where SMs have other numbers of
+    blocks.
     """
-    lives = times.ends - times.begins
-    of_sm = [np.sort(lives[times.sms == sm]) for sm in np.unique(times.sms)]
+    lifetimes = times.ends - times.begins
+    of_sm = [np.sort(lifetimes[times.sms == sm]) for sm in np.unique(times.sms)]
     alone = [own[0] for own in of_sm if len(own) == 1]
     pairs = np.array([own for own in of_sm if len(own) == 2])
     if not alone or len(alone) + len(pairs) < len(of_sm) or _most_at_once(times) != 2:
@@ -125,16 +126,16 @@ def dram_read_bytes(
     if len(times.begins) != variant.geometry(parameters, executed).blocks:
         return None
     pieces = pieces_of_c(variant, parameters, executed)
-    lives = pieces.lives(len(times.begins))
-    durations = (times.ends - times.begins) / times.life
-    touches = gemm_touches(
+    lifetimes = pieces.lifetimes(len(times.begins))
+    durations = (times.ends - times.begins) / times.lifetime
+    accesses = gemm_accesses(
         variant.tiling(parameters),
         executed,
         pieces,
-        (times.begins - times.begins.min()) / times.life,
-        Courses.even(durations / np.where(lives > 0, lives, 1.0)),
+        (times.begins - times.begins.min()) / times.lifetime,
+        BlockProgress.even(durations / np.where(lifetimes > 0, lifetimes, 1.0)),
     )
-    return traffic(touches, device, in_step=0.0).dram_read_bytes
+    return traffic(accesses, device, in_step=0.0).dram_read_bytes
 
 
 def instrumented(variant: Variant) -> str:
@@ -197,8 +198,8 @@ def main() -> None:
                 continue
             per_sm = _most_at_once(times)
             waves = times.waves(per_sm)
-            print(f"{name}, {times.life / 1e3:.1f} µs, {per_sm} at a time")
-            print("    apart  " + " ".join(f"{value:.2f}" for value in apart(waves)))
+            print(f"{name}, {times.lifetime / 1e3:.1f} µs, {per_sm} at a time")
+            print("    apart  " + " ".join(f"{value:.2f}" for value in end_time_differences(waves)))
             print("    spread " + " ".join(f"{value:.3f}" for value in spread(waves)))
             beside = pace_beside_the_first(times)
             if beside is not None:

@@ -28,7 +28,7 @@ import numpy as np
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS
 from analysis.sm import Unit
-from analysis.traffic.block_schedule import LOADS, Courses
+from analysis.traffic.block_schedule import LOADS, BlockProgress
 from kernels.ladder import LADDER
 from kernels.variant import Variant
 from validation import ROOT
@@ -136,7 +136,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
         "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD TAG_BANK_MASKS": measured(_LOAD_CYCLES),
     },
-    "analysis/traffic/gemm_accesses.py": {"MOST_TOUCHES MOST_PARTS TAKEN_LATER": _ENOUGH},
+    "analysis/traffic/gemm_accesses.py": {"MOST_ACCESSES MOST_PARTS TAKEN_LATER": _ENOUGH},
     "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
@@ -187,7 +187,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {
         "READ WRITE ATOMIC _SECTORS": _LAYOUT,
-        "MOST_TOUCHES ROUNDS": _ENOUGH,
+        "MOST_ACCESSES ROUNDS": _ENOUGH,
         "TAKEN_LATER": technical("puts a read behind the write that it waits for"),
         "AT_ONCE": technical("tells blocks without work from others"),
     },
@@ -231,14 +231,14 @@ def _key(key: Any) -> str:
 Change = tuple[str, str, Any]
 
 
-def _even(lives: Any, *args: Any, **options: Any) -> Courses:
+def _even(lifetimes: Any, *args: Any, **options: Any) -> BlockProgress:
     """All blocks progress evenly."""
-    return Courses.even(np.ones(len(lives)))
+    return BlockProgress.even(np.ones(len(lifetimes)))
 
 
-def _together(begins: Any, courses: Courses, *args: Any) -> tuple[Any, Courses]:
+def _together(begins: Any, progress: BlockProgress, *args: Any) -> tuple[Any, BlockProgress]:
     """Blocks of an SM stay together."""
-    return begins, courses
+    return begins, progress
 
 
 class _Prefer(tuple[Variant, ...]):
@@ -273,7 +273,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "STEPS_ALONE": [(SCHEDULE, "STEPS_ALONE", 1e9)],
     "PACES_OF_COPIES": [(SCHEDULE, "PACES_OF_COPIES", 0.0)],
     "FAST_BY": [(SCHEDULE, "FAST_BY", 0.0)],
-    "LIFE_ALONE": [(LAUNCH_TRAFFIC, "courses", _even)],
+    "LIFE_ALONE": [(LAUNCH_TRAFFIC, "block_progress", _even)],
     "DRIFT": [(LAUNCH_TRAFFIC, "drifted", _together)],
     "BUSY_ALONE_THREADS": [(SCHEDULE, "BUSY_ALONE_THREADS", 1 << 20)],
     "BUSY_AHEAD_THREADS": [(SCHEDULE, "BUSY_AHEAD_THREADS", 512)],

@@ -127,23 +127,23 @@ class Tally:
     equal: int
     within: int
     explained: int
-    apart: int
+    mismatches: int
     worst: Score | None
 
     @property
     def compared(self) -> int:
-        return self.equal + self.within + self.explained + self.apart
+        return self.equal + self.within + self.explained + self.mismatches
 
 
 def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
     """How the scores of one class came out."""
     own = [one for one in found if one.grade == grade and one.verdict != "alone" and not _idle(one)]
-    apart = [one for one in own if one.verdict == "apart"]
+    mismatches = [one for one in own if one.verdict == "apart"]
     return Tally(
         equal=sum(one.verdict == "equal" for one in own),
         within=sum(one.verdict == "within" for one in own),
-        explained=sum(one.is_explained for one in apart),
-        apart=sum(not one.is_explained for one in apart),
+        explained=sum(one.is_explained for one in mismatches),
+        mismatches=sum(not one.is_explained for one in mismatches),
         worst=max(
             (one for one in own if one.ratio is not None and not _is_negligible(one)),
             key=error,

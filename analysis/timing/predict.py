@@ -87,18 +87,19 @@ LAUNCH = "what CUDA events show around an empty launch"
 class Work:
     """A launch, as the model takes it.
 
-    `code` is the machine code (`analysis.sm.INSTRUCTION`); `samples` maps values of K to what
-    some blocks executed at each, and `k` is the launch's own; both are 0 where nothing is to be
-    extrapolated along K. Bytes are of the whole launch, those of L2 what SMs ask of it. `weight` is
-    how much more an average block of the launch executes than one of the samples, `sent_share` the
-    share of stored sectors that L1 sends to L2 after merging adjacent stores. `unlike` are how
-    many blocks an SM runs before those that are all alike: the samples then begin with these.
-    `share_of_l2` is how much more of L2's sectors that SM asks for than the average one, which
-    finds the others idle meanwhile. Of the bytes read
-    `read_back_bytes` are sums that other blocks wrote, `left_bytes` each of those that did.
-    `are_apart` says that blocks end apart that an SM runs at a time
-    (`analysis.traffic.block_schedule.end_apart`). `free_clocks` of an instruction of the code are
-    what its shared access would take without bank conflicts.
+    `code` is the machine code (`analysis.sm.INSTRUCTION`); its `free_clocks` are the clocks that a
+    shared access would take without bank conflicts. `samples` maps a value of K to the streams of
+    some blocks at that K, and `k` is the K of the launch; both are 0 if nothing is extrapolated
+    along K. Bytes are totals of the launch; at L2 they are what SMs request.
+
+    `weight`: instructions of an average block of the launch, relative to an average sampled block.
+    `sent_share`: fraction of stored sectors that L1 sends to L2 after merging adjacent stores.
+    `unlike`: number of blocks of an SM that differ from all later ones; the samples begin with
+    these. `relative_l2_reads`: sectors that the modelled SM reads from L2, relative to the average
+    SM (1 or more); the other SMs are idle meanwhile. `read_back_bytes`: the part of the bytes read
+    that are partial sums written by other blocks. `left_bytes`: partial sums that each of these
+    blocks writes. `finish_at_different_times`: blocks resident on one SM do
+    (`analysis.traffic.block_schedule.blocks_finish_at_different_times`).
     """
 
     code: NDArray[Any]
@@ -115,19 +116,22 @@ class Work:
     weight: float = 1.0
     sent_share: float = 1.0
     unlike: int = 0
-    share_of_l2: float = 1.0
+    relative_l2_reads: float = 1.0
     read_back_bytes: float = 0.0
     left_bytes: float = 0.0
-    are_apart: bool = False
+    finish_at_different_times: bool = False
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
             raise InputError("a prediction needs a launch that fits on the device, and its streams")
 
     def most_blocks(self, device: Device) -> int:
-        """Of the SM with the most."""
+        """Number of blocks of the SM that runs the most blocks."""
         return most_blocks(
-            self.blocks, device.sm_count, self.blocks_per_sm, are_apart=self.are_apart
+            self.blocks,
+            device.sm_count,
+            self.blocks_per_sm,
+            finish_at_different_times=self.finish_at_different_times,
         )
 
 
@@ -191,16 +195,18 @@ def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
     return reachable * bound.time_s / predicted.time_s
 
 
-def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) -> int:
-    """How many blocks the SM with the most of them runs, of `per_sm` at a time.
+def most_blocks(
+    blocks: int, sms: int, per_sm: int, *, finish_at_different_times: bool = False
+) -> int:
+    """Number of blocks of the SM that runs the most blocks, `per_sm` of them resident.
 
-    The first ones are dealt out in turn. After whole rounds, those that are left go to whichever
-    slot is free first. Where the blocks of an SM `are_apart`, that is one of each SM, then another
-    one; where they end together, any: the largest number of them that some SM can be expected to
-    get, each slot as likely as the others.
+    Blocks of full waves are distributed evenly. The remaining blocks go to the slots that become
+    free first. If resident blocks `finish_at_different_times`, that is one slot of each SM, then a
+    second one. If they finish together, all slots are equally likely, and the result is the largest
+    number of remaining blocks that at least one SM is expected to get.
     """
     rounds, left = divmod(blocks, sms * per_sm)
-    if are_apart or not rounds:
+    if finish_at_different_times or not rounds:
         return ceil(blocks / sms)
     share = left / (sms * per_sm)
     of_slots = [comb(per_sm, k) * share**k * (1 - share) ** (per_sm - k) for k in range(per_sm + 1)]
@@ -213,11 +219,10 @@ def most_blocks(blocks: int, sms: int, per_sm: int, *, are_apart: bool = False) 
 def blocks_to_run(
     of_sm: int, per_sm: int, *, unlike: int = 0, along_k: bool = True
 ) -> tuple[int, ...]:
-    """How many of an SM's blocks to replay: all, or two numbers that some rounds lie between.
+    """Numbers of blocks of an SM to replay: all of them, or two numbers that differ by some waves.
 
-    Where blocks get in each other's way one round is not like the next: two lie between where
-    values of K lie on a line besides, four where nothing else is averaged; one behind blocks that
-    are `unlike` the others.
+    Resident blocks delay each other, so that waves differ. The two numbers differ by two waves if
+    the result is also extrapolated along K, by four if not, and by one after `unlike` blocks.
     """
     rounds = 1 if unlike else 2 if along_k else 4
     resident = min(per_sm, of_sm)
@@ -278,7 +283,7 @@ class _Prediction:
         )
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
-        crowd = self.device.sm_count / self.busy_sms * work.share_of_l2
+        crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
         return replace(
             Machine(slots=self.resident, **{name: getattr(c, name) for name in _OF_THE_SM}),
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
@@ -461,7 +466,7 @@ class _Prediction:
         """Of the SM with the most blocks."""
         found = self._replayed
         # others wait with this SM for what they read too: no more than the average one asks for
-        clocks = found.clocks * (1 + self._coupling * self._waits / self.work.share_of_l2)
+        clocks = found.clocks * (1 + self._coupling * self._waits / self.work.relative_l2_reads)
         # lines through a few blocks and small K may end below what a unit is busy for
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))

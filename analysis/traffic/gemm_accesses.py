@@ -15,12 +15,12 @@ from analysis.access import Tiling
 from analysis.coalescing import SECTOR_BYTES
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.traffic.block_schedule import Courses, Floats
+from analysis.traffic.block_schedule import BlockProgress, Floats
 from analysis.traffic.grid import Indices, Pieces
-from analysis.traffic.l2 import Touches
+from analysis.traffic.l2 import Accesses
 
 # Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
-MOST_TOUCHES = 600_000
+MOST_ACCESSES = 600_000
 MOST_PARTS = 32
 TAKEN_LATER = 1.01  # than sums are left, whatever the paces of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
@@ -31,20 +31,24 @@ def sums_bytes(tiling: Tiling) -> int:
     return FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
-def gemm_touches(
-    tiling: Tiling, problem: Gemm, pieces: Pieces, starts: Floats, courses: Courses | None = None
-) -> Touches:
-    """The touches of all blocks: `pieces` is what they compute, `starts` when each begins.
+def gemm_accesses(
+    tiling: Tiling,
+    problem: Gemm,
+    pieces: Pieces,
+    starts: Floats,
+    progress: BlockProgress | None = None,
+) -> Accesses:
+    """The accesses of all blocks: `pieces` is what they compute, `starts` when each begins.
 
-    Times are in lifetimes of a block that has a tile of C for itself; `courses` say how blocks get
+    Times are in lifetimes of a block that has a tile of C for itself; `progress` say how blocks get
     on, evenly where not given. Who stores a tile reads the sums that others left of it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     spans = _spans(pieces, _parts(len(pieces.block), problem.k))
     of, parts, of_block = spans.piece, spans.parts, pieces.block
-    courses = Courses.even(np.ones(len(starts))) if courses is None else courses
+    progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
     before = _work_before(pieces)
-    done = starts[of_block] + courses.time(of_block, before + pieces.ends - pieces.begins)
+    done = starts[of_block] + progress.time(of_block, before + pieces.ends - pieces.begins)
     rows = np.minimum(tiling.block_m, problem.m - pieces.row * tiling.block_m)
     columns = np.minimum(tiling.block_n, problem.n - pieces.column * tiling.block_n)
     sectors_of_a = rows * _sectors(np.float64(problem.k), problem.k) / parts
@@ -54,24 +58,24 @@ def gemm_touches(
     b_from, c_from = down * parts, (down + across) * parts
     left_from = c_from + down * across
 
-    def touch(
-        who: Indices, time: Floats, piece: Indices, sectors: Floats, size: Floats, is_write: bool
-    ) -> Touches:
-        return Touches(
+    def access(
+        index: Indices, time: Floats, piece: Indices, sectors: Floats, size: Floats, is_write: bool
+    ) -> Accesses:
+        return Accesses(
             time=time,
             piece=piece,
-            block=pieces.block[who],
+            block=pieces.block[index],
             sectors=sectors,
             size=size,
-            is_write=np.full(len(who), is_write),
+            is_write=np.full(len(index), is_write),
         )
 
-    def read(first: int, line: Indices, sectors: Floats, floats: Indices) -> Touches:
+    def read(first: int, line: Indices, sectors: Floats, floats: Indices) -> Accesses:
         """Parts of a row of blocks in A, or of a column of blocks in B."""
         size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
         name = first + line[of] * parts + spans.part
-        time = starts[of_block[of]] + courses.time(of_block[of], before[of] + spans.work)
-        return touch(of, time, name, sectors[of] * spans.share, size[of], False)
+        time = starts[of_block[of]] + progress.time(of_block[of], before[of] + spans.work)
+        return access(of, time, name, sectors[of] * spans.share, size[of], False)
 
     stores, leaves = (np.flatnonzero(some) for some in (pieces.ends == 1, pieces.ends < 1))
     owner = np.empty(down * across, dtype=np.int64)
@@ -86,14 +90,14 @@ def gemm_touches(
     every = (
         read(0, pieces.row, sectors_of_a, rows),
         read(b_from, pieces.column, sectors_of_b, columns),
-        touch(stores, done[stores], name_of_c, sectors_of_c[stores], c_bytes[stores], True),
-        touch(leaves, done[leaves], left, sums / SECTOR_BYTES, sums, True),
-        touch(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
+        access(stores, done[stores], name_of_c, sectors_of_c[stores], c_bytes[stores], True),
+        access(leaves, done[leaves], left, sums / SECTOR_BYTES, sums, True),
+        access(takes, taken_at, left, sums / SECTOR_BYTES, sums, False),
     )
-    return Touches(
+    return Accesses(
         **{
-            one.name: np.concatenate([getattr(touches, one.name) for touches in every])
-            for one in fields(Touches)
+            one.name: np.concatenate([getattr(accesses, one.name) for accesses in every])
+            for one in fields(Accesses)
         }
     )
 
@@ -135,7 +139,7 @@ def _work_before(pieces: Pieces) -> Floats:
 
 
 def _parts(blocks: int, k: int) -> int:
-    wanted = MOST_TOUCHES // (2 * blocks)
+    wanted = MOST_ACCESSES // (2 * blocks)
     return max(1, min(wanted, MOST_PARTS, k // FLOATS_PER_SECTOR))
 
 

@@ -53,7 +53,7 @@ class Pieces:
     begins: Fractions
     ends: Fractions
 
-    def lives(self, blocks: int) -> Fractions:
+    def lifetimes(self, blocks: int) -> Fractions:
         """How long each of so many blocks computes: 1 for a tile."""
         lengths = self.ends - self.begins
         found: Fractions = np.bincount(self.block, lengths, blocks).astype(np.float64)

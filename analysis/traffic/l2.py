@@ -1,19 +1,14 @@
 """Traffic below L1, modelled: what SMs fetch from L2, what crosses L2, what DRAM gives and takes.
 
-The input are touches: which block fetches or writes which piece of memory, and when in its life.
-L1 keeps what a block fetched before, so a touch is what reaches L2 (but for warps that fall behind,
-`fetched_again`). From there on, with `in_step` and `paces` of `analysis.traffic.block_schedule`:
+The input are accesses: which block fetches or writes which piece of memory, and when in its
+lifetime. L1 keeps what a block fetched before, so a touch is what reaches L2 (but for warps that
+fall behind, `fetched_again`). From there on, with `in_step` and `relative_times` of
+`analysis.traffic.block_schedule`:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit
    (`analysis.traffic.block_schedule`).
 2. **Merging.** Where SMs of one GPC fetch the same sector at the same time, one fetch serves up to
    four. That takes blocks in step, and they fall out of step (`in_step`).
-3. **Reuse.** SMs drift apart where nothing holds them together (`paces`). Between two touches of a
-   piece, others claim room in L2. How much is read off the average footprint of a window of that
-   length (Xiang, Ding, Luo, Bao: HOTL, a Higher Order Theory of Locality, ASPLOS 2013); beyond the
-   reach of L2 the piece has to come from DRAM again.
-4. **Partitions.** Where L2 has two halves, an SM reads through the near one. A sector whose home
-   is the far one crosses over once in its stay, and half of all writes do.
 5. **Writes** go to DRAM when others push them out of L2, or when too much there is dirty: before
    the next touch, as reuse has it, or before the launch ends. What is left then goes there later.
 
@@ -37,7 +32,7 @@ from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 
-MOMENTS = 4096  # of a block's life that are told apart: touches of one moment meet
+MOMENTS = 4096  # of a block's lifetime that are told apart: accesses of one moment meet
 FAR = 0.5  # of all sectors have their home in the far half of L2
 
 
@@ -105,12 +100,12 @@ def caches_of(device: Device) -> Caches:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Touches:
+class Accesses:
     """What blocks touch of memory below L1: arrays of one length, in any order.
 
     `time` is in lifetimes of a block since the launch began, `piece` numbers the pieces from 0,
-    `block` is the linear index of who touches. The block moves `sectors`; the piece is `size`
-    bytes large, the same in all of its touches. `is_write` tells stores from loads.
+    `block` is the linear index of who accesses. The block moves `sectors`; the piece is `size`
+    bytes large, the same in all of its accesses. `is_write` tells stores from loads.
     """
 
     time: Floats
@@ -209,34 +204,36 @@ def merged_stores(
 
 
 def traffic(
-    touches: Touches,
+    accesses: Accesses,
     device: Device,
     *,
     in_step: float,
     blocks_per_sm: int = 1,
-    paces: Floats | None = None,
+    relative_times: Floats | None = None,
     written_sectors: float | None = None,
 ) -> Traffic:
-    """The traffic of a launch's touches on a device.
+    """The traffic of a launch's accesses on a device.
 
-    `in_step` is the share of simultaneous fetches that meet, `blocks_per_sm` run at a time, `paces`
-    says how long each SM takes for what takes a usual one 1. `written_sectors` come from L1, as
-    many as are touched where not given.
+    `in_step` is the share of simultaneous fetches that meet, `blocks_per_sm` run at a time,
+    `relative_times` says how long each SM takes for what takes a usual one 1. `written_sectors`
+    come from L1, as many as are touched where not given.
     """
     caches = caches_of(device)
-    fetched = float(touches.sectors[~touches.is_write].sum())
+    fetched = float(accesses.sectors[~accesses.is_write].sum())
     merged = fetched - in_step * _mergeable(
-        touches, device.sm_count, blocks_per_sm, caches.merging_sms
+        accesses, device.sm_count, blocks_per_sm, caches.merging_sms
     )
-    if paces is not None:
-        touches = replace(touches, time=touches.time * paces[touches.block % device.sm_count])
-    visits = _visits(touches)
+    if relative_times is not None:
+        accesses = replace(
+            accesses, time=accesses.time * relative_times[accesses.block % device.sm_count]
+        )
+    visits = _visits(accesses)
     reuse = _reuse(visits.piece)
     gone = _gone(visits, reuse, caches)
     missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
     crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
     if written_sectors is None:
-        written_sectors = float(touches.sectors[touches.is_write].sum())
+        written_sectors = float(accesses.sectors[accesses.is_write].sum())
     return Traffic(
         fetched_sectors=fetched,
         merged_sectors=merged,
@@ -248,10 +245,10 @@ def traffic(
     )
 
 
-def bytes_written(touches: Touches) -> float:
+def bytes_written(accesses: Accesses) -> float:
     """What a launch writes in all, each piece once."""
-    _, first = np.unique(touches.piece[touches.is_write], return_index=True)
-    return float(touches.size[touches.is_write][first].sum())
+    _, first = np.unique(accesses.piece[accesses.is_write], return_index=True)
+    return float(accesses.size[accesses.is_write][first].sum())
 
 
 # An H100 deals its first blocks about so: eight to one GPC, the others evenly to all, in runs of
@@ -268,27 +265,27 @@ def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
     return found
 
 
-def _mergeable(touches: Touches, sms: int, blocks_per_sm: int, most: int) -> float:
+def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> float:
     """Sectors of reads that SMs of one GPC fetch at the moment at which others of it do.
 
     Up to `most` of them are served by one fetch.
     """
     if most == 1:
         return 0.0
-    reads = np.flatnonzero(~touches.is_write)
-    moment = np.rint(touches.time[reads] * MOMENTS).astype(np.int64)
-    pieces = int(touches.piece.max(initial=0)) + 1
-    at_once = min(sms * blocks_per_sm, int(touches.block.max(initial=0)) + 1)
-    gpc = _gpc(touches.block[reads], at_once, sms)
-    key = (moment * pieces + touches.piece[reads]) * (int(gpc.max(initial=0)) + 1) + gpc
+    reads = np.flatnonzero(~accesses.is_write)
+    moment = np.rint(accesses.time[reads] * MOMENTS).astype(np.int64)
+    pieces = int(accesses.piece.max(initial=0)) + 1
+    at_once = min(sms * blocks_per_sm, int(accesses.block.max(initial=0)) + 1)
+    gpc = _gpc(accesses.block[reads], at_once, sms)
+    key = (moment * pieces + accesses.piece[reads]) * (int(gpc.max(initial=0)) + 1) + gpc
     _, fetch, readers = np.unique(key, return_inverse=True, return_counts=True)
-    sectors = np.bincount(fetch, weights=touches.sectors[reads])
+    sectors = np.bincount(fetch, weights=accesses.sectors[reads])
     return float((sectors * (1 - np.ceil(readers / most) / readers)).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Visits:
-    """Touches in order of time, reads of one piece at one moment in one, and so its writes.
+    """Accesses in order of time, reads of one piece at one moment in one, and so its writes.
 
     `readers` are the blocks of each visit, `blocks` those that visit each piece at any time.
     """
@@ -318,29 +315,29 @@ class _Visits:
         return found
 
 
-def _visits(touches: Touches) -> _Visits:
-    order = np.argsort(touches.time, kind="stable")
-    piece = touches.piece[order]
+def _visits(accesses: Accesses) -> _Visits:
+    order = np.argsort(accesses.time, kind="stable")
+    piece = accesses.piece[order]
     pieces = int(piece.max(initial=0)) + 1
-    moment = np.rint(touches.time[order] * MOMENTS).astype(np.int64)
-    is_write = touches.is_write[order]
+    moment = np.rint(accesses.time[order] * MOMENTS).astype(np.int64)
+    is_write = accesses.is_write[order]
     key = (moment * pieces + piece) * 2 + is_write
     _, first, readers = np.unique(key, return_index=True, return_counts=True)
     in_time = np.argsort(first)
     chosen = first[in_time]
     return _Visits(
         piece=piece[chosen],
-        size=touches.size[order][chosen],
+        size=accesses.size[order][chosen],
         readers=readers[in_time],
         is_write=is_write[chosen],
-        blocks=_blocks(touches, pieces),
+        blocks=_blocks(accesses, pieces),
     )
 
 
-def _blocks(touches: Touches, pieces: int) -> Integers:
+def _blocks(accesses: Accesses, pieces: int) -> Integers:
     """How many blocks touch each piece."""
-    blocks = int(touches.block.max(initial=0)) + 1
-    pairs = np.sort(touches.piece * blocks + touches.block)  # faster than np.unique hashes
+    blocks = int(accesses.block.max(initial=0)) + 1
+    pairs = np.sort(accesses.piece * blocks + accesses.block)  # faster than np.unique hashes
     is_new = np.diff(pairs, prepend=-1) != 0
     return np.bincount(pairs[is_new] // blocks, minlength=pieces)
 

@@ -50,7 +50,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     """
     title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
     # what is apart is drawn last: on top
-    points = sorted(_points(ladder.scores_at(profile, shape, recorded)), key=_is_apart)
+    points = sorted(_points(ladder.scores_at(profile, shape, recorded)), key=_is_unexplained)
     if not points:
         return style.empty(title, "No counter is known by two grades at this shape.")
     traces = [
@@ -123,18 +123,20 @@ def _trace(look: style.Look, own: list[tuple[CounterClass, _Point]]) -> style.Pa
             "color": look.colour,
             "size": 10,
             "opacity": 0.85,
-            "symbol": [look.symbol + ("-open" if _is_apart(point) else "") for _, point in own],
+            "symbol": [
+                look.symbol + ("-open" if _is_unexplained(point) else "") for _, point in own
+            ],
             "line": {"color": look.colour, "width": 2},
         },
     )
 
 
 def _keys(points: list[_Point]) -> Iterator[style.Part]:
-    if any(map(_is_apart, points)):
+    if any(map(_is_unexplained, points)):
         yield style.key("open: apart, not explained", "circle-open")
 
 
-def _is_apart(point: _Point) -> bool:
+def _is_unexplained(point: _Point) -> bool:
     return point.score.verdict == "apart" and not point.score.is_explained
 
 

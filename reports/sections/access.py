@@ -72,12 +72,12 @@ def _of(count: int, what: str) -> str:
 
 def _pattern(request: FirstRequest) -> str:
     """How lanes lie to each other."""
-    apart = strides(request.lanes)
-    if apart == {0}:
+    distances = strides(request.lanes)
+    if distances == {0}:
         return "All lanes access the same place: a broadcast."
-    if not apart or len(apart) > MOST_STRIDES:
+    if not distances or len(distances) > MOST_STRIDES:
         return ""
-    found = text.listing([_distance(step, request) for step in sorted(apart)])
+    found = text.listing([_distance(step, request) for step in sorted(distances)])
     return f"Neighbouring lanes are {found} apart."
 
 

@@ -93,11 +93,11 @@ def _bases(records: list[Record]) -> Iterator[str]:
 def _agreement(found: list[Comparison]) -> Cell:
     if not found:
         return Cell(text.ABSENT)
-    apart = [one for one in found if not one.is_equal]
-    if not apart:
+    differing = [one for one in found if not one.is_equal]
+    if not differing:
         return Cell("equal")
-    word = "explained" if all(one.is_explained for one in apart) else "not explained"
-    return Cell(word, details=tuple(f"{one.quantity} {_ratio(one)}" for one in apart))
+    word = "explained" if all(one.is_explained for one in differing) else "not explained"
+    return Cell(word, details=tuple(f"{one.quantity} {_ratio(one)}" for one in differing))
 
 
 def _ratio(one: Comparison) -> str:

@@ -163,11 +163,11 @@ def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
     of = tally(found, name)
     if not of.compared:
         return Cell(text.ABSENT)
-    sign = BAD if of.apart else EXPLAINED if of.explained else GOOD
+    sign = BAD if of.mismatches else EXPLAINED if of.explained else GOOD
     return Cell(
         f"{sign} {of.equal + of.within} of {of.compared}",
         details=tuple(_details(found, name, of)),
-        is_bad=of.apart > 0,
+        is_bad=of.mismatches > 0,
     )
 
 

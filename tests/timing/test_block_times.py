@@ -15,7 +15,7 @@ LIFE_NS = 1000
 
 
 def _times(ends_of_sms: list[list[float]]) -> BlockTimes:
-    """Blocks that live LIFE_NS each, by when they end in lives, SM by SM."""
+    """Blocks that live LIFE_NS each, by when they end in lifetimes, SM by SM."""
     sms = np.repeat(np.arange(len(ends_of_sms)), [len(ends) for ends in ends_of_sms])
     ends = np.rint(np.concatenate(ends_of_sms) * LIFE_NS).astype(np.int64)
     order = np.random.default_rng().permutation(len(ends))  # blocks come in any order
@@ -43,14 +43,14 @@ def test_three_stores_and_three_special_registers_are_all_that_is_added(name: st
 
 def test_blocks_of_an_sm_that_end_together_or_apart() -> None:
     times = _times([[1, 1, 2, 2], [1, 1.4, 2, 2.5], [1, 1, 2, 2]])
-    assert times.life == LIFE_NS
+    assert times.lifetime == LIFE_NS
     waves = times.waves(2)
-    assert benchmark.apart(waves) == pytest.approx([0.4 / 3, 0.5 / 3])
+    assert benchmark.end_time_differences(waves) == pytest.approx([0.4 / 3, 0.5 / 3])
     assert benchmark.spread(waves) == pytest.approx([0.2, 0.25])
 
 
 def test_the_other_of_two_blocks_ends_at_the_pace_of_one_alone() -> None:
-    """The first takes a life, one alone 0.8; the other has done 0.6 when the first one ends."""
+    """The first takes a lifetime, one alone 0.8; the other has done 0.6 when the first one ends."""
     ends = [[1, 1 + 0.4 * 0.8], [1, 1 + 0.4 * 0.8], [0.8]]
     sms = np.array([0, 0, 1, 1, 2])
     in_ns = np.rint(np.concatenate(ends) * LIFE_NS).astype(np.int64)

@@ -123,8 +123,8 @@ def test_the_cells_of_the_shipped_runs_are_as_promised(device: str, what: str) -
     assert run is not None
     found = shipped_ratios(run, what)
     assert len(found) >= 45  # others have less than a MiB of it
-    apart = {key: value for key, value in found.items() if abs(value - 1) > PROMISED[what]}
-    assert set(apart) == MISSED.get((device, what), set()), apart
+    missed = {key: value for key, value in found.items() if abs(value - 1) > PROMISED[what]}
+    assert set(missed) == MISSED.get((device, what), set()), missed
 
 
 def test_the_model_gives_what_ships() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
-from analysis.traffic.block_schedule import Courses, Floats, Integers
-from analysis.traffic.l2 import Touches
-from toolkit.sass.core.binding import TOUCH
-from toolkit.sass.machine import Touched
+from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
+from analysis.traffic.l2 import Accesses
+from toolkit.sass.core.binding import ACCESS
+from toolkit.sass.machine import RecordedAccesses
 
-READ, WRITE, ATOMIC = range(3)  # kinds of touches, as trace.h numbers them
-MOST_TOUCHES = 1 << 22  # of each worker: 100 MB of them
+READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
+MOST_ACCESSES = 1 << 22  # of each worker: 100 MB of them
 
 _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
 
@@ -47,13 +47,13 @@ class Below:
         )
 
 
-def below(touched: Touched) -> Below:
-    """The sectors of all touches."""
-    sectors, kind = _SECTORS[touched.touches["mask"]], touched.touches["kind"]
+def below(accesses: RecordedAccesses) -> Below:
+    """The sectors of all accesses."""
+    sectors, kind = _SECTORS[accesses.rows["mask"]], accesses.rows["kind"]
     return Below(
         read=int(sectors[kind == READ].sum()),
         written=int(sectors[kind == WRITE].sum()),
-        written_by_warps=touched.written_by_warps,
+        written_by_warps=accesses.written_by_warps,
     )
 
 
@@ -61,7 +61,7 @@ def below(touched: Touched) -> Below:
 class Exchange:
     """What blocks of a launch read that others wrote before them: those wait for these.
 
-    `read` are the touches that read so, `before` for each of them the first that wrote the line;
+    `read` are the accesses that read so, `before` for each of them the first that wrote the line;
     `read_by_block` is how many sectors every block reads.
     """
 
@@ -76,30 +76,30 @@ class Exchange:
 
 TAKEN_LATER = 1.01  # than it is written, whatever the paces of SMs
 ROUNDS = 8  # of blocks that wait for blocks that wait
-AT_ONCE = 0.02  # of the longest life: such a block has nothing to do
+AT_ONCE = 0.02  # of the longest lifetime: such a block has nothing to do
 
 
-def exchange(touches: NDArray[Any], blocks: int) -> Exchange | None:
-    """That of touches in the order of execution by one worker, None where there is none."""
-    _, line = np.unique(touches["line"], return_inverse=True)
-    block = touches["block"].astype(np.int64)
-    is_read, order = touches["kind"] == READ, np.arange(len(touches))
-    first = np.full(int(line.max(initial=0)) + 1, len(touches))
+def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
+    """That of accesses in the order of execution by one worker, None where there is none."""
+    _, line = np.unique(accesses["line"], return_inverse=True)
+    block = accesses["block"].astype(np.int64)
+    is_read, order = accesses["kind"] == READ, np.arange(len(accesses))
+    first = np.full(int(line.max(initial=0)) + 1, len(accesses))
     np.minimum.at(first, line[~is_read], order[~is_read])
     mask = np.zeros(len(first), dtype=np.uint8)
-    np.bitwise_or.at(mask, line[~is_read], touches["mask"][~is_read])
+    np.bitwise_or.at(mask, line[~is_read], accesses["mask"][~is_read])
     read = np.flatnonzero(is_read & (first[line] < order))
     read = read[
-        (block[read] != block[first[line[read]]]) & (touches["mask"][read] & mask[line[read]] > 0)
+        (block[read] != block[first[line[read]]]) & (accesses["mask"][read] & mask[line[read]] > 0)
     ]
     if not len(read):
         return None
     before = first[line[read]]
-    sectors = np.where(is_read, _SECTORS[touches["mask"]], 0)
+    sectors = np.where(is_read, _SECTORS[accesses["mask"]], 0)
     return Exchange(
         read=read,
         before=before,
-        lines=np.unique(touches["line"][read]),
+        lines=np.unique(accesses["line"][read]),
         blocks=np.unique(block[np.concatenate([read, before])]),
         bytes=float(SECTOR_BYTES * sectors[read].sum()),
         writers=len(np.unique(block[before])),
@@ -107,65 +107,65 @@ def exchange(touches: NDArray[Any], blocks: int) -> Exchange | None:
     )
 
 
-def lives_of(touches: NDArray[Any], blocks: int, executed: float) -> Floats:
+def lifetimes_of(accesses: NDArray[Any], blocks: int, executed: float) -> Floats:
     """The instructions of the warp of each block that lives longest, in those of a usual block.
 
     0 for blocks that end at once. `executed` are the instructions of a warp, over all blocks: where
-    touches show less than half of them, no block is taken for one that does.
+    accesses show less than half of them, no block is taken for one that does.
     """
     found = np.zeros(blocks)
-    np.maximum.at(found, touches["block"].astype(np.int64), touches["step"])
+    np.maximum.at(found, accesses["block"].astype(np.int64), accesses["step"])
     busy = found > AT_ONCE * found.max(initial=0)
     if found.sum() < executed / 2 or not busy.any():
         return np.ones(blocks)
     return np.where(busy, found / float(np.median(found[busy])), 0.0)
 
 
-def _in_turn(touches: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
+def _in_turn(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
     """Times at which blocks read what others write after it was written, and go on then."""
-    order = np.lexsort((touches["step"], touches["block"]))
-    apart = touches["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
+    order = np.lexsort((accesses["step"], accesses["block"]))
+    offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
     for _ in range(ROUNDS):
         later = time.copy()
         written = TAKEN_LATER * time[exchange.before]
         later[exchange.read] = np.maximum(time[exchange.read], written)
-        later[order] = np.maximum.accumulate(later[order] + apart) - apart
+        later[order] = np.maximum.accumulate(later[order] + offset) - offset
         if np.allclose(later, time):
             break
         time = later
     return time
 
 
-def touches_in_time(
-    touches: NDArray[Any],
-    lives: Floats,
+def accesses_in_time(
+    accesses: NDArray[Any],
+    lifetimes: Floats,
     exchange: Exchange | None,
     starts: Floats,
-    courses: Courses | None = None,
-) -> Touches:
-    """The touches of all blocks of a launch, line by line.
+    progress: BlockProgress | None = None,
+) -> Accesses:
+    """The accesses of all blocks of a launch, line by line.
 
-    `lives` says how long each block takes, `starts` when it begins, and `courses` how it gets on,
-    evenly where not given; its work goes with the instructions of the warp that lives longest. An
-    atomic both reads its line and writes it.
+    `lifetimes` says how long each block takes, `starts` when it begins, and `progress` how it gets
+    on, evenly where not given; its work goes with the instructions of the warp that lives longest.
+    An atomic both reads its line and writes it.
     """
-    assert touches.dtype == TOUCH
-    block = touches["block"].astype(np.int64)
+    assert accesses.dtype == ACCESS
+    block = accesses["block"].astype(np.int64)
     last = np.zeros(len(starts))
-    np.maximum.at(last, block, touches["step"])
-    courses = Courses.even(np.ones(len(starts))) if courses is None else courses
-    work = lives[block] * touches["step"] / np.maximum(last[block], 1)
-    time = starts[block] + courses.time(block, work)
+    np.maximum.at(last, block, accesses["step"])
+    progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
+    work = lifetimes[block] * accesses["step"] / np.maximum(last[block], 1)
+    time = starts[block] + progress.time(block, work)
     if exchange is not None:
-        time = _in_turn(touches, time, exchange)
-    row, piece, mask, sizes = _pieces(touches)
+        time = _in_turn(accesses, time, exchange)
+    row, piece, mask, sizes = _pieces(accesses)
     sectors = _SECTORS[mask].astype(np.float64)
-    kind = touches["kind"][row]
+    kind = accesses["kind"][row]
     is_atomic = kind == ATOMIC
     sectors[is_atomic] = 0.0  # counted apart: neither reads nor writes of L2
     again = np.flatnonzero(is_atomic)
     every = np.concatenate([np.arange(len(row)), again])
-    return Touches(
+    return Accesses(
         time=time[row][every],
         piece=piece[every],
         block=block[row][every],
@@ -176,15 +176,15 @@ def touches_in_time(
 
 
 def _pieces(
-    touches: NDArray[Any],
+    accesses: NDArray[Any],
 ) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
-    """Parts of touches, each of one piece: its touch, its piece, its sectors; and sizes of pieces.
+    """Parts of accesses, each of one piece: its touch, its piece, its sectors; and sizes of pieces.
 
-    A piece is a line of which all touches have the same sectors, else a sector of it: blocks that
+    A piece is a line of which all accesses have the same sectors, else a sector of it: blocks that
     read sectors of their own share nothing.
     """
-    lines, line = np.unique(touches["line"], return_inverse=True)
-    mask = touches["mask"]
+    lines, line = np.unique(accesses["line"], return_inverse=True)
+    mask = accesses["mask"]
     all_of, some_of = np.zeros(len(lines), dtype=np.uint8), np.full(len(lines), 15, dtype=np.uint8)
     np.bitwise_or.at(all_of, line, mask)
     np.bitwise_and.at(some_of, line, mask)

@@ -319,10 +319,10 @@ def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[i
     They are whole steps apart, and whole `shares` of tiles. Waiting settles within a few phases;
     blocks of many warps need more to average over.
     """
-    apart = lcm(step, shares)
+    spacing = lcm(step, shares)
     settled = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
-    first = apart * ceil_div(settled, apart)
-    points = [first + k % apart, 2 * first + k % apart]
+    first = spacing * ceil_div(settled, spacing)
+    points = [first + k % spacing, 2 * first + k % spacing]
     return points if points[-1] * 1.5 < k else [k]
 
 

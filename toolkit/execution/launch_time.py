@@ -22,7 +22,7 @@ from analysis.records.metrics import flop
 from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
-from analysis.traffic.block_schedule import end_apart
+from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import Exchange
 from toolkit.execution.predict import (
@@ -49,7 +49,7 @@ class SimulatedLaunch:
     counts: NDArray[Any]  # per instruction, as the core has them
     instructions: Sequence[InstructionCounts]
     traffic: Traffic
-    lives: NDArray[np.float64]
+    lifetimes: NDArray[np.float64]
     exchange: Exchange | None = None
 
 
@@ -96,13 +96,13 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
     take part come first and are unlike the others.
     """
     found, sms = launch.exchange, launch.device.sm_count
-    busy = np.flatnonzero(launch.lives)
+    busy = np.flatnonzero(launch.lifetimes)
     if found is None:
         blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
         return blocks, {"blocks": len(busy)}
     # those that end at once before all others leave their places to these
-    busy = np.arange(busy[0], len(launch.lives))
-    first = np.argmax([launch.lives[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
+    busy = np.arange(busy[0], len(launch.lifetimes))
+    first = np.argmax([launch.lifetimes[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
     of_sm = busy[int(first) :: sms]
     sharing = np.isin(busy, found.blocks).sum()
     unlike = ceil_div(int(sharing), sms) if sharing < len(busy) else 0
@@ -111,10 +111,10 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
         "blocks": len(busy),
         "unlike": unlike,
         "weight": 1.0,
-        "share_of_l2": float(max(1.0, found.read_by_block[of_sm].sum() / average)),
+        "relative_l2_reads": float(max(1.0, found.read_by_block[of_sm].sum() / average)),
         "read_back_bytes": found.bytes,
         "left_bytes": found.bytes / found.writers,
-        "are_apart": False,
+        "finish_at_different_times": False,
     }
 
 
@@ -123,7 +123,7 @@ def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any])
     executed = sum(one.executed for one in launch.instructions)
     known: dict[str, Any] = {
         "weight": executed / waiting["blocks"] / (streams.executed / streams.blocks),
-        "are_apart": end_apart(
+        "finish_at_different_times": blocks_finish_at_different_times(
             geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         ),
     }

@@ -76,7 +76,7 @@ def streams_of(
     Raises UnavailableError where they execute more than MOST_STEPS warp instructions, and
     FaultError where it stops otherwise, as one does that waits for another block.
     """
-    bound = replace(bound, most_touches=0, most_steps=MOST_STEPS)
+    bound = replace(bound, most_accesses=0, most_steps=MOST_STEPS)
     too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
     budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
     ranges = [range(b, b + 1) for b in blocks]

@@ -22,7 +22,7 @@ from analysis.rounding import Check
 from kernels.closed_forms import tile_of_c
 from kernels.variant import Copies, Words
 from kernels.workspace import row_floats
-from toolkit.execution.accesses import MOST_TOUCHES, Below, below
+from toolkit.execution.accesses import MOST_ACCESSES, Below, below
 from toolkit.execution.block_plan import (
     DIFFER,
     KINDS_DIFFER,
@@ -107,7 +107,7 @@ class PlanExecutor:
     ) -> None:
         """`notes` asks for what the blocks touch."""
         self.ladder, self.translated, self.launch = ladder, translated, launch
-        self.most_touches = MOST_TOUCHES if notes else 0
+        self.most_accesses = MOST_ACCESSES if notes else 0
 
     def proven(self) -> Proven:
         """What the first plan says whose proof holds."""
@@ -264,18 +264,18 @@ class PlanExecutor:
         tiles = _tiles(launch, owners)
         c = _poisoned(launch.executed, tiles)
         bound = replace(
-            self.bound(k, c, is_last=is_last), most_touches=self.most_touches, most_requests=1
+            self.bound(k, c, is_last=is_last), most_accesses=self.most_accesses, most_requests=1
         )
         ran = iter(self._run(bound, [range(b, b + 1) for b in blocks], len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
-        touched = [of_group[0].touched for of_group in of_groups]
+        accesses = [of_group[0].accesses for of_group in of_groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         return BlockRuns(
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=[references[tile].check(c) for tile in tiles],
             checked=len(owners),
-            below=[below(one) for one in touched if one is not None],
+            below=[below(one) for one in accesses if one is not None],
             requests=noted(of_groups[0][0].requests, bound),
         )
 

@@ -17,8 +17,8 @@ from analysis.records.counters import InstructionCounts
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.predict import Work, blocks_to_run, most_blocks
 from analysis.timing.predicted import Predicted
-from analysis.traffic.block_schedule import drift, end_apart
-from analysis.traffic.gemm_accesses import gemm_touches, sums_bytes
+from analysis.traffic.block_schedule import blocks_finish_at_different_times, drift
+from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.l2 import Traffic
 from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import Below
@@ -32,7 +32,7 @@ from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.machine import Spread
 from toolkit.sass.schedule_facts import schedule_facts
 
-LEAST_APART = 0.05  # of a life, after the last wave
+LEAST_APART = 0.05  # of a lifetime, after the last wave
 NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
 
 
@@ -61,26 +61,33 @@ class RungModel:
         if self.launch.order.kinds and not self.proven.plan.kinds:
             return traffic, "which of its blocks stand for those that share tiles is not known"
         time = self._predicted(traffic)
-        if apart := self._moves_apart(time):
-            traffic = self._traffic(self.proven.below, apart)
+        if drift_per_wave := self._drift_per_wave(time):
+            traffic = self._traffic(self.proven.below, drift_per_wave)
             time = self._predicted(traffic)
         return traffic, time
 
-    def _traffic(self, asked: Below, apart: float = 0.0) -> Traffic:
-        """The blocks of an SM move apart by so much of a life in each wave."""
+    def _traffic(self, asked: Below, drift_per_wave: float = 0.0) -> Traffic:
+        """The blocks of an SM move apart by so much of a lifetime in each wave."""
         launch, geometry = self.launch, self.launch.geometry
         pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
         of_all = Asked(
             below=asked,
-            lives=pieces.lives(geometry.blocks),
-            in_time=partial(gemm_touches, launch.tiling, launch.executed, pieces),
+            lifetimes=pieces.lifetimes(geometry.blocks),
+            in_time=partial(gemm_accesses, launch.tiling, launch.executed, pieces),
             steps=launch.executed.k,
         )
         facts = schedule_facts(self.kernel)
-        return traffic_of(of_all, geometry, facts, self.instructions, self.residence, apart=apart)
+        return traffic_of(
+            of_all,
+            geometry,
+            facts,
+            self.instructions,
+            self.residence,
+            drift_per_wave=drift_per_wave,
+        )
 
-    def _moves_apart(self, time: Predicted | str) -> float:
-        """By how much of a life the blocks of an SM move apart in each wave, 0 where so little
+    def _drift_per_wave(self, time: Predicted | str) -> float:
+        """By how much of a lifetime the blocks of an SM move apart in each wave, 0 where so little
         that L2 keeps what they share.
         """
         if isinstance(time, str):
@@ -117,11 +124,11 @@ class RungModel:
         kernel, geometry, replay = self.kernel, self.launch.geometry, self._replay
         busy, per_sm = self.launch.busy_blocks, self.residence.blocks_per_sm
         shares_tiles = bool(self.proven.plan.kinds)
-        are_apart = not shares_tiles and end_apart(
+        finish_at_different_times = not shares_tiles and blocks_finish_at_different_times(
             geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         )
         sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
-        of_sm = most_blocks(busy, sms, per_sm, are_apart=are_apart)
+        of_sm = most_blocks(busy, sms, per_sm, finish_at_different_times=finish_at_different_times)
         along_k = len(replay.points) > 1
         count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, along_k=along_k))
         return work_of(
@@ -136,10 +143,10 @@ class RungModel:
             blocks_per_sm=per_sm,
             flop=self.launch.problem.flop,
             unlike=replay.unlike,
-            share_of_l2=self._share_of_l2(replay.blocks[0]) if shares_tiles else 1.0,
+            relative_l2_reads=self._relative_l2_reads(replay.blocks[0]) if shares_tiles else 1.0,
             read_back_bytes=read_back,
             left_bytes=sums_bytes(self.launch.tiling) if read_back else 0.0,
-            are_apart=are_apart,
+            finish_at_different_times=finish_at_different_times,
         )
 
     def _read_back_bytes(self) -> float:
@@ -149,7 +156,7 @@ class RungModel:
         pieces = pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
         return float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
 
-    def _share_of_l2(self, first: int) -> float:
+    def _relative_l2_reads(self, first: int) -> float:
         """How much more of L2 the SM that starts with this block asks for than the average one."""
         sms, blocks = self.residence.device.sm_count, self.proven.plan.blocks
         read = self.proven.by_block(asked.read for asked in self.proven.runs.below)

@@ -34,12 +34,12 @@ from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predicted import Predicted
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import (
-    MOST_TOUCHES,
+    MOST_ACCESSES,
     Exchange,
+    accesses_in_time,
     below,
     exchange,
-    lives_of,
-    touches_in_time,
+    lifetimes_of,
 )
 from toolkit.execution.block_plan import DIFFER, WAIT, BlockPlan, Blocks, plans
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
@@ -245,7 +245,7 @@ class Simulator:
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.device is not None and self.blocks == "all":
-            bound = replace(bound, most_touches=MOST_TOUCHES)
+            bound = replace(bound, most_accesses=MOST_ACCESSES)
         started = time.perf_counter()
         try:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
@@ -289,18 +289,18 @@ class Simulator:
             return None, None
         if counted.blocks < geometry.blocks:
             return None, "not modelled: that takes the accesses of all blocks"
-        touched = counted.runs[0].touched
-        if touched is None:
+        accesses = counted.runs[0].accesses
+        if accesses is None:
             return None, "not modelled: too many lines are touched; take a smaller launch"
         try:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return None, f"not modelled: {error}"
-        assert counted.lives is not None
+        assert counted.lifetimes is not None
         asked = Asked(
-            below=below(touched),
-            lives=counted.lives,
-            in_time=partial(touches_in_time, touched.touches, counted.lives, counted.exchange),
+            below=below(accesses),
+            lifetimes=counted.lifetimes,
+            in_time=partial(accesses_in_time, accesses.rows, counted.lifetimes, counted.exchange),
         )
         residence = Residence(device=self.device, blocks_per_sm=resident)
         found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
@@ -323,7 +323,7 @@ class Simulator:
         """The time on the device and what it rests on; none, and why, where there can be none."""
         if self.device is None:
             return None, None
-        if traffic is None or counted.lives is None:
+        if traffic is None or counted.lifetimes is None:
             return None, f"not predicted: its traffic below L1 is {traffic_basis}"
 
         def fresh() -> Bound:
@@ -339,7 +339,7 @@ class Simulator:
             counts=counts,
             instructions=instruction_counts(translated, counts),
             traffic=traffic,
-            lives=counted.lives,
+            lifetimes=counted.lifetimes,
             exchange=counted.exchange,
         )
         return launch_time(launch, fresh)
@@ -399,25 +399,25 @@ class _Counted:
     runs: Sequence[Run]
     blocks: int
     basis: str
-    lives: NDArray[np.float64] | None = None
+    lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None
 
 
 def _with_lives(counted: _Counted, bound: Bound, *, waits: bool) -> _Counted:
     """With what the touches of all blocks say of how long each takes, and who waits for whom."""
-    blocks, touched = bound.geometry.blocks, counted.runs[0].touched
-    if touched is None or counted.blocks < blocks:
+    blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
+    if accesses is None or counted.blocks < blocks:
         return counted
-    shared = exchange(touched.touches, blocks) if waits else None
+    shared = exchange(accesses.rows, blocks) if waits else None
     if (
         shared is None and bound.blocks_meet
     ):  # here the first block may take what is all blocks' work
-        return replace(counted, lives=np.ones(blocks))
+        return replace(counted, lifetimes=np.ones(blocks))
     executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
-    lives = lives_of(touched.touches, blocks, executed)
+    lifetimes = lifetimes_of(accesses.rows, blocks, executed)
     if shared is None:  # blocks differ by their data, evenly over the launch
-        lives = np.where(lives > 0, 1.0, 0.0)
-    return replace(counted, lives=lives, exchange=shared)
+        lifetimes = np.where(lifetimes > 0, 1.0, 0.0)
+    return replace(counted, lifetimes=lifetimes, exchange=shared)
 
 
 def _stands_for(plan: BlockPlan, *, alike: bool) -> str:

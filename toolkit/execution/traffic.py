@@ -12,16 +12,16 @@ from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.records.counters import InstructionCounts, totals
 from analysis.traffic.block_schedule import (
-    Courses,
+    BlockProgress,
     Floats,
-    courses,
+    block_progress,
     drifted,
     in_step,
-    paces,
+    relative_times,
     starts,
 )
 from analysis.traffic.l2 import (
-    Touches,
+    Accesses,
     Traffic,
     bytes_written,
     merged_stores,
@@ -53,14 +53,14 @@ class Residence:
 class Asked:
     """What all blocks of a launch ask of L2.
 
-    `lives` says how long each block takes, 1 for a usual one. `in_time` gives the touches of blocks
-    that begin and get on so. `steps` are those after which blocks fall out of step, where more is
-    known of them than the machine code says: K of a matrix product whose warps share it.
+    `lifetimes` says how long each block takes, 1 for a usual one. `in_time` gives the accesses of
+    blocks that begin and get on so. `steps` are those after which blocks fall out of step, where
+    more is known of them than the machine code says: K of a matrix product whose warps share it.
     """
 
     below: Below
-    lives: Floats
-    in_time: Callable[[Floats, Courses], Touches]
+    lifetimes: Floats
+    in_time: Callable[[Floats, BlockProgress], Accesses]
     steps: float | None = None
 
 
@@ -71,32 +71,32 @@ def traffic_of(
     instructions: Sequence[InstructionCounts],
     residence: Residence,
     *,
-    apart: float = 0.0,
+    drift_per_wave: float = 0.0,
 ) -> Traffic:
     """The traffic of a launch on a device.
 
-    `instructions` count all blocks. The blocks of an SM move apart by `apart` of a life in each
+    `instructions` count all blocks. The blocks of an SM move apart by `apart` of a lifetime in each
     wave.
     """
     device, per_sm = residence.device, residence.blocks_per_sm
     blocks, threads = geometry.blocks, geometry.threads_per_block
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
-    warps = asked.lives.sum() * geometry.warps_per_block
+    warps = asked.lifetimes.sum() * geometry.warps_per_block
     executed = [one.executed for one in instructions]
     steps = asked.steps
     if steps is None:
         steps = facts.steps(executed) or sum(map(_requests, loads)) / REQUESTS_PER_STEP
         steps /= warps
-    begins = starts(asked.lives, device, per_sm, threads, fetches_ahead=ahead)
-    course = courses(asked.lives, device, per_sm, threads, copies, fetches_ahead=ahead)
-    if apart:
-        begins, course = drifted(begins, course, asked.lives, device, apart)
-    touches = asked.in_time(begins, course)
+    begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
+    progress = block_progress(asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead)
+    if drift_per_wave:
+        begins, progress = drifted(begins, progress, asked.lifetimes, device, drift_per_wave)
+    accesses = asked.in_time(begins, progress)
     fetched = asked.below.read * (1 - shared_in_l1(blocks, device, per_sm, threads, copies))
-    reads = ~touches.is_write
-    touched = touches.sectors[reads].sum()
-    scale = np.where(reads, fetched / touched if touched else 1.0, 1.0)
+    reads = ~accesses.is_write
+    read_sectors = accesses.sectors[reads].sum()
+    scale = np.where(reads, fetched / read_sectors if read_sectors else 1.0, 1.0)
     conflicts = totals(instructions).get(STORE_CONFLICTS, 0)
     together = in_step(
         steps,
@@ -108,15 +108,15 @@ def traffic_of(
         conflicts=copies == "loads" and conflicts > 0,
     )
     return traffic(
-        replace(touches, sectors=scale * touches.sectors),
+        replace(accesses, sectors=scale * accesses.sectors),
         device,
         in_step=together,
         blocks_per_sm=per_sm,
-        paces=paces(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
+        relative_times=relative_times(device, per_sm, copies, loop_bytes=loop_bytes(instructions)),
         written_sectors=merged_stores(
             _sent(stores, asked.below.written_by_warps),
             asked.below.written_by_warps,
-            bytes_written(touches),
+            bytes_written(accesses),
             bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
             is_alone=is_alone,
         ),

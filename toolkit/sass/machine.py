@@ -86,7 +86,7 @@ class Bound:
     cluster: tuple[int, int, int] = (1, 1, 1)  # blocks along each axis that run together
     blocks_meet: bool = False  # a block may wait for what others write
     most_resident: int = 1  # clusters that run at a time where they wait for each other
-    most_touches: int = 0  # to note of each worker's blocks; 0: none
+    most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
     most_requests: int = 0  # to note of each instruction, in each worker; 0: none
@@ -144,13 +144,13 @@ class FaultError(LaunchError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Touched:
-    """The touches of some blocks (`core.TOUCH`), and how many sectors their warps wrote.
+class RecordedAccesses:
+    """Accesses of some blocks to global memory (`core.ACCESS`), and the sectors that warps wrote.
 
-    A sector that several warps write counts as often; what one warp writes of it again does not.
+    A sector counts once for each warp that writes it.
     """
 
-    touches: NDArray[Any]
+    rows: NDArray[Any]
     written_by_warps: int
 
 
@@ -158,15 +158,15 @@ class Touched:
 class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
-    `touched` is what each block touched of global memory, None where that was not asked for or
-    was more than the bound launch allows; so with `requests`, the first ones of each instruction
-    (`core.REQUEST`). `recorded` is what the warps of each worker executed.
+    `accesses` are the accesses of each block to global memory, `requests` the first ones of each
+    instruction (`core.REQUEST`); each is None if not requested or if there were more than the bound
+    launch allows. `recorded` is what the warps of each worker executed.
     """
 
     counts: NDArray[Any]
     unwritten_reads: int
     first_unwritten: Fault | None
-    touched: Touched | None = None
+    accesses: RecordedAccesses | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
 
@@ -290,7 +290,7 @@ def _checked(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
-        touched=_touched(keepers) if bound.most_touches else None,
+        accesses=_recorded_accesses(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         requests=_requests(keepers) if bound.most_requests else None,
     )
@@ -317,18 +317,18 @@ def worker_handles(
             core.library().core_free_worker(handle)
 
 
-def _touched(handles: Sequence[int]) -> Touched | None:
+def _recorded_accesses(handles: Sequence[int]) -> RecordedAccesses | None:
     """A copy of what the workers noted, None where one of them lost some."""
     found, written_by_warps = [], 0
     for handle in handles:
         count, written = ctypes.c_uint64(), ctypes.c_uint64()
-        address = core.library().core_touches(handle, ctypes.byref(count), ctypes.byref(written))
+        address = core.library().core_accesses(handle, ctypes.byref(count), ctypes.byref(written))
         if address is None:
             return None
-        found.append(ctypes.string_at(address, count.value * core.TOUCH.itemsize))
+        found.append(ctypes.string_at(address, count.value * core.ACCESS.itemsize))
         written_by_warps += written.value
-    touches = np.frombuffer(b"".join(found), dtype=core.TOUCH)  # one copy of that of one worker
-    return Touched(touches=touches, written_by_warps=written_by_warps)
+    rows = np.frombuffer(b"".join(found), dtype=core.ACCESS)  # one copy of that of one worker
+    return RecordedAccesses(rows=rows, written_by_warps=written_by_warps)
 
 
 def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
@@ -433,7 +433,7 @@ _OF_THE_BOUND_LAUNCH = (
     "local_bytes",
     "most_requests",
     "most_steps",
-    "most_touches",
+    "most_accesses",
     "shared_base",
     "shared_bytes",
 )

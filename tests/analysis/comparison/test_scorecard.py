@@ -329,7 +329,7 @@ def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst() -> None:
     theirs = {L2_READS: 10**8, DRAM_READS: 10**8}
     found = scores(record(ours, ours | theirs))
     modelled = tally(found, "modelled")
-    assert (modelled.equal, modelled.within, modelled.apart, modelled.compared) == (0, 1, 1, 2)
+    assert (modelled.equal, modelled.within, modelled.mismatches, modelled.compared) == (0, 1, 1, 2)
     assert modelled.worst is not None
     assert (modelled.worst.counter, modelled.worst.ratio) == (DRAM_READS, 0.8)
     assert (tally(found, "exact").equal, tally(found, "noisy").compared) == (1, 0)

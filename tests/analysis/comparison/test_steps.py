@@ -188,8 +188,8 @@ def test_equal_times_need_no_reason() -> None:
     found = step(before, after, DEVICE)
     assert not found.is_worth_a_reason
     assert found.reason is None
-    apart = step(before, replace(after, measured=measured(1.1)), DEVICE)
-    assert apart.is_worth_a_reason
+    differing = step(before, replace(after, measured=measured(1.1)), DEVICE)
+    assert differing.is_worth_a_reason
 
 
 def test_without_predictions_counts_over_nominal_rates_weigh() -> None:

@@ -146,10 +146,10 @@ def test_the_busiest_sm(blocks: int, sms: int, per_sm: int, expected: int) -> No
     ("blocks", "expected"), [(264, 2), (275, 3), (352, 3), (396, 3), (407, 4), (528, 4), (539, 5)]
 )
 def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks: int, expected: int) -> None:
-    assert most_blocks(blocks, 132, 2, are_apart=True) == expected
+    assert most_blocks(blocks, 132, 2, finish_at_different_times=True) == expected
     assert most_blocks(blocks, 132, 2) >= expected
     asked = replace(work(), blocks=blocks, blocks_per_sm=2)
-    assert replace(asked, are_apart=True).most_blocks(H200) == expected
+    assert replace(asked, finish_at_different_times=True).most_blocks(H200) == expected
     assert asked.most_blocks(H200) == most_blocks(blocks, 132, 2)
 
 

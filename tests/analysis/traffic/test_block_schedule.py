@@ -1,4 +1,4 @@
-"""When blocks run: waves, blocks that go first, SMs' paces, and who stays in step."""
+"""When blocks run: waves, blocks that go first, speeds of SMs, and fetches that coincide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 
 from analysis.access import Copies
 from analysis.devices import find_device
-from analysis.traffic.block_schedule import Courses, courses, drift, drifted, in_step, paces, starts
+from analysis.traffic.block_schedule import (
+    BlockProgress,
+    block_progress,
+    drift,
+    drifted,
+    in_step,
+    relative_times,
+    starts,
+)
 
 H200 = find_device("h200")
 
@@ -51,20 +59,22 @@ def test_blocks_that_copy_ahead_are_less_in_step() -> None:
 
 
 def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
-    lives = np.ones(528)
-    together, apart = (starts(lives, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True))
+    lifetimes = np.ones(528)
+    together, staggered = (
+        starts(lifetimes, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True)
+    )
     assert np.unique(together).tolist() == [0.0, 1.0]
-    assert np.unique(apart).tolist() == [0.0, 0.5, 1.0, 1.5]
-    assert starts(lives, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
+    assert np.unique(staggered).tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert starts(lifetimes, H200, 2, 128, fetches_ahead=True).tolist() == together.tolist()
     assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
 
 
 def test_of_two_blocks_that_fetch_ahead_the_older_goes_first() -> None:
-    lives = np.ones(256)  # of 264 that fit: eight SMs have one block
+    lifetimes = np.ones(256)  # of 264 that fit: eight SMs have one block
     every = np.arange(256)
 
     def done(work: float, copies: Copies = "loads") -> np.ndarray:
-        found = courses(lives, H200, 2, 256, copies, fetches_ahead=True)
+        found = block_progress(lifetimes, H200, 2, 256, copies, fetches_ahead=True)
         return found.time(every, np.full(256, work))
 
     older, alone, younger = np.split(done(1.0), [124, 132])
@@ -78,22 +88,24 @@ def test_of_two_blocks_that_fetch_ahead_the_older_goes_first() -> None:
 
 
 def test_who_has_nothing_to_do_has_no_place() -> None:
-    lives = np.ones(256)
-    usual = courses(lives, H200, 2, 256, "loads", fetches_ahead=True)
-    idle_first = courses(np.append(np.zeros(10), lives), H200, 2, 256, "loads", fetches_ahead=True)
+    lifetimes = np.ones(256)
+    usual = block_progress(lifetimes, H200, 2, 256, "loads", fetches_ahead=True)
+    idle_first = block_progress(
+        np.append(np.zeros(10), lifetimes), H200, 2, 256, "loads", fetches_ahead=True
+    )
     work = np.full(256, 0.9)
     assert idle_first.time(np.arange(10, 266), work) == pytest.approx(
         usual.time(np.arange(256), work)
     )
 
 
-@pytest.mark.parametrize("life", [0.5, 2.0])
-def test_the_other_block_speeds_up_when_the_first_one_ends(life: float) -> None:
-    usual = courses(np.ones(264), H200, 2, 256, "loads", fetches_ahead=True)
-    longer = courses(np.full(264, life), H200, 2, 256, "loads", fetches_ahead=True)
+@pytest.mark.parametrize("lifetime", [0.5, 2.0])
+def test_the_other_block_speeds_up_when_the_first_one_ends(lifetime: float) -> None:
+    usual = block_progress(np.ones(264), H200, 2, 256, "loads", fetches_ahead=True)
+    longer = block_progress(np.full(264, lifetime), H200, 2, 256, "loads", fetches_ahead=True)
     every = np.arange(264)
-    whole = longer.time(every, np.full(264, life))
-    assert whole == pytest.approx(life * usual.time(every, np.ones(264)))
+    whole = longer.time(every, np.full(264, lifetime))
+    assert whole == pytest.approx(lifetime * usual.time(every, np.ones(264)))
 
 
 @pytest.mark.parametrize(
@@ -109,21 +121,21 @@ def test_the_other_block_speeds_up_when_the_first_one_ends(life: float) -> None:
 def test_other_blocks_keep_one_pace(
     blocks: int, per_sm: int, threads: int, copies: Copies, ahead: bool
 ) -> None:
-    found = courses(np.ones(blocks), H200, per_sm, threads, copies, fetches_ahead=ahead)
+    found = block_progress(np.ones(blocks), H200, per_sm, threads, copies, fetches_ahead=ahead)
     work = np.linspace(0, 1, blocks)
     assert found.time(np.arange(blocks), work) == pytest.approx(work)
 
 
 def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops() -> None:
     def spread(copies: Copies, loop_bytes: int = 4096, per_sm: int = 2) -> float:
-        found = paces(H200, per_sm, copies, loop_bytes=loop_bytes)
+        found = relative_times(H200, per_sm, copies, loop_bytes=loop_bytes)
         return float(found.max() / found.min() - 1)
 
     assert spread("loads") == 0 < spread("bulk") == spread("asynchronous") < 0.01
     assert spread("asynchronous", 32 * 1024) == spread("asynchronous")
     assert 0.02 < spread("asynchronous", 36 * 1024) < 0.07  # on an H100: 0.07
     assert spread("bulk", 36 * 1024, per_sm=1) == spread("bulk")
-    slow = paces(H200, 2, "asynchronous", loop_bytes=36 * 1024)
+    slow = relative_times(H200, 2, "asynchronous", loop_bytes=36 * 1024)
     assert 0.2 < (slow < 1).mean() < 0.3
 
 
@@ -133,17 +145,17 @@ def test_blocks_that_copy_in_bulk_move_apart_the_more_their_sm_idles() -> None:
     assert drift("bulk", 2, 0.1) == drift("bulk", 1, 0.22) == drift("loads", 2, 0.22) == 0
 
 
-def drifted_lives(lives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def drifted_lifetimes(lifetimes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """When blocks begin, and how long they take."""
-    even = Courses.even(np.ones(len(lives)))
-    begins, found = drifted(starts(lives, H200, 2, 128), even, lives, H200, 0.01)
-    return begins, found.time(np.arange(len(lives)), np.ones(len(lives)))
+    even = BlockProgress.even(np.ones(len(lifetimes)))
+    begins, found = drifted(starts(lifetimes, H200, 2, 128), even, lifetimes, H200, 0.01)
+    return begins, found.time(np.arange(len(lifetimes)), np.ones(len(lifetimes)))
 
 
 def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
     sms = H200.sm_count
-    lives = np.ones(3 * 2 * sms)
-    begins, takes = drifted_lives(lives)
+    lifetimes = np.ones(3 * 2 * sms)
+    begins, takes = drifted_lifetimes(lifetimes)
     ends = (begins + takes).reshape(3, 2, sms)
     for wave in range(3):
         assert (ends[wave, 1] - ends[wave, 0]) == pytest.approx(0.01 * (wave + 1))
@@ -152,8 +164,8 @@ def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
 
 def test_blocks_without_a_neighbour_do_not_move() -> None:
     sms = H200.sm_count
-    lives = np.append(np.ones(2 * sms + 5), np.zeros(3))  # five in the last wave, three idle
-    begins, takes = drifted_lives(lives)
+    lifetimes = np.append(np.ones(2 * sms + 5), np.zeros(3))  # five in the last wave, three idle
+    begins, takes = drifted_lifetimes(lifetimes)
     assert (takes[-8:] == 1).all()
     assert (begins[-3:] >= 1).all()
     assert set(np.round(takes[: 2 * sms], 4)) == {0.995, 1.005}
@@ -170,6 +182,6 @@ def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
 
 
 def test_blocks_with_nothing_to_do_leave_their_place_to_the_next() -> None:
-    lives = np.repeat([0.0, 0.5, 1.0], [100, 264, 300])
-    begins = starts(lives, H200, 2, 128)
+    lifetimes = np.repeat([0.0, 0.5, 1.0], [100, 264, 300])
+    begins = starts(lifetimes, H200, 2, 128)
     assert begins[[100, 363, 364, 627, 628]].tolist() == [0, 0, 0.5, 0.5, 1.5]

@@ -210,7 +210,7 @@ def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order: Order, phas
             order.block_of_tile(tiles).tolist()
         )
     assert (np.diff(pieces.block) >= 0).all()
-    assert pieces.lives(100).sum() == pytest.approx(tiles.tiles)
+    assert pieces.lifetimes(100).sum() == pytest.approx(tiles.tiles)
 
 
 def test_workers_take_their_part_of_the_last_tile_first() -> None:
@@ -223,4 +223,4 @@ def test_pieces_behind_leading_blocks_are_of_later_ones() -> None:
     inner, tiles = streamed(2, 7), TileGrid(down=5, across=4)
     plain, found = inner.pieces_of(tiles, 8), behind(5, inner).pieces_of(tiles, 8)
     assert (found.block == plain.block + 5).all()
-    assert found.lives(100)[:5].tolist() == [0] * 5
+    assert found.lifetimes(100)[:5].tolist() == [0] * 5

@@ -13,10 +13,10 @@ from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
 from analysis.problem import Gemm
-from analysis.traffic.block_schedule import Courses, starts
-from analysis.traffic.gemm_accesses import gemm_touches
+from analysis.traffic.block_schedule import BlockProgress, starts
+from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
-    Touches,
+    Accesses,
     _reuse,
     caches_of,
     merged_stores,
@@ -32,11 +32,11 @@ RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing
 MIB = 2**20
 
 
-def touches(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Touches:
-    """Touches (time, piece, block, is_write) of whole pieces of one size."""
+def accesses(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Accesses:
+    """Accesses (time, piece, block, is_write) of whole pieces of one size."""
     time, piece, block, is_write = (np.array(column) for column in zip(*rows, strict=True))
     sizes = np.full(len(time), size)
-    return Touches(
+    return Accesses(
         time=time.astype(np.float64),
         piece=piece,
         block=block,
@@ -46,7 +46,7 @@ def touches(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Touche
     )
 
 
-def passes(megabytes: int, times: int, *, is_write: bool = False) -> Touches:
+def passes(megabytes: int, times: int, *, is_write: bool = False) -> Accesses:
     """All pieces of a buffer in turn, several times over, by as many blocks as there are pieces."""
     pieces = megabytes * MIB // 4096
     rows = [
@@ -54,7 +54,7 @@ def passes(megabytes: int, times: int, *, is_write: bool = False) -> Touches:
         for times_before in range(times)
         for n in range(pieces)
     ]
-    return touches(*rows)
+    return accesses(*rows)
 
 
 # Reuse.
@@ -117,7 +117,7 @@ def test_pieces_that_are_also_read_are_written_back(apart: float) -> None:
         name: np.concatenate([getattr(reads, name), getattr(writes, name)])
         for name in ("time", "piece", "block", "sectors", "size", "is_write")
     }
-    alone, beside = (traffic(one, H200, in_step=1.0) for one in (writes, Touches(**both)))
+    alone, beside = (traffic(one, H200, in_step=1.0) for one in (writes, Accesses(**both)))
     assert beside.dram_write_bytes == pytest.approx(alone.dram_write_bytes, rel=0.1)
 
 
@@ -137,7 +137,7 @@ def test_a_sector_crosses_over_once_if_any_reader_is_on_the_far_side(
     readers: int, crossing: float
 ) -> None:
     found = traffic(
-        touches(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0), H200, in_step=0.0
+        accesses(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0), H200, in_step=0.0
     )
     assert found.l2_read_sectors == pytest.approx(readers + crossing)
 
@@ -154,10 +154,10 @@ def test_half_of_all_writes_cross_over() -> None:
     assert found.l2_write_sectors == 1.5 * MIB / SECTOR_BYTES
 
 
-def readers(*blocks: int, of: int) -> Touches:
+def readers(*blocks: int, of: int) -> Accesses:
     """One sector, read by some blocks at once; of so many blocks the last one reads another."""
     rows = [(0.5, 0, block, False) for block in blocks]
-    return touches(*rows, (0.5, 1, of - 1, False), size=32.0)
+    return accesses(*rows, (0.5, 1, of - 1, False), size=32.0)
 
 
 def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step() -> None:
@@ -187,48 +187,50 @@ def test_few_blocks_are_dealt_to_all_gpcs() -> None:
     assert fetched(17) == pytest.approx(7)  # the last nine of 17 have eight GPCs
 
 
-def test_what_a_block_touches_comes_later_the_longer_it_takes() -> None:
+def test_what_a_block_accesses_comes_later_the_longer_it_takes() -> None:
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
-    usual = gemm_touches(tiling, problem, pieces, begins)
-    longer = gemm_touches(tiling, problem, pieces, begins, Courses.even(np.full(blocks, 1.5)))
+    usual = gemm_accesses(tiling, problem, pieces, begins)
+    longer = gemm_accesses(
+        tiling, problem, pieces, begins, BlockProgress.even(np.full(blocks, 1.5))
+    )
     assert longer.time - 2 == pytest.approx(1.5 * (usual.time - 2))
     assert usual.time[usual.is_write] == pytest.approx(3.0)
 
 
-def test_what_a_block_touches_after_the_knee_comes_at_another_pace() -> None:
+def test_what_a_block_accesses_after_the_knee_comes_at_another_pace() -> None:
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
-    usual = gemm_touches(tiling, problem, pieces, begins)
-    slow_first = Courses(
+    usual = gemm_accesses(tiling, problem, pieces, begins)
+    slow_first = BlockProgress(
         at_first=np.full(blocks, 2.0), knee=np.full(blocks, 0.5), then=np.full(blocks, 0.5)
     )
-    found = gemm_touches(tiling, problem, pieces, begins, slow_first)
+    found = gemm_accesses(tiling, problem, pieces, begins, slow_first)
     work = usual.time - 2
     assert found.time - 2 == pytest.approx(np.where(work < 0.5, 2 * work, 1 + (work - 0.5) / 2))
     assert found.time[found.is_write] == pytest.approx(3.25)
 
 
 def test_sms_that_copy_ahead_drift_apart() -> None:
-    """Each life reads 48 MiB that all SMs share: those that are late find less and less of it."""
-    sms, pieces, lives = H200.sm_count, 96, 40
+    """Each block reads 48 MiB that all SMs share: late blocks find less and less of it in L2."""
+    sms, pieces, lifetimes = H200.sm_count, 96, 40
     rows = [
-        (life + (n + 0.5) / pieces, (life % 2) * pieces + n, life * sms + sm, False)
-        for life in range(lives)
+        (lifetime + (n + 0.5) / pieces, (lifetime % 2) * pieces + n, lifetime * sms + sm, False)
+        for lifetime in range(lifetimes)
         for n in range(pieces)
         for sm in range(0, sms, 4)
     ]
-    read = touches(*rows, size=MIB)
+    read = accesses(*rows, size=MIB)
     together = traffic(read, H200, in_step=0.0).dram_read_bytes
-    assert together == pytest.approx(lives * pieces * MIB, rel=0.01)
+    assert together == pytest.approx(lifetimes * pieces * MIB, rel=0.01)
 
     def at(spread: float) -> float:
         slow = np.linspace(1, 1 + spread, sms)
-        return traffic(read, H200, in_step=0.0, paces=slow).dram_read_bytes
+        return traffic(read, H200, in_step=0.0, relative_times=slow).dram_read_bytes
 
     assert at(0.001) < 1.01 * together
     assert at(0.02) > 1.3 * together
@@ -268,7 +270,7 @@ def test_pieces_that_come_back_from_dram_were_written_there() -> None:
         name: np.concatenate([getattr(one, name) for one in (once, *again)])
         for name in ("time", "piece", "block", "sectors", "size", "is_write")
     }
-    found = traffic(Touches(**both), H200, in_step=0.0)
+    found = traffic(Accesses(**both), H200, in_step=0.0)
     assert found.dram_read_bytes == pytest.approx(2 * 64 * MIB, rel=0.02)
     assert found.dram_write_bytes == pytest.approx(64 * MIB, rel=0.01)  # once: then it is clean
 
@@ -279,7 +281,7 @@ def test_dirty_data_leave_when_enough_others_follow(megabytes: int, gone: float)
     h100, pieces = find_device("h100-sxm"), 8 * MIB // 4096
     written = [(n / pieces, n, n % 132, True) for n in range(pieces)]
     read = [(1 + n / pieces, pieces + n, n % 132, False) for n in range(megabytes * MIB // 4096)]
-    found = traffic(touches(*written, *read), h100, in_step=0.0).dram_write_bytes
+    found = traffic(accesses(*written, *read), h100, in_step=0.0).dram_write_bytes
     assert found / (8 * MIB) == pytest.approx(gone, abs=0.25 if 0 < gone < 1 else 0.02)
 
 
@@ -292,7 +294,7 @@ def test_what_is_written_last_stays() -> None:
         name: np.concatenate([getattr(reads, name), getattr(beside, name)])
         for name in ("time", "piece", "block", "sectors", "size", "is_write")
     }
-    found = traffic(Touches(**both), H200, in_step=0.0).dram_write_bytes
+    found = traffic(Accesses(**both), H200, in_step=0.0).dram_write_bytes
     assert found - alone == pytest.approx(0, abs=0.01 * MIB)
 
 
@@ -306,7 +308,7 @@ def test_reads_after_a_burst_of_writes_push_it_out() -> None:
             name: np.concatenate([getattr(writes, name), getattr(others, name)])
             for name in ("time", "piece", "block", "sectors", "size", "is_write")
         }
-        found = traffic(Touches(**both), H200, in_step=0.0).dram_write_bytes / MIB
+        found = traffic(Accesses(**both), H200, in_step=0.0).dram_write_bytes / MIB
         assert least <= found <= most, megabytes
 
 
@@ -322,8 +324,8 @@ def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> 
     variant, problem = stream_k(), Gemm(m=n, n=n, k=n)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
-    begins = starts(pieces.lives(blocks), H200, 2, 128)
-    found = gemm_touches(variant.tiling(variant.defaults), problem, pieces, begins)
+    begins = starts(pieces.lifetimes(blocks), H200, 2, 128)
+    found = gemm_accesses(variant.tiling(variant.defaults), problem, pieces, begins)
     leaves = int((pieces.ends < 1).sum())
     wrote, read = np.split(np.arange(len(found.piece))[-2 * leaves :], 2)
     assert found.is_write[wrote].all()
@@ -341,13 +343,13 @@ def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> 
 
 
 @pytest.mark.parametrize("name", ["naive-uncoalesced", "tiled", "coarsened-1d", "vectorized"])
-def test_a_product_touches_what_its_blocks_own(name: str) -> None:
+def test_a_product_accesses_what_its_blocks_own(name: str) -> None:
     (variant,) = (v for v in LADDER if v.name == name)
     problem = Gemm(m=300, n=264, k=72)
     tiling = variant.tiling(variant.defaults)
     blocks = variant.geometry(variant.defaults, problem).blocks
     pieces = pieces_of_c(variant, variant.defaults, problem)
-    found = gemm_touches(tiling, problem, pieces, np.zeros(blocks))
+    found = gemm_accesses(tiling, problem, pieces, np.zeros(blocks))
     sizes = np.zeros(found.piece.max() + 1)
     sizes[found.piece] = found.size
     assert sizes.sum() == pytest.approx(problem.matrix_bytes)  # each element in one piece

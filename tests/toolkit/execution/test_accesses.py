@@ -17,14 +17,14 @@ from toolkit.execution.accesses import (
     READ,
     WRITE,
     Below,
+    accesses_in_time,
     below,
     exchange,
-    lives_of,
-    touches_in_time,
+    lifetimes_of,
 )
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.sass.core.binding import TOUCH
-from toolkit.sass.machine import Run, Touched, run_blocks
+from toolkit.sass.core.binding import ACCESS
+from toolkit.sass.machine import RecordedAccesses, Run, run_blocks
 from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
@@ -56,23 +56,23 @@ extern "C" __global__ void copy(float *out, const float *in)
 
 def noted(
     kernel: str, arguments: list[object], blocks: int, threads: int, most: int = 1 << 20
-) -> tuple[Touched | None, list[int]]:
-    """What blocks touched, and the addresses of the buffers."""
+) -> tuple[RecordedAccesses | None, list[int]]:
+    """What blocks accesses, and the addresses of the buffers."""
     translated = translate(compile_cubin(SOURCE, name="touch.cu", kernel=kernel, arch="sm_90"))
     geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
     bound, _ = bind(translated, geometry, arguments)  # type: ignore[arg-type]
-    (run,) = run_blocks(replace(bound, most_touches=most), [range(blocks)])
+    (run,) = run_blocks(replace(bound, most_accesses=most), [range(blocks)])
     assert isinstance(run, Run)
-    return run.touched, [buffer.address for buffer in bound.buffers[: len(arguments)]]
+    return run.accesses, [buffer.address for buffer in bound.buffers[: len(arguments)]]
 
 
-def sectors(touched: Touched, kind: int) -> dict[int, set[int]]:
+def sectors(accesses: RecordedAccesses, kind: int) -> dict[int, set[int]]:
     """The 32-byte sectors of each block, by number."""
     found: dict[int, set[int]] = defaultdict(set)
-    for touch in touched.touches[touched.touches["kind"] == kind]:
+    for row in accesses.rows[accesses.rows["kind"] == kind]:
         for k in range(4):
-            if touch["mask"] >> k & 1:
-                found[int(touch["block"])].add(4 * int(touch["line"]) + k)
+            if row["mask"] >> k & 1:
+                found[int(row["block"])].add(4 * int(row["line"]) + k)
     return found
 
 
@@ -81,58 +81,58 @@ def test_a_block_notes_each_sector_that_it_reads_once() -> None:
     n, blocks = 1000, 8
     where = rng.integers(0, 500, n).astype(np.int32)
     arguments = [np.zeros(n, np.float32), np.zeros(500, np.float32), where, np.int32(n)]
-    touched, (out, into, index) = noted("gather", arguments, blocks, 128)
-    assert touched is not None
-    read, written = sectors(touched, READ), sectors(touched, WRITE)
+    accesses, (out, into, index) = noted("gather", arguments, blocks, 128)
+    assert accesses is not None
+    read, written = sectors(accesses, READ), sectors(accesses, WRITE)
     for block in range(blocks):
         mine = np.arange(128 * block, min(128 * (block + 1), n))
         looked_up = into + 4 * where[mine].astype(np.int64)
         expected = set(looked_up // 32) | set((index + 4 * mine) // 32)
         assert read[block] == expected
         assert written[block] == set((out + 4 * mine) // 32)
-    found = below(touched)
+    found = below(accesses)
     assert found.read == sum(map(len, read.values()))
 
 
 def test_a_sector_that_a_warp_writes_piece_by_piece_counts_once() -> None:
-    touched, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
-    assert touched is not None
+    accesses, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
+    assert accesses is not None
     # 8 floats of each thread are one sector
-    assert below(touched) == Below(read=0, written=64, written_by_warps=64)
+    assert below(accesses) == Below(read=0, written=64, written_by_warps=64)
 
 
 def test_a_sector_that_several_warps_write_counts_for_each() -> None:
-    touched, _ = noted("by_column", [np.zeros(32 * 8, np.float32)], 1, 256)
-    assert touched is not None
+    accesses, _ = noted("by_column", [np.zeros(32 * 8, np.float32)], 1, 256)
+    assert accesses is not None
     # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
-    assert below(touched) == Below(read=0, written=32, written_by_warps=8 * 32)
+    assert below(accesses) == Below(read=0, written=32, written_by_warps=8 * 32)
 
 
 def test_atomics_are_a_kind_of_their_own() -> None:
     arguments = [np.zeros(8, np.int32), np.arange(64, dtype=np.int32) % 8]
-    touched, (count, _) = noted("tally", arguments, 2, 32)
-    assert touched is not None
-    assert sectors(touched, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
-    in_time = touches_in_time(touched.touches, np.ones(2), None, np.zeros(2))
+    accesses, (count, _) = noted("tally", arguments, 2, 32)
+    assert accesses is not None
+    assert sectors(accesses, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
+    in_time = accesses_in_time(accesses.rows, np.ones(2), None, np.zeros(2))
     assert in_time.is_write.sum() == 2
-    assert in_time.sectors.sum() == below(touched).read == 2 * 4  # the atomics move none
+    assert in_time.sectors.sum() == below(accesses).read == 2 * 4  # the atomics move none
 
 
-def test_more_touches_than_there_is_room_for_are_said_to_be_lost() -> None:
+def test_more_accesses_than_there_is_room_for_are_said_to_be_lost() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     # 128-byte lines: 128 that are read and 128 that are written
     assert noted("copy", arguments, 4, 1024, most=64)[0] is None
-    touched, _ = noted("copy", arguments, 4, 1024, most=256)
-    assert touched is not None
-    assert len(touched.touches) == 256
-    assert touched.touches.dtype == TOUCH
+    accesses, _ = noted("copy", arguments, 4, 1024, most=256)
+    assert accesses is not None
+    assert len(accesses.rows) == 256
+    assert accesses.rows.dtype == ACCESS
 
 
-def test_touches_have_their_time_in_the_life_of_a_block() -> None:
+def test_accesses_have_their_time_in_the_lifetime_of_a_block() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
-    touched, _ = noted("copy", arguments, 4, 1024)
-    assert touched is not None
-    in_time = touches_in_time(touched.touches, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
+    accesses, _ = noted("copy", arguments, 4, 1024)
+    assert accesses is not None
+    in_time = accesses_in_time(accesses.rows, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
     begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
     assert ((in_time.time > begins) & (in_time.time <= begins + 1)).all()
     reads = in_time.time[~in_time.is_write] - begins[~in_time.is_write]
@@ -141,14 +141,14 @@ def test_touches_have_their_time_in_the_life_of_a_block() -> None:
     assert in_time.size.tolist() == [128.0] * 256
 
 
-def touch(line: int, block: int, step: int, kind: int, mask: int = 15) -> tuple[int, ...]:
+def access(line: int, block: int, step: int, kind: int, mask: int = 15) -> tuple[int, ...]:
     return line, block, step, 0, mask, kind
 
 
 def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own() -> None:
-    touches = [touch(7, 0, 4, READ), touch(7, 1, 4, READ)]  # the same four sectors: one piece
-    touches += [touch(8, 0, 5, READ, 0b0011), touch(8, 1, 5, READ, 0b0110)]  # they share one
-    found = touches_in_time(np.array(touches, dtype=TOUCH), np.ones(2), None, np.zeros(2))
+    accesses = [access(7, 0, 4, READ), access(7, 1, 4, READ)]  # the same four sectors: one piece
+    accesses += [access(8, 0, 5, READ, 0b0011), access(8, 1, 5, READ, 0b0110)]  # they share one
+    found = accesses_in_time(np.array(accesses, dtype=ACCESS), np.ones(2), None, np.zeros(2))
     assert found.sectors.sum() == 4 + 4 + 2 + 2
     by_piece = sorted(zip(found.piece.tolist(), found.block.tolist(), strict=True))
     blocks = [[block for piece, block in by_piece if piece == n] for n in range(4)]
@@ -157,40 +157,40 @@ def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own() -> Non
 
 
 def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then() -> None:
-    touches = np.array(
+    accesses = np.array(
         [
-            touch(1, 0, 10, READ),
-            touch(2, 0, 90, WRITE),  # near the end of the life of block 0
-            touch(3, 1, 5, READ),
-            touch(2, 1, 10, READ),
-            touch(4, 1, 20, WRITE),
-            touch(5, 1, 100, READ),
-            touch(1, 0, 100, WRITE),  # what block 0 itself read
+            access(1, 0, 10, READ),
+            access(2, 0, 90, WRITE),  # near the end of the lifetime of block 0
+            access(3, 1, 5, READ),
+            access(2, 1, 10, READ),
+            access(4, 1, 20, WRITE),
+            access(5, 1, 100, READ),
+            access(1, 0, 100, WRITE),  # what block 0 itself read
         ],
-        dtype=TOUCH,
+        dtype=ACCESS,
     )
-    found = exchange(touches, 2)
+    found = exchange(accesses, 2)
     assert found is not None
     assert (found.read.tolist(), found.before.tolist()) == ([3], [1])
     assert (found.lines.tolist(), found.blocks.tolist()) == ([2], [0, 1])
     assert (found.bytes, found.writers) == (128, 1)
     assert found.read_by_block.tolist() == [4, 12]
-    time = touches_in_time(touches, np.ones(2), found, np.zeros(2)).time
+    time = accesses_in_time(accesses, np.ones(2), found, np.zeros(2)).time
     assert time[1] == pytest.approx(0.9)
     assert time[[3, 4]] == pytest.approx(0.9 * 1.01)
     assert (time[2], time[5]) == pytest.approx((0.05, 1.0))
 
 
 def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line() -> None:
-    written, read = touch(2, 0, 9, WRITE, 0b0001), touch(2, 1, 9, READ, 0b0010)
-    assert exchange(np.array([written, read], dtype=TOUCH), 2) is None
+    written, read = access(2, 0, 9, WRITE, 0b0001), access(2, 1, 9, READ, 0b0010)
+    assert exchange(np.array([written, read], dtype=ACCESS), 2) is None
 
 
 def test_blocks_that_end_at_once_have_no_life() -> None:
-    touches = np.array([touch(b, b, 1000 if b < 3 else 4, READ) for b in range(4)], dtype=TOUCH)
-    assert lives_of(touches, 5, 3004.0).tolist() == [1, 1, 1, 0, 0]
+    accesses = np.array([access(b, b, 1000 if b < 3 else 4, READ) for b in range(4)], dtype=ACCESS)
+    assert lifetimes_of(accesses, 5, 3004.0).tolist() == [1, 1, 1, 0, 0]
     # most is executed where nothing is touched: who does is not known
-    assert lives_of(touches, 5, 9000.0).tolist() == [1] * 5
+    assert lifetimes_of(accesses, 5, 9000.0).tolist() == [1] * 5
 
 
 def test_a_simulation_for_a_device_models_its_traffic() -> None:

@@ -56,12 +56,12 @@ def test_no_exact_counter_of_a_shipped_run_is_apart(device: str) -> None:
     both = [record for record in run.records if record.simulated and record.counted]
     assert len({record.variant for record in both}) > 15
     assert len({record.shape for record in both}) == 7
-    apart = [
+    mismatches = [
         (record.label, str(record.shape), one.counter, one.simulated, one.measured)
         for record in both
         for one in disagreements(scores(record))
     ]
-    assert apart == []
+    assert mismatches == []
 
 
 def test_what_is_shipped_comes_back_equal_and_small(source: Path, folder: Path) -> None:

@@ -131,7 +131,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (space == SPACE_SHARED) own_shared(c, a);
     if (!resolve(c, w, i, a, m, space, 1, at)) return;
     count_request(c, i, a, m, space, 1);
-    if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TOUCH_ATOMIC);
+    if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, TRACE_ATOMIC);
     if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
     if (space == SPACE_SHARED) {
         check_written(c, w, i, at, m, m);
@@ -250,7 +250,7 @@ OPERATION(COPY_ASYNC) {
                 : !resolve_partial(core, w, &global, from, bytes, reading, origin))
             return;
         count_copy(core, &global, from, reading);
-        if (core->trace) trace_request(core, w, from, i->width, reading, TOUCH_READ);
+        if (core->trace) trace_request(core, w, from, i->width, reading, TRACE_READ);
         if (core->stream) stream_request(core, from, i->width, reading, 0);
         if (core->requests) note_request(core, w, from, reading, SPACE_GLOBAL);
     }

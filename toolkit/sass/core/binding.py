@@ -78,7 +78,7 @@ COUNT = _dtype(
 ALLOCATION = _dtype("u8 base bytes host; u4 writable unwritten")
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
-TOUCH = _dtype("u8 line block; u4 step; u2 warp; u1 mask kind")
+ACCESS = _dtype("u8 line block; u4 step; u2 warp; u1 mask kind")
 
 # One executed instruction of a warp, and where a run of them begins that one warp executed.
 STEP = _dtype("u4 pc; u2 clocks; u1 lines flags")
@@ -102,7 +102,7 @@ class Launch(Structure):
     _fields_ = _of_c(
         "p program; u4 length slots; p pool allocations; u4 allocation_count architecture; "
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
-        "local_bytes first_ur; u8 shared_window local_window; u4 cancel check; u8 most_touches "
+        "local_bytes first_ur; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
         "u8 most_requests"
     )
@@ -156,7 +156,7 @@ def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
     sizes = (c_uint32 * 10)()
     core.core_sizes(sizes)
     here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    noted = (ALLOCATION, TOUCH, STEP, SEGMENT, REQUEST, FINDING)
+    noted = (ALLOCATION, ACCESS, STEP, SEGMENT, REQUEST, FINDING)
     layouts = [*here, *(dtype.itemsize for dtype in noted)]
     if list(sizes) != layouts or core_sources() not in (None, _built_from(core)):
         raise UnavailableError(
@@ -182,8 +182,8 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
-    core.core_touches.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
-    core.core_touches.restype = c_void_p
+    core.core_accesses.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
+    core.core_accesses.restype = c_void_p
     core.core_take_stream.argtypes = [c_void_p]
     core.core_take_stream.restype = c_void_p
     core.core_free_stream.argtypes = [c_void_p]

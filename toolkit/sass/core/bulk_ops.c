@@ -208,7 +208,7 @@ static void count_bytes(Worker *c, const Warp *w, u64 address, u64 bytes, u32 ki
 /* Count a copy, and let the timing model know of its barrier, its bytes and its lines. */
 static void count_bulk(Worker *c, const Warp *w, const Bulk *b) {
     Count *count = &c->count[c->pc];
-    const u32 kind = b->direction == TO_SHARED ? TOUCH_READ : b->reduces ? TOUCH_ATOMIC : TOUCH_WRITE;
+    const u32 kind = b->direction == TO_SHARED ? TRACE_READ : b->reduces ? TRACE_ATOMIC : TRACE_WRITE;
     count->requests++;
     if (c->stream) {
         stream_word(c->stream, b->direction == TO_GLOBAL ? 0 : b->mbarrier);

@@ -136,7 +136,7 @@ typedef struct {
     u64 shared_window, local_window; /* generic addresses of the two spaces */
     volatile u32 cancel;
     u32 check;             /* bytes of a cell of the sanitizer (check.h); 0: nothing is checked */
-    u64 most_touches;      /* to note of each worker's blocks (trace.h); 0: none are */
+    u64 most_accesses;      /* to note of each worker's blocks (trace.h); 0: none are */
     u64 most_steps;        /* of each worker's warps (stream.h); 0: none are kept */
     u64 spread_base, spread_bytes; /* a matrix whose lines are kept as if its rows lay further apart */
     u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
@@ -151,7 +151,7 @@ typedef struct {
     u32 step; /* instructions that the warp had executed */
     u16 warp;
     u8 mask, kind;
-} Touch;
+} TracedAccess;
 
 typedef struct Trace Trace;
 
@@ -243,7 +243,7 @@ typedef struct Block {
     u32 ctaid[3];
     u32 rank;              /* in its cluster */
     u64 tag;               /* tells its lines from those of others that run with it */
-    Worker *keeper;        /* who counts what it does and keeps what it touches; NULL: nobody */
+    Worker *keeper;        /* who counts what it does and keeps what it accesses; NULL: nobody */
     struct Block *cluster; /* the first block of its cluster */
     Warp *warps;
     Barrier barrier[CTA_BARRIERS];
@@ -262,7 +262,7 @@ typedef struct Block {
 /* A copy that was issued and has not been made yet. */
 typedef struct Bulk Bulk;
 
-/* Whose counts, touches and streams a block's are. */
+/* Whose counts, accesses and streams a block's are. */
 typedef struct { u64 block; Worker *keeper; } Kept;
 
 /* A state of all threads, for how many rounds it is compared with later ones, and of which of them. */

@@ -20,7 +20,7 @@
 
 EXPORT void core_sizes(u32 *sizes) {
     const u32 all[] = {sizeof(Ins), sizeof(Count), sizeof(Launch), sizeof(Fault), sizeof(Allocation),
-                       sizeof(Touch), sizeof(Step), sizeof(Segment), sizeof(Request), sizeof(Finding)};
+                       sizeof(TracedAccess), sizeof(Step), sizeof(Segment), sizeof(Request), sizeof(Finding)};
     memcpy(sizes, all, sizeof all);
 }
 
@@ -58,7 +58,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     c->budget = budget;
     c->warp_count = warps;
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-    if (launch->most_touches) c->own_trace = new_trace(launch->most_touches);
+    if (launch->most_accesses) c->own_trace = new_trace(launch->most_accesses);
     if (launch->most_steps) c->own_stream = new_stream(launch->most_steps);
     if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
     if (runs) {
@@ -72,7 +72,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         if (launch->check) c->checks = new_checks(launch);
     }
     if (!c->own_turns || (runs && !c->straight) ||
-        (launch->most_touches && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
+        (launch->most_accesses && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
         (launch->most_requests && !c->own_requests) ||
         (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks)) ||
         (runs && launch->check && !c->checks)) {
@@ -118,11 +118,11 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
 
 /* What was noted of the blocks so far, and how much; NULL where some of it was lost. `written` are
  * sectors that warps wrote, each for the first time. */
-EXPORT const Touch *core_touches(const Worker *c, u64 *count, u64 *written) {
+EXPORT const TracedAccess *core_accesses(const Worker *c, u64 *count, u64 *written) {
     const Trace *t = c->own_trace;
     *count = t ? t->count : 0;
     *written = t ? t->written : 0;
-    return t && !t->lost ? t->touches : NULL;
+    return t && !t->lost ? t->accesses : NULL;
 }
 
 /* What the blocks so far executed, which is the caller's from then on. */

@@ -1,5 +1,5 @@
 /* What each warp executes, in order: one Step per instruction, with what a memory request asks of
- * the load/store unit, and the lines that it touches; one for a straight run, which asks nothing. The
+ * the load/store unit, and the lines that it accesses; one for a straight run, which asks nothing. The
  * timing model (analysis/sm) replays it.
  * Warps run one after another here, in segments between barriers. */
 #ifndef STREAM_H

@@ -14,17 +14,17 @@ Trace *new_trace(u64 most) {
     t->most = most;
     t->room = most < FIRST_ROOM ? most : FIRST_ROOM;
     t->slots = FIRST_ROOM;
-    t->touches = malloc(t->room * sizeof *t->touches);
+    t->accesses = malloc(t->room * sizeof *t->accesses);
     t->seen = calloc(t->slots, sizeof *t->seen);
     t->epoch = 1;
-    if (t->touches && t->seen) return t;
-    free(t->touches); free(t->seen); free(t);
+    if (t->accesses && t->seen) return t;
+    free(t->accesses); free(t->seen); free(t);
     return NULL;
 }
 
 void free_trace(Trace *t) {
     if (!t) return;
-    free(t->touches); free(t->seen); free(t);
+    free(t->accesses); free(t->seen); free(t);
 }
 
 void trace_block(Trace *t) {
@@ -60,9 +60,9 @@ static int has_room(Trace *t) {
     if (t->count < t->room) return 1;
     const u64 room = 2 * t->room < t->most ? 2 * t->room : t->most;
     if (room <= t->room) return 0;
-    Touch *larger = realloc(t->touches, room * sizeof *larger);
+    TracedAccess *larger = realloc(t->accesses, room * sizeof *larger);
     if (!larger) return 0;
-    t->touches = larger;
+    t->accesses = larger;
     t->room = room;
     return 1;
 }
@@ -80,28 +80,32 @@ static u32 fresh_to(Trace *t, u64 key, u32 mask) {
     return fresh;
 }
 
-static void touch_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
+static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
     const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
     if (t->lost) return;
     /* stores of one warp to a sector can be merged, those of several cannot */
-    if (kind == TOUCH_WRITE)
+    if (kind == TRACE_WRITE)
         t->written += (u32)__builtin_popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
     const u32 fresh = fresh_to(t, key | kind, mask);
     if (!fresh) return;
     if (!has_room(t)) { t->lost = 1; return; }
-    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
-                                     .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind};
+    t->accesses[t->count++] = (TracedAccess){
+        .line = line, .block = c->block->index, .step = w->steps,
+        .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind,
+    };
 }
 
 /* Sectors that L1 does not keep: each time they are asked for, they reach L2. */
 void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
     if (t->lost) return;
-    if (kind == TOUCH_WRITE) t->written += (u32)__builtin_popcount(mask);
+    if (kind == TRACE_WRITE) t->written += (u32)__builtin_popcount(mask);
     if (!has_room(t)) { t->lost = 1; return; }
-    t->touches[t->count++] = (Touch){.line = line, .block = c->block->index, .step = w->steps,
-                                     .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind};
+    t->accesses[t->count++] = (TracedAccess){
+        .line = line, .block = c->block->index, .step = w->steps,
+        .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind,
+    };
 }
 
 /* A request of the lanes in m to global memory; neighbours in one line are looked up once. */
@@ -110,7 +114,7 @@ void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32
     u32 mask = 0;
     FOR_LANES_OF(m) {
         if (a[l] / LINE != line) {
-            if (mask) touch_line(c, w, line, mask, kind);
+            if (mask) trace_line(c, w, line, mask, kind);
             line = a[l] / LINE;
             mask = 0;
         }
@@ -118,5 +122,5 @@ void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32
         const u32 last = (u32)((a[l] + width - 1) % LINE) / SECTOR;
         for (u32 s = first; s <= last; s++) mask |= 1u << s;
     }
-    if (mask) touch_line(c, w, line, mask, kind);
+    if (mask) trace_line(c, w, line, mask, kind);
 }

@@ -1,4 +1,4 @@
-/* What each block touches of global memory: the sectors that it reads or writes for the first
+/* What each block accesses of global memory: the sectors that it reads or writes for the first
  * time, and how many its warps write, each for the first time. Caches closer than L2 keep a block's own
  * lines, so this is about what reaches L2, in an order that does not depend on how warps are
  * interleaved here. */
@@ -7,12 +7,12 @@
 
 #include "core.h"
 
-enum { TOUCH_READ = 0, TOUCH_WRITE = 1, TOUCH_ATOMIC = 2 };
+enum { TRACE_READ = 0, TRACE_WRITE = 1, TRACE_ATOMIC = 2 };
 
 typedef struct { u64 key; u32 epoch, mask; } Seen;
 
 struct Trace {
-    Touch *touches;
+    TracedAccess *accesses;
     u64 count, room, most; /* `most`: when there would be more, `lost` says so */
     Seen *seen;            /* open addressing; entries of another epoch are free */
     u64 slots, used;
