@@ -1,10 +1,9 @@
-"""The time of a launch, predicted from its machine code, and what limits it.
+"""Predicted time of a launch, from its machine code, and the resource that limits it.
 
 A few blocks of the launch, executed by the simulator, are replayed on a model of one SM
-(`analysis.sm`). What an SM does in all follows along two lines that the replay supports: over
-blocks (as many more as are resident at a time, again and again) and over K, for matrix products.
-Traffic below L1 is that of `analysis.traffic.l2`. docs/timing.md has the model, docs/validation.md
-its errors.
+(`analysis.sm`). The totals of an SM are extrapolated linearly, over blocks (in whole waves) and,
+for matrix products, over K. Traffic below L1 comes from `analysis.traffic.l2`. docs/timing.md
+describes the model, docs/validation.md its errors.
 """
 
 from __future__ import annotations
@@ -37,23 +36,24 @@ from analysis.sm import (
 from analysis.timing.predicted import Bound, GapStep, Predicted
 
 FEWEST_L1_LINES = 64
-# Of reads that several SMs make at about the same time, the first waits for DRAM, and of the
-# others those that come before it is served. Who waits lets others catch up: that share of them
-# is so many times what everything takes longer where all wait. Fitted on the ladder on an H200.
+# If several SMs read a line at about the same time, the first read waits for DRAM, and so do the
+# others that arrive before it is served. A block that waits lets others catch up: the fraction of
+# the other reads that wait is this factor times the relative slowdown if all of them wait. Fitted
+# on the ladder on an H200.
 MEET_BY_WAITS = 2.0
-# The share of L2 that is dirty when a launch begins, for who flushed it wrote other lines: fitted
-# on kernels that read. And that of the lines which leave first: fitted on how much longer stream-k
-# takes on an H100 than on an H200, which writes faster.
+# Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines:
+# fitted on kernels that read. And the fraction among the lines that are evicted first: fitted on
+# the additional time of stream-k on an H100 over an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
-MOST_IN_STEP = 1 << 20  # warp instructions after which it is known how much longer that takes
-WORK_LEFT_OUT = 2  # clocks of a latency that is left out: never 0, for an event to have its turn
+MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
+WORK_LEFT_OUT = 2  # clocks of an omitted latency; not 0, so that each event still occurs
 AMPLE = 1e9  # bytes per clock: no limit
 DRAM = "DRAM"  # the name of its bound
 OF_SM = "of the SM with the most blocks"
 
-# The steps of the gap that are runs of the model, each of which knows more than the one before.
-# The constants of an architecture that a machine takes as they are, unless they are replaced.
+# Constants of an architecture that a `Machine` takes unchanged, unless replaced.
 _OF_THE_SM = {f.name for f in fields(Machine)} & {f.name for f in fields(SmConstants)}
+# Steps of the gap: each is a run of the model that includes more effects than the previous one.
 GAP = (
     (
         "other instructions",
@@ -68,8 +68,8 @@ GAP = (
     ),
     ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
 )
-# Pipes beside the FP32 ones, by the total that says how busy they are. Of these the busiest is a
-# bound where it is busier than those.
+# Pipes other than FP32, by the name of their total. The busiest of them is a bound if it is busier
+# than the FP32 pipes.
 PIPES = {
     "products": ("integer products", "the FP32 pipes' integer halves"),
     "logic": ("integers and logic", "the ALU pipes"),
@@ -85,7 +85,7 @@ LAUNCH = "what CUDA events show around an empty launch"
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A launch, as the model takes it.
+    """Input of the model: one launch.
 
     `code` is the machine code (`analysis.sm.INSTRUCTION`); its `free_clocks` are the clocks that a
     shared access would take without bank conflicts. `samples` maps a value of K to the streams of
@@ -137,7 +137,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class _Totals:
-    """What one SM does, clocks and all: sums that grow along straight lines."""
+    """Totals of one SM, which grow linearly with blocks and K."""
 
     clocks: float
     issued: float
@@ -175,21 +175,21 @@ class _Totals:
         return _Totals(**{name: factor * value for name, value in vars(self).items()})
 
     def line_to(self, other: _Totals, steps: float) -> _Totals:
-        """The point `steps` times as far from this one as `other` is."""
+        """Linear extrapolation: this point plus `steps` times the difference to `other`."""
         mine, others = vars(self), vars(other)
         return _Totals(**{name: mine[name] + steps * (others[name] - mine[name]) for name in mine})
 
 
 def predict(work: Work, device: Device) -> Predicted:
-    """The time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
+    """Predicted time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
 
-    L2 is empty at the start. Raises UnavailableError without the model's native code.
+    L2 is flushed at the start. Raises UnavailableError without the model's native code.
     """
     return _Prediction(work, device, constants_for(device.sm_arch)).predicted()
 
 
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
-    """The average rate of DRAM during a launch, lines that were dirty before it included."""
+    """Average rate of DRAM during a launch, including write-backs of lines dirty before it."""
     bound = next(bound for bound in predicted.bounds if bound.name == DRAM)
     reachable = device.dram_bytes_per_s * constants_for(device.sm_arch).dram_efficiency
     return reachable * bound.time_s / predicted.time_s
@@ -233,7 +233,7 @@ def blocks_to_run(
 
 
 class _Prediction:
-    """One launch on one device: runs of the model, and what is read from them."""
+    """One launch on one device: runs of the model, and the results derived from them."""
 
     def __init__(self, work: Work, device: Device, constants: SmConstants) -> None:
         self.work, self.device, self.constants = work, device, constants
@@ -272,7 +272,7 @@ class _Prediction:
 
     @property
     def _warps(self) -> int:
-        """That run at a time on an SM."""
+        """Warps resident on one SM."""
         streams = next(iter(self.work.samples.values()))
         return self.resident * int(np.diff(streams.first_warp).max())
 
@@ -290,11 +290,11 @@ class _Prediction:
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
             dram_spread=float(c.dram_spread),
             fetch_clocks=c.fetch_clocks if self._warps <= SCHEDULERS else c.fetch_clocks_of_several,
-            # how more warps of a scheduler share what does not stay is not known
+            # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
             l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            # merged stores take the time of what is sent
+            # stores take the time of the sectors that remain after merging
             write_bytes_per_clock=min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)
             / work.sent_share,
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
@@ -305,9 +305,10 @@ class _Prediction:
 
     @property
     def _flag_clocks(self) -> int:
-        """What who ends a tile waits for: others, who are as far as he is, store their sums.
+        """Clocks that the block finishing a tile waits for its peers' partial sums.
 
-        Those need places in L2, of which dirty ones are written to DRAM first.
+        The peers store at the same time. Their stores need lines of L2, and dirty lines are written
+        back to DRAM first.
         """
         work, c = self.work, self.constants
         if not work.left_bytes:
@@ -323,24 +324,24 @@ class _Prediction:
 
     @property
     def _own_bytes(self) -> float:
-        """What is read at L2, but for what other blocks wrote."""
+        """Bytes read at L2, excluding partial sums written by other blocks."""
         return self.work.l2_read_bytes - self.work.read_back_bytes
 
     @property
     def _written_back_per_byte(self) -> float:
-        """Bytes that DRAM writes for each one that comes into L2, read from DRAM or written."""
+        """Bytes that DRAM writes per byte that enters L2, from DRAM or from stores."""
         work = self.work
         come = work.dram_read_bytes + work.l2_write_bytes
         return self._dram_write_bytes / come if come else 0.0
 
     @property
     def _dram_write_bytes(self) -> float:
-        """What DRAM writes during the launch: of what was dirty before, and of its own."""
+        """Bytes that DRAM writes during the launch, including lines dirty before the launch."""
         return self.work.dram_write_bytes + self._dirty_bytes
 
     @property
     def _dirty_bytes(self) -> float:
-        """Of the lines that were dirty before, those that make room for others."""
+        """Bytes of the lines dirty before the launch that are evicted during it."""
         come = self.work.dram_read_bytes + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 
@@ -354,20 +355,21 @@ class _Prediction:
         )
 
     def _points(self, k: int) -> tuple[str, ...]:
-        """The names of the runs at K = k."""
+        """Names of the runs at K = k."""
         return tuple(f"{k, blocks}" for blocks in self._numbers_of_blocks)
 
     def _ran(self, machine: Machine, k: int, numbers: Sequence[int]) -> tuple[Ran, ...]:
-        """Of so many blocks each, the most of them last."""
+        """Runs of the first n blocks for each n in `numbers`, the largest last."""
         streams = self.work.samples[k]
         jobs = [number % streams.blocks for number in range(numbers[-1])]
         return run_parts(self.code, streams, jobs, machine, numbers)
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, two at a time: at each point, and variations with few blocks.
+        """All runs of the model, executed two at a time: at each point, and variations of the model.
 
-        The longest come first, lest one of them is left to the end.
+        The variations run few blocks. The longest runs start first, so that none is left at the
+        end.
         """
         numbers = self._numbers_of_blocks
         usual = replace(self.machine, mark=MOST_IN_STEP)
@@ -391,13 +393,13 @@ class _Prediction:
         } | found
 
     def _varied(self, name: str, machine: Machine, k: int) -> tuple[Ran, ...]:
-        """Few blocks on a variation of the model; nothing where it would be no other one."""
+        """Run of few blocks on a variation of the model; empty if the variation changes nothing."""
         if name == "no conflicts" and not self._has_conflicts(k):
             return ()
         return self._ran(machine, k, self._numbers_of_blocks[:1])
 
     def _has_conflicts(self, k: int) -> bool:
-        """Whether an access of shared memory takes longer than it would without bank conflicts."""
+        """True if an access to shared memory takes longer than without bank conflicts."""
         steps = self.work.samples[k].steps
         free = self.code["free_clocks"][steps["pc"]]
         return bool(((free > 0) & (steps["clocks"] > free)).any())
@@ -446,7 +448,7 @@ class _Prediction:
         }
 
     def _alone(self, k: int) -> tuple[Ran, ...]:
-        """One warp with an SM to itself: nothing but its own latencies."""
+        """Run of one warp alone on an SM: only its own latencies count."""
         streams = self.work.samples[k]
         first = streams.first_warp[0]
         ends = np.append(streams.first_step, np.uint64(len(streams.steps)))
@@ -463,18 +465,18 @@ class _Prediction:
 
     @cached_property
     def total(self) -> _Totals:
-        """Of the SM with the most blocks."""
+        """Totals of the SM that runs the most blocks."""
         found = self._replayed
-        # others wait with this SM for what they read too: no more than the average one asks for
+        # other SMs wait with this SM only for what they read too: as much as the average SM reads
         clocks = found.clocks * (1 + self._coupling * self._waits / self.work.relative_l2_reads)
-        # lines through a few blocks and small K may end below what a unit is busy for
+        # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))
         return replace(found, clocks=max(clocks, *least))
 
     @cached_property
     def _replayed(self) -> _Totals:
-        """The same by the replay alone, in which SMs wait for DRAM now and then."""
+        """Totals from the replay alone, in which an SM waits for DRAM for some of its requests."""
         found = self._along_k(
             [
                 self._over_blocks([_Totals.of(self._runs[name]) for name in self._points(k)])
@@ -485,7 +487,7 @@ class _Prediction:
 
     @cached_property
     def _below_l1_s(self) -> tuple[float, float]:
-        """The least time that L2 and DRAM need."""
+        """Lower bounds on the time from L2 and DRAM bandwidth."""
         work = self.work
         l2_rate = self.machine.l2_bytes_per_clock * self.busy_sms * self.clock_hz
         return (
@@ -499,7 +501,7 @@ class _Prediction:
 
     @cached_property
     def _waits(self) -> float:
-        """How much longer everything takes where every request waits for DRAM."""
+        """Relative slowdown if every request waits for DRAM."""
         fewest, *_ = self._points(max(self.work.samples))
         return self._runs["in step"].marked / self._runs[fewest].marked - 1
 
@@ -526,7 +528,7 @@ class _Prediction:
         return found[0].line_to(found[1], (self.work.k - low) / (high - low))
 
     def _clocks(self, runs: Sequence[str]) -> float:
-        """Of runs at each K: what they come to at the launch's own."""
+        """Clocks at the K of the launch, extrapolated from one run at each sampled K."""
         return self._along_k([_Totals.of(self._runs[name]) for name in runs]).clocks
 
     def _bounds(self) -> tuple[Bound, ...]:
@@ -596,7 +598,7 @@ class _Prediction:
         return Bound(name=name, time_s=clocks / self.clock_hz, basis=basis)
 
     def _gap(self, time_s: float) -> tuple[GapStep, ...]:
-        """From nominal peak to `time_s`, by leaving out ever less of what the model knows."""
+        """Steps from nominal peak to `time_s`; each includes one more effect of the model."""
         peak_s = self.work.flop / self.device.fp32_flop_per_s
         spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
         steps = [
@@ -650,7 +652,7 @@ class _Prediction:
 
 
 def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
-    """The machine code with the clocks that an architecture takes for it."""
+    """Copy of the machine code with the pipe clocks and latencies of an architecture."""
     timed = code.copy()
     for unit, clocks in constants.units.items():
         timed["pipe_clocks"][code["unit"] == unit] = clocks

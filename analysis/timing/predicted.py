@@ -1,4 +1,4 @@
-"""What a prediction consists of: a time, the bounds behind it, and the steps of the gap to peak."""
+"""Records of a prediction: the time, its bounds, and the steps of the gap to nominal peak."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """The least time that one resource alone needs for a launch: `time_s`, of the whole launch.
+    """Lower bound on the time of a launch from one resource alone.
 
-    `name` is "issue", "FP32", "shared memory", "L1", "L2", "DRAM" or "latency" (Little's law: what
-    is in flight over the time that it takes). `basis` says in words how much of it at which rate.
+    `name` is "issue", "FP32", "shared memory", "L1", "L2", "DRAM" or "latency" (Little's law: work
+    in flight over its latency). `basis` states the amount of work and the rate in words.
     """
 
     name: str
@@ -21,10 +21,10 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class GapStep:
-    """One step from the time at nominal peak to the time that a launch takes.
+    """One step from the time at nominal peak to the time of a launch.
 
-    `time_s` is what it adds (a negative one takes away); the first is the time at nominal peak, and
-    all of them sum to the time that is explained.
+    `time_s` is the time that the step adds (or removes, if negative). The first step is the time at
+    nominal peak; all steps sum to the explained time.
     """
 
     name: str
@@ -34,14 +34,15 @@ class GapStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """The time of a launch by the model of `analysis.timing.predict`, and what limits it.
+    """Time of a launch by the model of `analysis.timing.predict`, and its limiter.
 
-    `time_s` is what CUDA events around one launch would show at `clock_hz`, `launch_s` of it the
-    cost of an empty launch; `cycles` are those of an SM in between. `l2` is the state of L2 at the
-    start. `limiter` is the resource that is busy for the largest share of the time,
-    `limiter_share`, and `next_limiter` the one behind it. `bounds` are the simple ones, `gap` the
-    steps from nominal peak to `time_s`. `constants` names whose constants were used, `basis`
-    what was simulated, and `is_fitted` whether constants were fitted on such a device.
+    `time_s`: time that CUDA events around one launch would show at `clock_hz`, including
+    `launch_s`, the time of an empty launch. `cycles`: cycles of an SM without the latter. `l2`:
+    state of L2 at the start. `limiter`: the resource that is busy for the largest fraction of the
+    time, `limiter_share`; `next_limiter` has the second largest. `bounds`: lower bounds per
+    resource. `gap`: steps from nominal peak to `time_s`. `constants`: the architecture of the
+    constants. `basis`: what was simulated. `is_fitted`: the constants were fitted on this kind of
+    device.
     """
 
     time_s: float

@@ -1,5 +1,5 @@
-"""Who asks L2 and DRAM for what.
+"""Model of the traffic of L2 and DRAM.
 
-Comes in: the cache lines that each block accesses, and when blocks run. Goes out: `Traffic`, the
-bytes at each level. Start with `l2`; `block_schedule` says which blocks run at the same time.
+Input: the cache lines that each block accesses, and when blocks run. Output: `Traffic`, the bytes
+at each level. Start with `l2`; `block_schedule` says which blocks run at the same time.
 """

@@ -1,8 +1,8 @@
-"""What the blocks of a tiled matrix product touch of A, B and C, for `analysis.traffic.l2`.
+"""Accesses of the blocks of a tiled matrix product to A, B and C, for `analysis.traffic.l2`.
 
-A block reads its rows of A and its columns of B along k and then writes its tile of C. Pieces are
-parts along K of a row of blocks in A and of a column of blocks in B, tiles of C, and sums that
-blocks leave for each other where they share a tile.
+A block reads its rows of A and its columns of B along k and then writes its tile of C. A piece is a
+part along K of a row of tiles in A or of a column of tiles in B, a tile of C, or the partial sums
+that a block leaves for another block with which it shares a tile.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from analysis.traffic.block_schedule import BlockProgress, Floats
 from analysis.traffic.grid import Indices, Pieces
 from analysis.traffic.l2 import Accesses
 
-# Parts along K: enough for L2 to tell near reuse from far, few enough for seconds.
+# Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
 MOST_ACCESSES = 600_000
 MOST_PARTS = 32
-TAKEN_LATER = 1.01  # than sums are left, whatever the paces of the SMs
+TAKEN_LATER = 1.01  # partial sums are read after they are written, whatever the speeds of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
 
 
 def sums_bytes(tiling: Tiling) -> int:
-    """What a block leaves for the one that ends its tile: a sum for each element."""
+    """Bytes of the partial sums of a tile that a block leaves: one sum per element."""
     return FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
@@ -38,10 +38,10 @@ def gemm_accesses(
     starts: Floats,
     progress: BlockProgress | None = None,
 ) -> Accesses:
-    """The accesses of all blocks: `pieces` is what they compute, `starts` when each begins.
+    """Accesses of all blocks, which compute `pieces` and begin at `starts`.
 
-    Times are in lifetimes of a block that has a tile of C for itself; `progress` say how blocks get
-    on, evenly where not given. Who stores a tile reads the sums that others left of it.
+    Times are in lifetimes of a block that computes a whole tile of C. `progress` is even if not
+    given. The block that stores a tile reads the partial sums of all other blocks that share it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
     spans = _spans(pieces, _parts(len(pieces.block), problem.k))
@@ -71,7 +71,7 @@ def gemm_accesses(
         )
 
     def read(first: int, line: Indices, sectors: Floats, floats: Indices) -> Accesses:
-        """Parts of a row of blocks in A, or of a column of blocks in B."""
+        """Reads of parts of a row of tiles in A, or of a column of tiles in B."""
         size = (FLOAT_BYTES * problem.k / parts) * floats.astype(np.float64)
         name = first + line[of] * parts + spans.part
         time = starts[of_block[of]] + progress.time(of_block[of], before[of] + spans.work)
@@ -104,7 +104,7 @@ def gemm_accesses(
 
 @dataclass(frozen=True, kw_only=True)
 class _Spans:
-    """The parts of K that pieces read: the `share` of each, and the `work` on the piece before."""
+    """Parts of K that pieces read: fraction of each part, and work on the piece done before it."""
 
     parts: int
     piece: Indices
@@ -130,7 +130,7 @@ def _spans(pieces: Pieces, parts: int) -> _Spans:
 
 
 def _work_before(pieces: Pieces) -> Floats:
-    """What a block does of other pieces before each."""
+    """Work that the block of each piece has done on its earlier pieces."""
     lengths = pieces.ends - pieces.begins
     before = np.cumsum(lengths) - lengths
     of_block = np.flatnonzero(np.diff(pieces.block, prepend=-1))
@@ -144,7 +144,7 @@ def _parts(blocks: int, k: int) -> int:
 
 
 def _sectors(floats: np.ndarray | np.float64, pitch: int) -> np.ndarray:
-    """Sectors of a run of floats in a row; rows of another pitch begin anywhere in a sector."""
+    """Sectors of consecutive floats in a row, averaged over the alignments that `pitch` allows."""
     if pitch % FLOATS_PER_SECTOR == 0:
         return np.ceil(np.asarray(floats) / FLOATS_PER_SECTOR)
     return (np.asarray(floats) + FLOATS_PER_SECTOR - 1) / FLOATS_PER_SECTOR

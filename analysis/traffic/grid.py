@@ -1,7 +1,7 @@
-"""In which order blocks take the tiles of C, and the grid that numbers them.
+"""Order in which blocks compute the tiles of C, and the launch grid.
 
-Blocks start by their linear index, x fastest. Which of them run at the same time, and so share
-rows of A and columns of B in L2, is decided by the order in which they take tiles.
+Blocks start by their linear index, x fastest. The order of tiles decides which tiles are computed
+at the same time and so share rows of A and columns of B in L2.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Grid = tuple[int, int, int]
 Indices = NDArray[np.int64]
 Fractions = NDArray[np.float64]
 
-# How a block works with others, the first column of `Order.kinds`: not at all, its tile is its own;
-# or before all others, for all of them, or as the last one, who tidies up and is of the kind in the
-# last column besides. Those who share tiles have numbers from 0 on.
+# Values of the first column of `Order.kinds`. ALONE: the block shares no tile. LEADING: it works
+# for all other blocks before them. CLOSING: it is the last block and cleans up; the last column
+# says how it works otherwise. Blocks that share tiles have numbers from 0 on.
 ALONE, LEADING, CLOSING = -1, -2, -3
 
 MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
@@ -29,7 +29,7 @@ MAX_GRID_Y = 65_535  # CUDA C++ Programming Guide, "Technical Specifications per
 
 @dataclass(frozen=True, kw_only=True)
 class TileGrid:
-    """How many tiles cover C: `down` its rows, `across` its columns."""
+    """Number of tiles that cover C: `down` its rows, `across` its columns."""
 
     down: int
     across: int
@@ -41,10 +41,11 @@ class TileGrid:
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """Parts of tiles in the order in which each block takes them, blocks in order of their index.
+    """Parts of tiles in the order in which each block computes them, sorted by block.
 
-    `block` computes K from `begins` to `ends`, as fractions of it, of the tile at `row` and
-    `column`. Who comes to the end of K stores the tile; the others leave sums for him.
+    `block` computes the range of K from `begins` to `ends` (fractions of K) of the tile at `row`
+    and `column`. The block that reaches the end of K stores the tile. The other blocks leave their
+    partial sums for it.
     """
 
     block: Indices
@@ -54,7 +55,7 @@ class Pieces:
     ends: Fractions
 
     def lifetimes(self, blocks: int) -> Fractions:
-        """How long each of so many blocks computes: 1 for a tile."""
+        """Computing time of each of `blocks` blocks: 1 for a whole tile."""
         lengths = self.ends - self.begins
         found: Fractions = np.bincount(self.block, lengths, blocks).astype(np.float64)
         return found
@@ -62,16 +63,17 @@ class Pieces:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Which tile of C each block takes.
+    """Assignment of the tiles of C to blocks.
 
-    `grid` is what is launched for so many tiles. `tile_of` maps linear indices of its blocks to
-    rows and columns of tiles; a block that is left over gets a row beyond C, one that works on a
-    tile for another to store a row or a column beyond it. `leaves_over` says that there can be
-    blocks of the first kind. `busy` counts those with something to do, where others than those
-    with a tile have. Where blocks share tiles, `kinds` gives each a row of numbers, of which the
-    first says how: blocks with the same row do the same, at other places; `pieces` says what of
-    which tiles each of them computes. If K grows by `repeats_after` phases, each part grows by a
-    whole number of phases; None if times at a smaller K say nothing about this one.
+    `grid`: launch grid for a number of tiles. `tile_of`: row and column of the tile of each linear
+    block index; a block without work gets a row beyond C, a block that does not store its tile a
+    row or a column beyond C. `leaves_over`: there can be blocks without work. `busy`: number of
+    blocks with work, if blocks without a tile also have work.
+
+    If blocks share tiles, `kinds` gives each block a row of numbers, of which the first says how it
+    shares; blocks with equal rows do the same on other tiles. `pieces`: the parts of tiles that
+    each block computes. `repeats_after`: if K grows by so many phases, each part grows by a whole
+    number of phases; None if times at a smaller K say nothing about this one.
     """
 
     grid: Callable[[TileGrid], Grid]
@@ -83,21 +85,21 @@ class Order:
     repeats_after: Callable[[TileGrid], int | None] = lambda tiles: 1
 
     def busy_blocks(self, tiles: TileGrid) -> int:
-        """How many blocks have something to do: the others end at once."""
+        """Number of blocks that have work. The others exit at once."""
         if self.busy is not None:
             return self.busy(tiles)
         x, y, z = self.grid(tiles)
         return len(self.with_tiles(tiles)[0]) if self.leaves_over else x * y * z
 
     def block_of_tile(self, tiles: TileGrid) -> Indices:
-        """The block that computes each tile, tiles in row-major order."""
+        """Index of the block that computes each tile, tiles in row-major order."""
         block, row, column = self.with_tiles(tiles)
         found = np.empty_like(block)
         found[row * tiles.across + column] = block
         return found
 
     def with_tiles(self, tiles: TileGrid) -> tuple[Indices, Indices, Indices]:
-        """The blocks that have a tile, in the order in which they start, and its row and column."""
+        """Blocks that have a tile, in starting order, and the row and column of the tile."""
         x, y, z = self.grid(tiles)
         block = np.arange(x * y * z)
         row, column = self.tile_of(block, tiles)
@@ -105,7 +107,7 @@ class Order:
         return block[inside], row[inside], column[inside]
 
     def pieces_of(self, tiles: TileGrid, phases: int) -> Pieces:
-        """What blocks compute, where a tile takes so many phases."""
+        """Parts of tiles that blocks compute, where K has `phases` phases."""
         if self.pieces is not None:
             return self.pieces(tiles, phases)
         block, row, column = self.with_tiles(tiles)
@@ -114,13 +116,13 @@ class Order:
 
 
 def _edges(row: Indices, column: Indices, tiles: TileGrid) -> Indices:
-    """Which tiles may reach beyond C: those of the last row, of the last column, of both."""
+    """2 for tiles of the last row, plus 1 for tiles of the last column: these may exceed C."""
     found: Indices = 2 * (row == tiles.down - 1) + (column == tiles.across - 1)
     return found
 
 
 def _long_y(x: int, y: int) -> Grid:
-    z = ceil_div(y, MAX_GRID_Y)  # carries y on
+    z = ceil_div(y, MAX_GRID_Y)  # continues y
     return x, ceil_div(y, z), z
 
 
@@ -134,17 +136,17 @@ def _along_columns(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
     return row, column
 
 
-# Neighbouring blocks take neighbouring columns of tiles, or neighbouring rows.
+# Neighbouring blocks compute neighbouring columns of tiles, or neighbouring rows.
 ROW_MAJOR = Order(grid=lambda tiles: _long_y(tiles.across, tiles.down), tile_of=_along_rows)
 COLUMN_MAJOR = Order(grid=lambda tiles: _long_y(tiles.down, tiles.across), tile_of=_along_columns)
 
 
 def in_bands(height: int) -> Order:
-    """Column by column within bands of `height` rows of tiles, then the next band.
+    """Order that goes column by column within bands of `height` rows of tiles, band after band.
 
-    Blocks of one time then stand in a compact part of C, which shares more of A and B. Block
-    (x, y) takes row y * height + x % height and column x / height: shifts, where `height` is a
-    power of two. In the last band the blocks below C are left over.
+    The tiles of co-resident blocks form a compact part of C, which shares more of A and B. Block
+    (x, y) computes row y * height + x % height and column x / height: shifts, if `height` is a
+    power of two. In the last band the blocks below C have no work.
     """
 
     def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
@@ -160,7 +162,7 @@ def in_bands(height: int) -> Order:
 
 
 def behind(leading: int, order: Order) -> Order:
-    """`order`, with `leading` blocks before it that have no tile."""
+    """`order` after `leading` blocks that have no tile."""
 
     def grid(tiles: TileGrid) -> Grid:
         x, y, z = order.grid(tiles)
@@ -195,9 +197,9 @@ def behind(leading: int, order: Order) -> Order:
 
 
 def split(splits: int) -> Order:
-    """Row by row, `splits` neighbouring blocks per tile, whose last one stands for who stores it.
+    """Row-major order with `splits` neighbouring blocks per tile; the last of them has the tile.
 
-    Up to 16 of them, the last group, store a part each.
+    In fact the last group, of up to 16 blocks, stores the tile, each block a part of it.
     """
     if splits == 1:
         return ROW_MAJOR
@@ -210,7 +212,7 @@ def split(splits: int) -> Order:
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         row, x = np.divmod(block, tiles.across * splits)
         column, part = np.divmod(x, splits)
-        # the grid may go on below C
+        # the grid may extend below C
         return np.stack([part, _edges(row, column, tiles), row >= tiles.down], axis=1)
 
     def pieces(tiles: TileGrid, phases: int) -> Pieces:
@@ -230,10 +232,11 @@ def split(splits: int) -> Order:
 
 
 def streamed(height: int, workers: int) -> Order:
-    """In bands, the tiles that fill no whole turn of `workers` blocks dealt out to as many.
+    """Order in bands in which `workers` blocks share the tiles of the incomplete last wave.
 
-    Workers come first. Worker w has from tile w·T/W on, of T tiles for W workers, and stores the
-    tile that it ends; blocks with a tile of their own follow. Where T is 0 there are no workers.
+    The workers are the first blocks. Worker w of W computes the share of the T tiles that begins at
+    w·T/W, and stores each tile whose end of K it reaches. Blocks with a whole tile follow. If T is
+    0 there are no workers.
     """
 
     def dealt_out(tiles: TileGrid) -> int:
@@ -246,28 +249,28 @@ def streamed(height: int, workers: int) -> Order:
     def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         dealt = dealt_out(tiles)
         of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
-        tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # its end lies in the next part
+        tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # the next worker reaches its end
         tile = np.where(block < workers, tile, block - workers + dealt) if dealt else block
-        return place(tile, tiles)
+        return row_and_column(tile, tiles)
 
-    def place(tile: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
+    def row_and_column(tile: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         band, in_band = np.divmod(tile, tiles.across * height)
         rows = np.clip(tiles.down - band * height, 1, height)
         return band * height + in_band % rows, in_band // rows
 
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
-        """Workers by where in a tile they begin, which says all of their pieces, and the edges."""
+        """Start of each worker within a tile, which determines its pieces, and edges of C."""
         dealt = dealt_out(tiles)
         is_worker = (block < workers) & (dealt > 0)
         tile, begins = np.divmod(block * dealt, workers)
         tile = np.where(is_worker, tile, block - (workers if dealt else 0) + dealt)
         following = np.minimum(tile + 1, max(dealt - 1, 0))
-        edges = _edges(*place(tile, tiles), tiles)
-        of_following = np.where(is_worker, _edges(*place(following, tiles), tiles), 0)
+        edges = _edges(*row_and_column(tile, tiles), tiles)
+        of_following = np.where(is_worker, _edges(*row_and_column(following, tiles), tiles), 0)
         return np.stack([np.where(is_worker, begins, ALONE), edges, of_following], axis=1)
 
     def pieces(tiles: TileGrid, phases: int) -> Pieces:
-        """A worker takes its part of the last tile first: others wait for those sums."""
+        """Parts of tiles. A worker begins with its last tile, for which another block waits."""
         dealt = dealt_out(tiles)
         count = workers if dealt else 0
         first = np.arange(count + 1) * dealt * phases // workers  # phase of each worker
@@ -277,7 +280,7 @@ def streamed(height: int, workers: int) -> Order:
         ends = np.minimum(first[1:, None] - tile * phases, phases)
         some = ends > begins
         whole = np.arange(tiles.tiles - dealt)
-        row, column = place(np.append(tile[some], dealt + whole), tiles)
+        row, column = row_and_column(np.append(tile[some], dealt + whole), tiles)
         return Pieces(
             block=np.append(np.nonzero(some)[0], count + whole),
             row=row,

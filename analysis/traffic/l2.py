@@ -1,21 +1,25 @@
-"""Traffic below L1, modelled: what SMs fetch from L2, what crosses L2, what DRAM gives and takes.
+"""Model of the traffic below L1: sectors between L1 and L2, and bytes that DRAM reads and writes.
 
-The input are accesses: which block fetches or writes which piece of memory, and when in its
-lifetime. L1 keeps what a block fetched before, so a touch is what reaches L2 (but for warps that
-fall behind, `fetched_again`). From there on, with `in_step` and `relative_times` of
-`analysis.traffic.block_schedule`:
+The input is a list of accesses: which block reads or writes which piece of memory, and when. L1
+keeps what a block has read, so that each access is one that reaches L2. The model has five parts:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit
    (`analysis.traffic.block_schedule`).
-2. **Merging.** Where SMs of one GPC fetch the same sector at the same time, one fetch serves up to
-   four. That takes blocks in step, and they fall out of step (`in_step`).
-5. **Writes** go to DRAM when others push them out of L2, or when too much there is dirty: before
-   the next touch, as reuse has it, or before the launch ends. What is left then goes there later.
+2. **Merging.** If SMs of one GPC fetch the same sector at the same time, one fetch serves up to
+   four of them. That needs blocks in step, and blocks fall out of step (`in_step`).
+3. **Reuse.** SMs drift apart (`relative_times`). Between two accesses to a piece, other pieces take
+   room in L2: the average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a
+   Higher Order Theory of Locality, ASPLOS 2013). Beyond the reach of L2, DRAM reads the piece
+   again.
+4. **Partitions.** If L2 has two partitions, an SM reads through the near one. A sector whose home
+   is the far partition crosses over once per residence in L2; half of all writes cross.
+5. **Write-backs.** A written piece goes to DRAM when it is evicted or when too much of L2 is dirty,
+   before its next access or before the launch ends. The rest is written back after the launch.
 
-`Caches` has the constants of L2, measured on an H100 and an H200; rules on when blocks run were
-fitted on the ladder there. Of other devices, those whose L2 has two halves get as large a part of
-it, others all of it, and no merging; the rules are the same. What the model leaves out, and how
-far it is from hardware, stands in docs/validation.md.
+`Caches` holds the constants of L2, measured on an H100 and an H200; the rules of the schedule were
+fitted on the ladder there. Other devices with two L2 partitions use the same fractions of their L2,
+devices with one partition all of it, both without merging; the rules are the same.
+docs/validation.md says what the model leaves out, and its errors.
 """
 
 from __future__ import annotations
@@ -32,20 +36,20 @@ from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 
-MOMENTS = 4096  # of a block's lifetime that are told apart: accesses of one moment meet
-FAR = 0.5  # of all sectors have their home in the far half of L2
+MOMENTS = 4096  # per lifetime of a block: accesses in the same moment coincide
+FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caches:
-    """How the caches of a device behave. Sizes in bytes.
+    """Constants of the caches of a device. Sizes in bytes.
 
-    `read_reach`: pieces reused within so many bytes of others stay in L2, half of those at just
-    that distance; `read_width`: over twice so many the share falls from 73% to 27%.
-    `dirty_reach`: the same of written pieces, which go to DRAM then, within `read_width` as well;
-    `write_reach`: how much may be dirty, within `write_width`.
-    `both_sides`: the room that a piece takes which SMs of both partitions read, over that of one
-    which those of one side read. Up to `merging_sms` of one GPC share a fetch.
+    `read_reach`: reuse distance at which half of the pieces are still in L2. `read_width`: over
+    twice this distance the fraction falls from 73% to 27%. `dirty_reach`: the same for written
+    pieces, at which they are written back; its width is `read_width` too. `write_reach`: bytes that
+    may be dirty, with the width `write_width`. `both_sides`: room of a piece that SMs of both
+    partitions read, relative to a piece that SMs of one partition read. `merging_sms`: SMs of one
+    GPC that can share a fetch.
     """
 
     partitions: int
@@ -59,37 +63,38 @@ class Caches:
 
     @property
     def write_room(self) -> float:
-        """The room of a written piece beside read ones."""
+        """Room in L2 of a written piece, relative to a read one."""
         return self.read_reach / self.write_reach
 
 
-# Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: what is read in turn,
-# each part by the same SM, and what is written. (Of an H100 all but 23.8 MiB go to DRAM, but of 24
-# only 0.8: at 24.0 the model has 1.0, at 23.8 1.1.) What is written and then followed by others
-# goes after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2: here 0.70, for `split-k`
-# at 2048 writes too much on an H200 with less. Of an L2 of another size as large a part.
+# Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: cyclic reads, each
+# part by the same SM, and writes. (Of larger writes, an H100 writes all but 23.8 MiB back, but of
+# 24 MiB only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.) Written pieces that
+# others follow are written back after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2.
+# Here it is 0.70, because with less `split-k` at 2048 writes too much on an H200. An L2 of another
+# size has the same fractions.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
 _WRITE_REACH = {50 * MIB: 24.0 * MIB, 60 * MIB: 27.9 * MIB}
 _READ_PART, _DIRTY_PART, _WRITE_PART = 0.81, 0.70, 0.47
 _READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
-# Nearly as if each half kept a copy: 1.5 to 1.8 where two to four SMs read each part
+# Nearly as if each partition kept a copy: 1.5 to 1.8 where two to four SMs read each part
 # (docs/experiments.md).
 _BOTH_SIDES = 1.55
-_MERGING_SMS = 4  # of an H100's GPC, 1 to 4 SMs fetch once, 5 to 8 twice, 9 to 12 three times
+_MERGING_SMS = 4  # in a GPC of an H100, 1 to 4 SMs fetch once, 5 to 8 twice, 9 to 12 three times
 
 # Two partitions: NVIDIA A100 Tensor Core GPU Architecture and H100 Tensor Core GPU Architecture
-# (whitepapers), "L2 cache"; others are not described so.
+# (whitepapers), "L2 cache". The documents of other architectures do not mention partitions.
 _TWO_PARTITIONS = ((8, 0), (9, 0), (10, 0))
 
 
 def caches_of(device: Device) -> Caches:
-    """The constants for a device; only those of compute capability 9.0 were measured."""
+    """Constants for a device. Only those of compute capability 9.0 were measured."""
     l2 = device.l2_bytes
     two = device.compute_capability in _TWO_PARTITIONS
     return Caches(
         partitions=2 if two else 1,
         merging_sms=_MERGING_SMS if device.compute_capability == (9, 0) else 1,
-        # a half keeps copies of the other's lines
+        # each partition keeps copies of lines of the other one
         read_reach=_READ_REACH.get(l2, _READ_PART * l2) if two else l2,
         read_width=_READ_WIDTH * l2,
         dirty_reach=_DIRTY_PART * l2 if two else l2,
@@ -101,11 +106,12 @@ def caches_of(device: Device) -> Caches:
 
 @dataclass(frozen=True, kw_only=True)
 class Accesses:
-    """What blocks touch of memory below L1: arrays of one length, in any order.
+    """Accesses of blocks to memory below L1: arrays of one length, in any order.
 
-    `time` is in lifetimes of a block since the launch began, `piece` numbers the pieces from 0,
-    `block` is the linear index of who accesses. The block moves `sectors`; the piece is `size`
-    bytes large, the same in all of its accesses. `is_write` tells stores from loads.
+    `time`: since the start of the launch, in lifetimes of a block. `piece`: number of the piece,
+    from
+    0. `block`: linear index of the block. `sectors`: sectors that the block moves. `size`: bytes of
+    the piece, the same in all of its accesses. `is_write`: true for stores, false for loads.
     """
 
     time: Floats
@@ -118,11 +124,11 @@ class Accesses:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """Sectors (32 bytes) and bytes of a launch below L1, as a model has them.
+    """Modelled sectors (32 bytes) and bytes of a launch below L1.
 
-    `fetched_sectors` come into L1; `merged_sectors` of them are left where SMs fetched together;
-    `written_sectors` are those of stores that L1 sends;
-    `l2_read_sectors` and `l2_write_sectors` count what crosses between partitions again.
+    `fetched_sectors` arrive in L1; `merged_sectors` are the same with each merged fetch counted
+    once. `written_sectors`: stores that L1 sends to L2. `l2_read_sectors` and `l2_write_sectors`
+    count a sector that crosses between partitions twice.
     """
 
     fetched_sectors: float
@@ -135,12 +141,12 @@ class Traffic:
 
     @property
     def rounded(self) -> dict[str, int]:
-        """In whole sectors and bytes: sums over blocks differ in their last digits."""
+        """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
         return {name: round(value) for name, value in vars(self).items()}
 
     @property
     def counters(self) -> dict[str, int]:
-        """Under Nsight Compute's names: those of `analysis.records.counters.MODELLED`."""
+        """Counters by their names in Nsight Compute (`analysis.records.counters.MODELLED`)."""
         return {
             "l1tex__m_xbar2l1tex_read_sectors.sum": round(self.fetched_sectors),
             "lts__t_sectors_srcunit_tex_op_read.sum": round(self.merged_sectors),
@@ -151,9 +157,8 @@ class Traffic:
         }
 
 
-# Blocks beside each other on an SM that copy single floats past registers share lines in L1, as
-# long as they stay side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel has
-# confirmed it.
+# Co-resident blocks that copy single floats asynchronously share lines in L1 as long as they run
+# side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel confirms it.
 SHARED_BY_COPIES = 0.245
 
 
@@ -164,19 +169,19 @@ def shared_in_l1(
     threads_per_block: int,
     copies: Copies = "loads",
 ) -> float:
-    """The share of fetches that blocks beside each other on an SM save."""
+    """Fraction of fetches that co-resident blocks save because L1 already holds the line."""
     if blocks_per_sm == 1 or copies != "asynchronous" or threads_per_block >= BUSY_AHEAD_THREADS:
         return 0.0
     return SHARED_BY_COPIES * max(0.0, 1 - device.sm_count * blocks_per_sm / blocks)
 
 
-# Stores of one warp to one sector, one after the other, are merged in L1 if they have to wait
-# there, and they wait the longer the more the launch writes: 0.19 to 0.24 of them where it is 16
-# MiB, 0.21 of 36, 0.33 of 64, 0.49 of 144 and 0.53 to 0.57 of 256, whatever K (the ladder's
-# 2D-coarsened rung, 4 bytes per lane, on an H100; the rule has 0.29 for the second of these), about
-# none where each SM has a block or less. 16 bytes per lane, in its vectorized rung, were never
+# L1 merges consecutive stores of one warp to one sector if they have to wait there. They wait
+# longer the more the launch writes: of such stores it merges 0.19 to 0.24 in a launch that writes
+# 16 MiB, 0.21 at 36, 0.33 at 64, 0.49 at 144 and 0.53 to 0.57 at 256 MiB, for any K
+# (`coarsened-2d`, 4 bytes per lane, on an H100; the rule has 0.29 for the second of these), and
+# about none if each SM has one block or less. Stores of 16 bytes per lane (`vectorized`) were never
 # merged.
-MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # by its cube root
+MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # grows with the cube root of the bytes
 WIDE_BYTES = 16
 
 
@@ -188,11 +193,10 @@ def merged_stores(
     bytes_per_lane: int,
     is_alone: bool,
 ) -> float:
-    """The sectors that stores send to L2.
+    """Sectors that stores send to L2 after merging in L1.
 
-    `sectors` is their count at L1, `distinct` how many it would be if each warp wrote each sector
-    once, `written_bytes` what the launch writes in all; `is_alone` says that no SM gets a second
-    block.
+    `sectors`: count at L1. `distinct`: the count if each warp wrote each sector once.
+    `written_bytes`: distinct bytes that the launch writes. `is_alone`: no SM gets a second block.
     """
     if bytes_per_lane >= WIDE_BYTES or is_alone:
         return sectors
@@ -212,11 +216,11 @@ def traffic(
     relative_times: Floats | None = None,
     written_sectors: float | None = None,
 ) -> Traffic:
-    """The traffic of a launch's accesses on a device.
+    """Traffic below L1 of a launch with these accesses on a device.
 
-    `in_step` is the share of simultaneous fetches that meet, `blocks_per_sm` run at a time,
-    `relative_times` says how long each SM takes for what takes a usual one 1. `written_sectors`
-    come from L1, as many as are touched where not given.
+    `in_step`: fraction of the fetches issued together that coincide. `blocks_per_sm`: resident
+    blocks per SM. `relative_times`: time that each SM takes for the same work, relative to a
+    typical SM. `written_sectors`: sectors of stores that L1 sends, by default those of `accesses`.
     """
     caches = caches_of(device)
     fetched = float(accesses.sectors[~accesses.is_write].sum())
@@ -246,30 +250,27 @@ def traffic(
 
 
 def bytes_written(accesses: Accesses) -> float:
-    """What a launch writes in all, each piece once."""
+    """Bytes that a launch writes, each piece counted once."""
     _, first = np.unique(accesses.piece[accesses.is_write], return_index=True)
     return float(accesses.size[accesses.is_write][first].sum())
 
 
-# An H100 deals its first blocks about so: eight to one GPC, the others evenly to all, in runs of
-# neighbours; where SMs have room for several blocks, it goes round as often (recorded SMs of blocks
-# of launches of 8 to 800; a GPC has 14 to 18 SMs, here the first one has up to 24).
+# An H100 distributes its first blocks approximately so: eight to one GPC, the others evenly to all
+# GPCs in runs of neighbours, once per resident block of an SM (recorded SMs of blocks in launches
+# of 8 to 800 blocks; a GPC has 14 to 18 SMs, in this model the first one has up to 24).
 GPCS, DEALT_FIRST = 8, 8
 
 
 def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
-    """Which run of neighbours each block belongs to, of those that run at a time in one GPC."""
+    """Number of the run of neighbouring blocks, resident in one GPC, that each block belongs to."""
     runs = GPCS * max(1, round(at_once / sms))
-    place = blocks % at_once - DEALT_FIRST
-    found: Integers = np.maximum(place, 0) * runs // max(1, at_once - DEALT_FIRST)
+    position = blocks % at_once - DEALT_FIRST
+    found: Integers = np.maximum(position, 0) * runs // max(1, at_once - DEALT_FIRST)
     return found
 
 
 def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> float:
-    """Sectors of reads that SMs of one GPC fetch at the moment at which others of it do.
-
-    Up to `most` of them are served by one fetch.
-    """
+    """Sectors saved if one fetch serves up to `most` SMs of a GPC that read them in one moment."""
     if most == 1:
         return 0.0
     reads = np.flatnonzero(~accesses.is_write)
@@ -285,9 +286,9 @@ def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> f
 
 @dataclass(frozen=True, kw_only=True)
 class _Visits:
-    """Accesses in order of time, reads of one piece at one moment in one, and so its writes.
+    """Accesses in time order. Reads of one piece in one moment are one visit, and so are writes.
 
-    `readers` are the blocks of each visit, `blocks` those that visit each piece at any time.
+    `readers`: number of blocks in each visit. `blocks`: number of blocks that access each piece.
     """
 
     piece: Integers
@@ -309,7 +310,7 @@ class _Visits:
 
     @property
     def is_written(self) -> NDArray[np.bool_]:
-        """Whether each piece is written at any time."""
+        """True for each piece that is written at any time."""
         found = np.zeros(self.pieces, dtype=bool)
         found[self.piece[self.is_write]] = True
         return found
@@ -335,7 +336,7 @@ def _visits(accesses: Accesses) -> _Visits:
 
 
 def _blocks(accesses: Accesses, pieces: int) -> Integers:
-    """How many blocks touch each piece."""
+    """Number of blocks that access each piece."""
     blocks = int(accesses.block.max(initial=0)) + 1
     pairs = np.sort(accesses.piece * blocks + accesses.block)  # faster than np.unique hashes
     is_new = np.diff(pairs, prepend=-1) != 0
@@ -343,19 +344,20 @@ def _blocks(accesses: Accesses, pieces: int) -> Integers:
 
 
 def _beyond(distance: Floats, reach: float, width: float) -> Floats:
-    """The share of pieces that have left a cache after so many bytes of others."""
+    """Fraction of pieces evicted from a cache after `distance` bytes of other pieces."""
     found: Floats = 1 / (1 + np.exp(-np.clip((distance - reach) / width, -50, 50)))
     return found
 
 
-ROUNDS = 6  # after which the shares below have settled within a percent
+ROUNDS = 6  # iterations after which the fractions below change by less than a percent
 
 
 def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
-    """The share of each piece that has left L2 by each visit since the one before it.
+    """Fraction of the piece that was evicted from L2 between each visit and the previous one.
 
-    How much room a piece takes, per byte, depends on how many read it while it stays, and how long
-    it stays on the room that all take: found round by round.
+    Room and residence depend on each other: the room of a piece, per byte, depends on the number of
+    blocks that read it during its residence, and the residence on the room of all pieces. Hence the
+    iterations.
     """
     sizes, is_written = visits.sizes, visits.is_written
     is_again = (reuse.previous >= 0) & ~visits.is_write
@@ -372,17 +374,17 @@ def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
 
 
 def _room_of_read(readers: Floats, caches: Caches) -> Floats:
-    """The room of a piece that so many read while it stays: are they on both sides of L2?"""
+    """Room, per byte, of a piece that `readers` blocks, in one or both partitions, read."""
     on_both_sides = 1 - 2.0 ** (1 - np.maximum(readers, 1.0))
     found: Floats = 1 + (caches.both_sides - 1) * on_both_sides
     return found
 
 
 def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
-    """Bytes that reach DRAM before the launch ends: those that leave L2 after they were written.
+    """Bytes written back to DRAM before the launch ends.
 
-    They leave it between two visits as any line does; after the last one when as many others follow
-    as `dirty_reach` says, or because no more than `write_reach` may be dirty.
+    Between two visits a dirty piece is evicted like any other. After its last visit it is written
+    back if `dirty_reach` bytes of other pieces follow, or if more than `write_reach` is dirty.
     """
     sizes, is_written = visits.sizes, visits.is_written
     of_written = np.flatnonzero(is_written[visits.piece])
@@ -398,7 +400,7 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
     piece = visits.piece[last]
 
     def following(room: Floats) -> Floats:
-        """Of each written piece, the bytes of others whose last visit comes after its own."""
+        """For each written piece: bytes of the pieces with a later last visit."""
         lasts = np.zeros(len(visits.piece) + 1)
         lasts[reuse.last] = (sizes * room)[visits.piece[reuse.last]]
         found: Floats = np.cumsum(lasts[::-1])[::-1][last + 1]
@@ -406,7 +408,7 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
 
     of_read = _room_of_read(visits.blocks.astype(np.float64), caches)
     as_any = np.where(is_written, 1.0, of_read)
-    # what one block reads is not in the way of what is dirty; what came back from DRAM is clean
+    # pieces that one block reads do not displace dirty ones; pieces read again from DRAM are clean
     as_dirty = np.where(visits.blocks == 1, 0.0, of_read / caches.write_room)
     as_dirty[piece] = dirty + (1 - dirty) / caches.write_room
     pushed_out = _beyond(following(as_any), caches.dirty_reach, caches.read_width)
@@ -416,26 +418,27 @@ def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) 
 
 
 def _runs(piece: Integers) -> tuple[Integers, Integers]:
-    """Where each piece's visits begin in an order by pieces, and how many they are."""
+    """First index and number of the visits of each piece, for visits sorted by piece."""
     begins = np.flatnonzero(np.diff(piece, prepend=-1) != 0)
     return begins, np.diff(begins, append=len(piece))
 
 
-# Of reads of what another block wrote: neighbours run on neighbouring SMs. Fitted on the sums of
-# the rungs that share tiles, at 512 and 1024, of which 0.17 of the sectors crossed.
+# Fraction of a written piece that readers may still have to transfer: it is below 1 because
+# neighbouring blocks, which read it, run on neighbouring SMs. Fitted on the partial sums of the
+# rungs that share tiles, at 512 and 1024, of which 0.17 of the sectors crossed.
 FAR_FROM_WRITER = 0.34
 
 
 def _crossing(visits: _Visits, missed: Floats) -> float:
-    """Sectors that reads bring over from the far partition.
+    """Sectors that reads transfer from the far partition.
 
-    A sector crosses in a stay if any of its readers is on the far side: one reader is with
-    probability 1/2, n are with 1 - 2^-n. Who writes it leaves it on his side, too, and who reads
-    what another wrote is mostly there.
+    A sector crosses once per residence if any reader is on the far side: with probability 1/2 for
+    one reader, and 1 - 2^-n for n readers. A store also leaves the sector in the writer's
+    partition, and most readers of another block's stores are on that side.
     """
     order = np.argsort(visits.piece, kind="stable")
     begins, lengths = _runs(visits.piece[order])
-    near = np.ones(len(begins))  # the share that is on neither side but its home in this stay
+    near = np.ones(len(begins))  # fraction that is only in its home partition so far
     crossing = 0.0
     for turn in range(int(lengths.max(initial=0))):
         here = np.flatnonzero(lengths > turn)
@@ -450,9 +453,9 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reuse:
-    """Each visit's previous one (-1: none), each piece's last, and the gaps between visits.
+    """Previous visit of each visit (-1: none), last visit of each piece, and gaps between visits.
 
-    Gaps are in order of length; `absent` is the piece that each of them is without.
+    `lengths` of the gaps are sorted; `absent` is the piece that is not accessed during each gap.
     """
 
     previous: Integers
@@ -461,17 +464,17 @@ class _Reuse:
     absent: Integers
 
     def footprint(self, window: Integers) -> Callable[[Floats], Floats]:
-        """A function of the pieces' weights: the average weight of what so many visits visit.
+        """Function from weights of pieces to the average footprint of a window of `window` visits.
 
-        It is the mean over all windows of that length: all weight less that of absent pieces, and
-        a gap of g visits without a piece holds g - w + 1 windows of w.
+        The mean over all windows of that length: the total weight, less the weight of the absent
+        pieces. A gap of g visits without a piece contains g - w + 1 windows of w visits.
         """
         at = np.searchsorted(self.lengths, window.astype(np.float64))
         windows = np.maximum(len(self.previous) - window + 1, 1)
 
         def footprint(weights: Floats) -> Floats:
             absent = weights[self.absent]
-            # sums over gaps at least so long
+            # sums over all gaps of at least this length
             weight_from = np.append(np.cumsum(absent[::-1])[::-1], 0.0)
             length_from = np.append(np.cumsum((absent * self.lengths)[::-1])[::-1], 0.0)
             missing = length_from[at] - weight_from[at] * (window - 1)

@@ -1,6 +1,6 @@
-"""What the lanes of one request touch: sectors of global memory, or banks of shared memory.
+"""Sectors of global memory, or banks of shared memory, that each lane of a request accesses.
 
-`analysis.coalescing` says what a request costs; here is which lane causes which part of it.
+`analysis.coalescing` has the cost of a request; this module attributes it to lanes.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from analysis.geometry import WARP_SIZE
 
 Lanes = Sequence[int | None]
 
-# Lanes of a shared request that are served together, by the bytes of each: see
-# `coalescing.shared_wavefronts`, which also knows when hardware merges two such groups.
+# Number of lane groups of a shared request, by bytes per lane; a group is served together. See
+# `coalescing.shared_wavefronts`, which also models when hardware merges two groups.
 _GROUPS = {8: 2, 16: 4}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A sector, or a bank as one group of lanes sees it, and the lanes that want something of it.
+    """A sector, or a bank for one group of lanes, and the lanes that access it.
 
-    `number` is the sector's (its address over 32) or the bank's; `words` are the distinct 4-byte
-    words that are wanted of it, `used_bytes` the distinct bytes.
+    `number`: number of the sector (address / 32) or of the bank. `words`: distinct 4-byte words
+    that the lanes access. `used_bytes`: distinct bytes that they access.
     """
 
     number: int
@@ -37,29 +37,29 @@ class Piece:
 
 
 def pieces(lanes: Lanes, bytes_per_lane: int, space: str) -> tuple[Piece, ...]:
-    """The pieces of memory that a request touches, in the order of group and number.
+    """Sectors or banks that a request accesses, sorted by group and number.
 
-    `lanes` are byte offsets from an address that is a multiple of 32 (of shared memory: of 128),
-    None of lanes that take no part.
+    `lanes`: byte offset of each lane from an address that is a multiple of 32 (in shared memory: of
+    128), None for inactive lanes.
     """
     is_shared = space == "shared"
-    touched: dict[tuple[int, int], dict[int, None]] = {}
-    wanted: dict[tuple[int, int], set[int]] = {}
+    lanes_of: dict[tuple[int, int], dict[int, None]] = {}
+    bytes_of: dict[tuple[int, int], set[int]] = {}
     for lane, offset in enumerate(lanes):
         for byte in _bytes(offset, bytes_per_lane):
             key = _bank(lane, byte, bytes_per_lane) if is_shared else (0, byte // SECTOR_BYTES)
-            touched.setdefault(key, {})[lane] = None
-            wanted.setdefault(key, set()).add(byte)
+            lanes_of.setdefault(key, {})[lane] = None
+            bytes_of.setdefault(key, set()).add(byte)
     return tuple(
         Piece(
             group=group,
             number=number,
-            lanes=tuple(touched[group, number]),
-            words=len({byte // WORD_BYTES for byte in wanted[group, number]}),
-            used_bytes=len(wanted[group, number]),
+            lanes=tuple(lanes_of[group, number]),
+            words=len({byte // WORD_BYTES for byte in bytes_of[group, number]}),
+            used_bytes=len(bytes_of[group, number]),
             size_bytes=WORD_BYTES if is_shared else SECTOR_BYTES,
         )
-        for group, number in sorted(touched)
+        for group, number in sorted(lanes_of)
     )
 
 
@@ -74,7 +74,7 @@ def _bank(lane: int, byte: int, bytes_per_lane: int) -> tuple[int, int]:
 
 
 def strides(lanes: Lanes) -> set[int]:
-    """How far neighbouring lanes that both take part are apart, in bytes."""
+    """Distances between neighbouring active lanes, in bytes."""
     return set(_distances(lanes))
 
 
