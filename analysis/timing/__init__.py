@@ -1,4 +1,4 @@
-"""The time of a launch: bounds, replayed warps, and the gap to peak.
+"""Predicted time of a launch: bounds, replayed warps, and the gap to peak.
 
-Comes in: `Work`, what a launch asks of the hardware. Goes out: `Predicted`. Start with `predict`.
+Input: `Work`, the streams and bytes of a launch. Output: `Predicted`. Start with `predict`.
 """

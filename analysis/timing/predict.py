@@ -366,10 +366,9 @@ class _Prediction:
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs of the model, executed two at a time: at each point, and variations of the model.
+        """All runs, executed two at a time: the model at each point, and its variations.
 
-        The variations run few blocks. The longest runs start first, so that none is left at the
-        end.
+        The variations run few blocks. The longest runs start first, so that none is left over.
         """
         numbers = self._numbers_of_blocks
         usual = replace(self.machine, mark=MOST_IN_STEP)
