@@ -64,7 +64,7 @@ def planted(name: str) -> Bug:
 
 def test_a_race_in_an_inlined_function_names_the_calling_line() -> None:
     races = check_bug(planted("race_in_inlined_function"), "sm_90").findings
-    reads = {a.place for x in races for a in x.accesses if a.what == "read"}
+    reads = {a.location for x in races for a in x.accesses if a.what == "read"}
     assert reads == {"race_in_inlined_function.cu, line 8 (called from line 15)"}
 
 

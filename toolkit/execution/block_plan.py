@@ -1,14 +1,14 @@
-"""Which blocks of a launch are executed, and what proves that they stand for all others.
+"""Plan of a launch: the blocks to execute, and the proof that they represent all others.
 
-A kernel that is no rung executes all of its blocks, or some of each place in the grid (a corner, an
-edge, the interior). For rungs two symmetries keep large products short. Neither is assumed:
+A kernel that is no rung executes all of its blocks, or some blocks of each region of the grid (a
+corner, an edge, the interior). Two symmetries shorten large products of rungs. Both are checked:
 
-- Blocks of one place in the grid do the same work. Several of each are executed; where their counts
-  differ in a single instruction, every block is executed instead.
-- Counts of an instruction are affine in K among values of K that leave the same remainder in
-  everything that matters: the unrolled step, the tile's depth, the alignment of rows. Where the
-  blocks would take long, they are executed at four small values of K, two for a line and two more
-  that must lie on it, and a few of them at K itself, which must too.
+- Blocks of one region do the same work. Several blocks of each region are executed. If their counts
+  differ in a single instruction, all blocks are executed instead.
+- The counts of an instruction are affine in K, among values of K with the same remainder modulo the
+  unrolled step, the depth of the tile and the alignment of rows. If the blocks would take long,
+  they are executed at four small values of K, two that define the line and two that must lie on it.
+  A few blocks are executed at K itself and must lie on it, too.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from analysis.geometry import Geometry, ceil_div
 from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
 from toolkit.execution.predict import blocks_of_an_sm
-from toolkit.execution.representatives import Grid, Place, places
+from toolkit.execution.representatives import Grid, Region, regions
 from toolkit.rungs.launch import RungLaunch
 
 Blocks = Literal["all", "representative"] | int
 
-PERIOD = 8  # of the places in a sector at which a row of floats may begin
+PERIOD = 8  # offsets within a sector, in floats, at which a row may begin
 
-# Thread instructions of the chosen blocks above which K is made smaller: a tenth of a second of
-# two cores. A larger budget checks more elements of the very product that was asked for.
+# Budgets in thread instructions. Above this one, for the chosen blocks, K is reduced: a tenth of a
+# second of two cores. A larger budget checks more elements of the requested product.
 FULL_K_BUDGET = 2 * 10**8
-# Of the few blocks that prove an extrapolation at K itself; beyond it, nothing is executed there.
+# For the few blocks that verify an extrapolation at K itself; beyond it, none is executed there.
 ANCHOR_BUDGET = 5 * 10**8
 ANCHORS = 3
-# Of the blocks that stand for all, where they wait for each other: ten seconds of two cores.
+# For the representative blocks, if blocks wait for each other: ten seconds of two cores.
 APART_BUDGET = 2 * 10**10
-# Of all blocks together at K itself, which proves that the product is what they end up with; beyond
-# it those that share tiles prove it at a small K.
+# For all blocks together at K itself, which verifies the product; beyond it the blocks that share
+# tiles verify it at a small K.
 TOGETHER_BUDGET = 10**9
 TOGETHER_K = 64
-PROVEN_KINDS = 4  # of which two blocks are executed, and must count the same
-# Of all blocks, where those of one place differ: ten minutes of two cores.
+PROVEN_KINDS = 4  # kinds of which two blocks are executed, which must have equal counts
+# For all blocks, if blocks of one region differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 
-# A row of A begins in a sector by K modulo 8. The naive rungs are unrolled by 8, and compilers
-# make up to four such steps, or short phases, one iteration.
+# K modulo 8 determines where in a sector a row of A begins. The naive rungs are unrolled by 8, and
+# compilers combine up to four such steps, or short phases, into one iteration.
 STEPS_AND_SECTORS = 32
-POINTS = (2, 3, 4, 6)  # values of K in periods, above its remainder: a line, and two more on it
+POINTS = (2, 3, 4, 6)  # values of K in periods, plus the remainder: two for a line, two on it
 # Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
 TIMED_STEPS, MANY_WARPS = 4, 16
 
-# Why a plan does not stand for all blocks.
+# Reasons why a plan does not represent all blocks.
 DIFFER = ": blocks of one place in the grid (corner, edge, interior) differ"
 NOT_AFFINE = "; counts are not affine in K, so that nothing was extrapolated"
 KINDS_DIFFER = ": blocks that share tiles alike differ"
@@ -66,8 +66,8 @@ WAIT = ": blocks wait for others"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind(Place):
-    """Blocks that work with others in one way; do they have tiles to themselves?"""
+class Kind(Region):
+    """Blocks that share tiles in the same way. `is_alone`: they share none."""
 
     blocks: NDArray[Any]
     is_alone: bool
@@ -77,17 +77,18 @@ class Kind(Place):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPlan:
-    """Blocks to execute, and those that they stand for.
+    """Blocks to execute, and the blocks that they represent.
 
-    `places` are groups of the `blocks` of a launch that count alike, each with the members that are
-    executed, at `points` if there are any instead of K itself. Of the places numbered in `anchors`
-    one member is executed at K itself besides. Where blocks share tiles, `kinds` are the places,
-    whose members find all that they wait for, and the first `together` are executed together at
-    K = `together_k`. `proof` is the end of the sentence "so many blocks executed".
+    `blocks`: number of blocks of the launch. `regions`: groups of blocks with equal counts, each
+    with the members to execute. `points`: values of K to execute instead of K itself. `anchors`:
+    numbers of the regions of which one member is also executed at K itself. `kinds`: the regions,
+    if blocks share tiles; their members find all data that they wait for, and the first `together`
+    blocks are executed together at K = `together_k`. `proof`: end of the sentence "so many blocks
+    executed".
     """
 
     blocks: int
-    places: Sequence[Place]
+    regions: Sequence[Region]
     proof: str = ""
     points: Sequence[int] = ()
     anchors: Sequence[int] = ()
@@ -97,7 +98,7 @@ class BlockPlan:
 
     @property
     def members(self) -> list[Sequence[int]]:
-        return [place.members for place in self.places]
+        return [region.members for region in self.regions]
 
     @property
     def executed(self) -> int:
@@ -115,37 +116,37 @@ def of_blocks(executed: int, everything: int) -> str:
 
 
 def all_blocks(blocks: int) -> BlockPlan:
-    """The plan that needs no proof."""
-    each = [Place(population=1, members=(block,)) for block in range(blocks)]
-    return BlockPlan(blocks=blocks, places=each)
+    """Plan that executes all blocks and needs no proof."""
+    each = [Region(population=1, members=(block,)) for block in range(blocks)]
+    return BlockPlan(blocks=blocks, regions=each)
 
 
 def plans(grid: Grid, blocks: Blocks) -> Iterator[BlockPlan]:
-    """The plans of a kernel that is no rung: the next is for one whose proof fails."""
+    """Plans of a kernel that is no rung. If the proof of one fails, the next one applies."""
     everything = prod(grid)
-    few = BlockPlan(blocks=everything, places=places(grid, PERIOD))
+    few = BlockPlan(blocks=everything, regions=regions(grid, PERIOD))
     if isinstance(blocks, int):
-        few = replace(few, places=limited(few.places, blocks) if blocks < everything else ())
+        few = replace(few, regions=limited(few.regions, blocks) if blocks < everything else ())
     if blocks != "all" and 0 < few.executed < everything:
         yield few
     yield all_blocks(everything)
 
 
-def limited(chosen: Sequence[Place], most: int) -> list[Place]:
-    """About `most` members of the places in all, at least one of each, by turns."""
+def limited(chosen: Sequence[Region], most: int) -> list[Region]:
+    """Regions with about `most` members in all, at least one each, taken in turns."""
     taken = [1] * len(chosen)
     left = most - len(chosen)
     while left > 0:
         before = left
-        for k, place in enumerate(chosen):
-            if left > 0 and taken[k] < len(place.members):
+        for k, region in enumerate(chosen):
+            if left > 0 and taken[k] < len(region.members):
                 taken[k] += 1
                 left -= 1
         if left == before:
             break
     return [
-        replace(place, members=place.members[:count])
-        for place, count in zip(chosen, taken, strict=True)
+        replace(region, members=region.members[:count])
+        for region, count in zip(chosen, taken, strict=True)
     ]
 
 
@@ -153,14 +154,14 @@ def limited(chosen: Sequence[Place], most: int) -> list[Place]:
 
 
 def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
-    """The plans of a rung, of which each is for where the proof of the one before fails.
+    """Plans of a rung. If the proof of one fails, the next one applies.
 
-    `has_room` says whether whole rows of A and B fit into memory. Raises ShapeError where the
-    next plan would take too long.
+    `has_room`: true if whole rows of A and B fit into memory. Raises ShapeError if the next plan
+    would take too long.
     """
     everything = launch.geometry.blocks
     if launch.order.kinds is None:
-        yield from _of_places(launch, has_room)
+        yield from _of_regions(launch, has_room)
     else:
         yield _of_kinds(launch)
     if (cost := launch.cost * everything) > ALL_BLOCKS_BUDGET:
@@ -171,10 +172,10 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
     yield all_blocks(everything)
 
 
-def _of_places(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
-    """Some blocks of each place at small values of K, if there are any, and at K itself."""
+def _of_regions(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
+    """Plans of some blocks of each region: at small values of K, if possible, and at K itself."""
     everything, k = launch.geometry.blocks, launch.executed.k
-    few = BlockPlan(blocks=everything, places=places_of(launch))
+    few = BlockPlan(blocks=everything, regions=regions_of(launch))
     if few.executed < everything:
         others = (
             "; the other blocks count like those of their place in the grid (corner, edge, "
@@ -183,7 +184,7 @@ def _of_places(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
         few = replace(few, proof=others)
     points = k_points(k, period(launch.tiling))
     if points and few.executed * launch.cost > FULL_K_BUDGET:
-        anchors = _anchors(few.places, launch.cost) if has_room() else []
+        anchors = _anchors(few.regions, launch.cost) if has_room() else []
         plural = "s" if len(anchors) > 1 else ""
         anchored = f" and by {len(anchors)} block{plural} at K itself" if anchors else ""
         affine = (
@@ -198,35 +199,35 @@ def listed(points: Sequence[int]) -> str:
     return text.listing([f"{k:,}" for k in points])
 
 
-def places_of(launch: RungLaunch) -> list[Place]:
-    """The places of a rung's grid, each with its blocks to execute.
+def regions_of(launch: RungLaunch) -> list[Region]:
+    """Regions of a rung's grid, each with its blocks to execute.
 
-    Where blocks take tiles in an order of their own, it is the place of the tile in C that makes
-    them alike; those that are left over are one more place.
+    If the rung has an `Order`, the region of a block is that of its tile in C; blocks without a
+    tile are one more region.
     """
     grid, tiles = launch.geometry.grid, launch.tiles
     if launch.variant.order is None:
-        return places(grid)
+        return regions(grid)
     blocks = launch.order.block_of_tile(tiles)
     of_tiles = [
         replace(found, members=tuple(int(blocks[tile]) for tile in found.members))
-        for found in places((tiles.across, tiles.down, 1))
+        for found in regions((tiles.across, tiles.down, 1))
     ]
     left_over = np.setdiff1d(np.arange(prod(grid)), blocks).tolist()
     if not left_over:
         return of_tiles
     members = tuple(sorted({left_over[0], left_over[-1]}))
-    return [*of_tiles, Place(population=len(left_over), members=members)]
+    return [*of_tiles, Region(population=len(left_over), members=members)]
 
 
-def _anchors(of: Sequence[Place], cost: float) -> list[int]:
-    """The places of which a block is executed at K itself: the largest, and corners."""
+def _anchors(of: Sequence[Region], cost: float) -> list[int]:
+    """Numbers of the regions of which a block is executed at K itself: the largest, and corners."""
     largest = max(range(len(of)), key=lambda n: of[n].population)
     return list(dict.fromkeys([largest, len(of) - 1, 0]))[: min(ANCHORS, int(ANCHOR_BUDGET / cost))]
 
 
 def _of_kinds(launch: RungLaunch) -> BlockPlan:
-    """Each kind of block by itself, with all that it waits for already there."""
+    """Plan that executes each kind of block alone, with all data that it waits for provided."""
     kinds, blocks = kinds_of(launch), launch.geometry.blocks
     of_tiles = [kind for kind in kinds if not kind.is_leading]
     if (cost := launch.cost * sum(len(kind.members) for kind in of_tiles)) > APART_BUDGET:
@@ -237,7 +238,7 @@ def _of_kinds(launch: RungLaunch) -> BlockPlan:
     together, k = _together(launch, kinds)
     return BlockPlan(
         blocks=blocks,
-        places=kinds,
+        regions=kinds,
         kinds=kinds,
         together=together,
         together_k=k,
@@ -250,7 +251,7 @@ def _of_kinds(launch: RungLaunch) -> BlockPlan:
 
 
 def kinds_of(launch: RungLaunch) -> list[Kind]:
-    """Of blocks that share tiles, the largest first, the last block last of all."""
+    """Kinds of blocks that share tiles, the largest first, the last block's kind at the end."""
     assert launch.order.kinds is not None
     rows = launch.order.kinds(np.arange(launch.geometry.blocks), launch.tiles)
     found, which = np.unique(rows, axis=0, return_inverse=True)
@@ -274,10 +275,10 @@ def kinds_of(launch: RungLaunch) -> list[Kind]:
 
 
 def _together(launch: RungLaunch, kinds: Sequence[Kind]) -> tuple[int, int]:
-    """How many blocks show what comes of waiting: all, or at a small K the first ones, who do.
+    """Number of blocks to execute together, and their K: all blocks, or those that share tiles.
 
-    That K is larger where no other block shows at K itself what a full ring does: each of these
-    blocks then fills its ring of phases more than twice.
+    The latter run at a small K. If all blocks share tiles, no block is executed alone at K itself
+    and fills its ring of phases; then K is large enough to fill the ring more than twice.
     """
     blocks, k, tiling = launch.geometry.blocks, launch.executed.k, launch.tiling
     if launch.cost * blocks > TOGETHER_BUDGET:
@@ -299,25 +300,25 @@ def _together(launch: RungLaunch, kinds: Sequence[Kind]) -> tuple[int, int]:
 
 
 def period(tiling: Tiling) -> int:
-    """What values of K must differ by, so that whole steps, phases and turns of a ring are between.
+    """Period of K: a multiple of the steps, the phases and the turns of a ring.
 
-    Waits for bulk copies depend on where in its ring a phase stands.
+    Waits for bulk copies depend on the position of a phase in the ring.
     """
     turn = tiling.stages if tiling.bulk else 1
     return lcm(STEPS_AND_SECTORS, tiling.depth * turn or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:
-    """The values of K to execute instead of `k`, all of its remainder; none where `k` is small."""
+    """Values of K to execute instead of `k`, with the same remainder; none if `k` is small."""
     points = [steps * period + k % period for steps in POINTS]
     return points if points[-1] < k else []
 
 
 def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[int]:
-    """The values of K whose streams are replayed: `k` itself, or two that it lies on a line with.
+    """Values of K whose streams are replayed: `k` itself, or two for a linear extrapolation to `k`.
 
-    They are whole steps apart, and whole `shares` of tiles. Waiting settles within a few phases;
-    blocks of many warps need more to average over.
+    They differ by multiples of `step` and `shares`. Waiting becomes steady within a few phases;
+    blocks of many warps need more phases to average over.
     """
     spacing = lcm(step, shares)
     settled = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
@@ -331,7 +332,7 @@ def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[i
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Blocks whose streams stand for all, values of K at which they do, how many are unlike."""
+    """Blocks and values of K to replay, and the number of blocks that differ from later ones."""
 
     blocks: list[int]
     points: list[int]
@@ -345,16 +346,16 @@ def replayed(
     blocks_per_sm: int,
     executed: Callable[[], NDArray[Any]],
 ) -> Replay:
-    """What is replayed for the time on a device; `executed` counts instructions of each block."""
+    """Blocks to replay for the time on a device. `executed` returns instructions of each block."""
     blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
     if not plan.kinds:
         points = timed_k(k, step, launch.geometry)
         chosen = blocks_of_an_sm(blocks, sms, partial(_is_partial, launch))
         return Replay(blocks=chosen, points=points, unlike=0)
-    idle = blocks - launch.busy_blocks  # in front of the others
+    idle = blocks - launch.busy_blocks  # the first blocks
     sharing = sum(kind.population for kind in plan.kinds if not kind.is_alone) - idle
     unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
-    # of the SM with the most to do: that of a worker that adds the sums of many
+    # the busiest SM: it has a worker that adds the partial sums of many blocks
     of_sm = executed()[idle:]
     busiest = np.argmax([of_sm[sm::sms].sum() for sm in range(min(sms, len(of_sm)))])
     points = [k]
@@ -365,7 +366,7 @@ def replayed(
 
 
 def _is_partial(launch: RungLaunch, block: int) -> bool:
-    """Whether a block's tile reaches beyond C, or may do so."""
+    """True if the tile of a block may exceed C."""
     if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
         return False
     x, y, _ = launch.geometry.grid

@@ -1,6 +1,6 @@
-"""Execute the blocks of a rung's plan, and prove that they stand for all.
+"""Execution of the blocks of a rung's plan, and proof that they represent all blocks.
 
-The elements that executed blocks wrote are held against float64 like a GPU's.
+The elements that executed blocks write are compared with float64, as for a GPU.
 """
 
 from __future__ import annotations
@@ -48,19 +48,20 @@ from toolkit.sass.translate import Translated, bind
 
 Counts = NDArray[Any]
 
-MOST_GUARDS = 16  # of a block: corrections of divisions, which depend on the numbers
-# What stops an endless loop in a rung that somebody works on: so many times its closed forms, which
-# no rung comes near with what it does besides, and warps enough for the smallest shapes.
+MOST_GUARDS = 16  # guarded instructions of a block that may differ: corrections of divisions
+# Limits that stop an endless loop in a rung under development: a multiple of its closed forms that
+# no correct rung approaches, plus a minimum for the smallest shapes.
 EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 ENDLESS = f"{EXCESS} times what its closed forms count: an endless loop?"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockRuns:
-    """What blocks did at one K: the counts of each group's members, and verdicts on their tiles.
+    """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    `below` is what the first member of each group asked of L2; `requests` are the first ones of
-    each instruction, in the first member of the first group.
+    `below`: requests of the first member of each group to L2. `requests`: the first requests of
+    each instruction, in the first member of the first group. `checked`: number of blocks whose
+    tiles of C have verdicts.
     """
 
     k: int
@@ -68,23 +69,24 @@ class BlockRuns:
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
     requests: Sequence[Noted] = ()
-    checked: int = 0  # blocks whose tiles of C the verdicts are on
+    checked: int = 0
 
     @property
     def alike(self) -> bool:
-        """Whether the members of each group counted the same, instruction by instruction."""
+        """True if the members of each group have equal counts for every instruction."""
         return all(map(agree, self.groups))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What all blocks of a launch do, from those of a plan that stand for them.
+    """Results for all blocks of a launch, from the blocks of a plan.
 
-    `below` is what they ask of L2, None where that is not known; `runs` are the first blocks.
+    `executed`: number of blocks that gave the counts. `below`: requests to L2, None if not known.
+    `runs`: results at the first K.
     """
 
     plan: BlockPlan
-    executed: int  # blocks, which gave the counts
+    executed: int
     basis: str
     counts: Counts
     check: Check
@@ -92,7 +94,7 @@ class Proven:
     runs: BlockRuns
 
     def by_block(self, values: Iterable[float]) -> NDArray[Any]:
-        """For each block of a plan of kinds the value of its kind."""
+        """Value of the kind of each block, for a plan of kinds."""
         found = np.zeros(self.plan.blocks)
         for kind, value in zip(self.plan.kinds, values, strict=True):
             found[kind.blocks] = value
@@ -105,50 +107,50 @@ class PlanExecutor:
     def __init__(
         self, ladder: LadderInputs, translated: Translated, launch: RungLaunch, *, notes: bool
     ) -> None:
-        """`notes` asks for what the blocks touch."""
+        """`notes`: record the accesses of the blocks."""
         self.ladder, self.translated, self.launch = ladder, translated, launch
         self.most_accesses = MOST_ACCESSES if notes else 0
 
     def proven(self) -> Proven:
-        """What the first plan says whose proof holds."""
+        """Results of the first plan whose proof holds."""
         why = ""
         for plan in rung_plans(self.launch, self.has_room):
-            found = self._of_kinds(plan) if plan.kinds else self._of_places(plan)
+            found = self._of_kinds(plan) if plan.kinds else self._of_regions(plan)
             if isinstance(found, Proven):
                 return replace(found, basis=found.basis + why)
             why = found + why
         raise AssertionError("the last plan needs no proof")
 
     def has_room(self) -> bool:
-        """Whether blocks can be executed at K itself just to prove what is extrapolated to it."""
+        """True if blocks can be executed at K itself only to verify an extrapolation."""
         executed = self.launch.executed
         return input_bytes(executed) <= ANCHOR_BYTES and self.ladder.has_room(executed)
 
-    def _of_places(self, plan: BlockPlan) -> Proven | str:
-        """Blocks that do not wait for others, or why they do not stand for all."""
+    def _of_regions(self, plan: BlockPlan) -> Proven | str:
+        """Results from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
         runs = [self._execute(point, plan.members) for point in plan.points or [k]]
         if not all(run.alike for run in runs):
             return "" if plan.points else DIFFER
-        of_places, anchored = [counts for counts, *_ in runs[0].groups], BlockRuns(k=k)
+        of_regions, anchored = [counts for counts, *_ in runs[0].groups], BlockRuns(k=k)
         if plan.points:
-            anchored = self._execute(k, [plan.places[n].members[-1:] for n in plan.anchors])
+            anchored = self._execute(k, [plan.regions[n].members[-1:] for n in plan.anchors])
             lines = [
                 affine({run.k: run.groups[n][0] for run in runs}, k)
-                for n in range(len(plan.places))
+                for n in range(len(plan.regions))
             ]
-            of_places = [line for line in lines if line is not None]
+            of_regions = [line for line in lines if line is not None]
             proofs = zip(plan.anchors, anchored.groups, strict=True)
-            if len(of_places) < len(lines) or not all(
-                agree([of_places[n], counts]) for n, (counts,) in proofs
+            if len(of_regions) < len(lines) or not all(
+                agree([of_regions[n], counts]) for n, (counts,) in proofs
             ):
                 return NOT_AFFINE
-        return self._proven(plan, of_places, runs, [anchored, *runs])
+        return self._proven(plan, of_regions, runs, [anchored, *runs])
 
     def _of_kinds(self, plan: BlockPlan) -> Proven | str:
-        """Each kind of block by itself, and meanwhile the first blocks together."""
+        """Results from each kind of block alone; the first blocks run together at the same time."""
         stop = Event()
-        with ThreadPoolExecutor(1) as pool:  # those take turns, and leave a core to these
+        with ThreadPoolExecutor(1) as pool:  # blocks run together take turns on one core
             together = pool.submit(self._together, plan.together, plan.together_k, stop)
             try:
                 run = self._served(plan.kinds)
@@ -164,7 +166,7 @@ class PlanExecutor:
         if (proof.checked, proof.k) != (plan.blocks, run.k):
             return found
         ((counts,),) = proof.groups
-        if not _agree_but_for_guards([found.counts, counts]):  # these have asked again and again
+        if not _agree_but_for_guards([found.counts, counts]):  # `counts` include spin-wait polls
             return found
         basis = f"{of_blocks(plan.blocks, plan.blocks)} executed together"
         return replace(found, counts=counts, executed=plan.blocks, basis=basis)
@@ -172,14 +174,14 @@ class PlanExecutor:
     def _proven(
         self,
         plan: BlockPlan,
-        of_places: Sequence[Counts],
+        of_regions: Sequence[Counts],
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
     ) -> Proven:
-        """The sums over all blocks; what they ask of L2 is on a line through the first two K."""
-        populations = [place.population for place in plan.places]
-        total = np.zeros_like(of_places[0])
-        for counts, population in zip(of_places, populations, strict=True):
+        """Sums over all blocks. Requests to L2 are extrapolated linearly from the first two K."""
+        populations = [region.population for region in plan.regions]
+        total = np.zeros_like(of_regions[0])
+        for counts, population in zip(of_regions, populations, strict=True):
             for name in total.dtype.names or ():
                 total[name] += counts[name] * np.uint64(population)
         asked = summed(runs[0].below, populations)
@@ -198,7 +200,7 @@ class PlanExecutor:
         )
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
-        """One verdict on all runs, which says on what: blocks at K itself, and at small K."""
+        """One verdict on all runs, which names the blocks checked at K itself and at small K."""
         k, blocks = self.launch.executed.k, self.launch.geometry.blocks
         at_k = [of_blocks(run.checked, blocks) for run in runs if run.k == k and run.checked]
         small = [run for run in runs if run.k != k]
@@ -211,7 +213,7 @@ class PlanExecutor:
         return merged([verdict for run in runs for verdict in run.verdicts], where)
 
     def _served(self, kinds: Sequence[Kind]) -> BlockRuns:
-        """A group of blocks of each kind; the last of all blocks finds that it is."""
+        """Run a group of blocks of each kind; the last block of the launch finds that it is."""
         parts = [
             self._execute(
                 self.launch.executed.k,
@@ -232,7 +234,7 @@ class PlanExecutor:
         )
 
     def _together(self, blocks: int, k: int, stop: Event) -> BlockRuns:
-        """The verdict on the first blocks at K = k, run together."""
+        """Verdict on the first blocks at K = k, run together."""
         if not blocks:
             return BlockRuns(k=k)
         launch = self.launch.at(k)
@@ -252,9 +254,10 @@ class PlanExecutor:
         *,
         is_last: bool | None = None,
     ) -> BlockRuns:
-        """Run groups of blocks at K = k and look at what they wrote.
+        """Run groups of blocks at K = k and check the elements that they write.
 
-        Where only the `owners` of tiles write, all find what they wait for.
+        If `owners` are given, only these write tiles, and all blocks find the data that they wait
+        for.
         """
         blocks = [block for group in groups for block in group]
         if not blocks:
@@ -282,8 +285,8 @@ class PlanExecutor:
     def bound(self, k: int, c: Matrix, *, is_last: bool | None = None) -> Bound:
         """The launch at K = k on the ladder's matrices.
 
-        Where `is_last` is given, blocks find all that they wait for, the last of them or the
-        others.
+        If `is_last` is given, blocks find all data that they wait for: data for the last block if
+        true, for the other blocks if false.
         """
         launch = self.launch.at(k)
         a, b = self.ladder.matrices(self.ladder.at(launch.problem.k), launch.executed)
@@ -293,7 +296,7 @@ class PlanExecutor:
     def _run(
         self, bound: Bound, chosen: Sequence[range], blocks: int, stop: Event | None = None
     ) -> list[Run]:
-        """Run some blocks, and tell how many are done but of what may be stopped."""
+        """Run some blocks. Progress is reported unless the run can be stopped."""
         done = 0
 
         def advance(finished: int) -> None:
@@ -320,7 +323,7 @@ class PlanExecutor:
 
 
 def _tiles(launch: RungLaunch, blocks: Iterable[int]) -> list[Tile]:
-    """The rows and columns of the product that each block owns, if it owns any."""
+    """Rows and columns of the product that each block owns, without blocks that own none."""
     found = []
     for block in blocks:
         rows, columns = tile_of_c(launch.variant, launch.parameters, launch.executed, block)
@@ -329,7 +332,7 @@ def _tiles(launch: RungLaunch, blocks: Iterable[int]) -> list[Tile]:
 
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
-    """Whether blocks counted the same, whatever the guards of a few steps of divisions were."""
+    """True if blocks have equal counts, except for the guards of a few steps of divisions."""
     if len(counts) == 1:
         return True
     without = [one.copy() for one in counts]
@@ -343,11 +346,11 @@ def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
 
 
 def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
-    """The counts at `k` on the line through the first two points, in exact integers.
+    """Counts at `k` on the line through the first two points, in exact integers.
 
-    None unless each other point lies on that line too, for every instruction and quantity, and
-    no count at `k` is negative. `counts` maps at least three values of K to counts; all of them
-    and `k` are whole steps apart, the first two one step.
+    None unless every other point lies on that line, for every instruction and quantity, and no
+    count at `k` is negative. `counts` maps at least three values of K to counts; the first two
+    differ by one step, all values and `k` by whole steps.
     """
     first, second, *others = sorted(counts)
     assert others, "a line through two points proves nothing"
@@ -371,11 +374,11 @@ def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
 
 
 def summed(found: Sequence[Below], populations: Sequence[int]) -> Below | None:
-    """What all blocks ask of L2, those of each place like its first; None where one is missing."""
+    """Requests of all blocks to L2, the same for all blocks of a region; None if one is missing."""
     if len(found) != len(populations) or not found:
         return None
-    of_places = [one.times(blocks) for one, blocks in zip(found, populations, strict=True)]
-    return reduce(Below.__add__, of_places)
+    of_regions = [one.times(blocks) for one, blocks in zip(found, populations, strict=True)]
+    return reduce(Below.__add__, of_regions)
 
 
 def bind_in_place(
@@ -387,11 +390,11 @@ def bind_in_place(
     *,
     served: Sequence[Words] | None = None,
 ) -> Bound:
-    """A launch of alpha = 1, beta = 0 on the matrices themselves, where `bind` would copy them.
+    """Launch with alpha = 1, beta = 0 that uses the matrices themselves, without copies.
 
-    A and B may be read-only: a store to one of them is then a fault. Where blocks are `served`,
-    none waits for another: these words in the workspace say that all others are done, and copies
-    of A and B are there.
+    A and B may be read-only: a store to one of them is then a fault. If blocks are `served`, none
+    waits for another: these words in the workspace say that all other blocks are done, and the
+    workspace holds copies of A and B.
     """
     size_bytes = launch.variant.workspace(launch.parameters, launch.executed)
     arrays = {"A": a, "B": b, "C": c}
@@ -423,7 +426,7 @@ def bind_in_place(
 
 
 def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies) -> None:
-    """Do what leading blocks do: rows of A and B to rows of whole quads in the workspace."""
+    """Copy rows of A and B to rows of whole quads in the workspace, as leading blocks do."""
     for name, begin in (("A", copies.a), ("B", copies.b)):
         if begin is None:
             continue
@@ -435,7 +438,7 @@ def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies) -> None:
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
-    """C with NaN where it will be looked at; the rest is never touched, and takes no memory."""
+    """C with NaN where it will be checked; the rest is never accessed, and takes no memory."""
     c = sparse_zeros((shape.m, shape.n), np.float32)
     for rows, columns in tiles:
         c[rows.start : rows.stop, columns.start : columns.stop] = np.nan
@@ -443,7 +446,7 @@ def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
 
 
 def merged(verdicts: Sequence[Check], where: str) -> Check:
-    """One verdict of several: the worst of them, on all that they looked at."""
+    """The worst of several verdicts, with the elements that all of them checked."""
 
     def badness(check: Check) -> float:
         return np.inf if check.worst_ratio is None else check.worst_ratio

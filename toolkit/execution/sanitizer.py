@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, found on the CPU, in the words of NVIDIA's compute-sanitizer.
+"""Mistakes of a kernel, found on the CPU and reported in the terms of NVIDIA's compute-sanitizer.
 
 >>> import numpy as np
 >>> from toolkit import check
@@ -100,9 +100,9 @@ _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is n
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who did what, and where in the source; `line` is None without -lineinfo.
+    """Action of a thread, and its source line; `line` is None without -lineinfo.
 
-    `callers` are the lines that call the inlined functions around it, the innermost first.
+    `callers`: the lines that call the inlined functions around it, the innermost first.
     """
 
     what: str
@@ -114,7 +114,7 @@ class Access:
     callers: tuple[tuple[str, int], ...] = ()
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         if self.line is None:
             return f"{self.instruction} (compile with -lineinfo for the source line)"
         return f"{self.file}, line {self.line}" + "".join(
@@ -125,13 +125,13 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One mistake: what `tool` calls it, the threads and lines, where, and how often.
+    """One mistake: its name in `tool`, the accesses, the address, and the number of occurrences.
 
-    Of a hazard `accesses` are two, in the order of the program if both warps run it, else as they
-    were simulated: nothing says which comes first on hardware. `address` counts bytes from the
-    start of the block's shared memory, or of the `buffer`; None where it is about no memory.
-    Findings of the same lines are one, which occurred `times` times; the threads are those of the
-    first, if there is one of two warps.
+    A hazard has two `accesses`, in program order if both warps run the code, else in the order of
+    the simulation: the order on hardware is undefined. `address`: byte offset in the block's shared
+    memory, or in the `buffer`; None if no memory is involved. Findings of the same lines are one,
+    which occurred `times` times; its threads are those of the first hazard between two warps, if
+    any.
     """
 
     tool: Tool
@@ -146,13 +146,13 @@ class Finding:
 
     @property
     def within_warp(self) -> bool:
-        """Whether both threads are of one warp, where another barrier would do."""
+        """True if both threads are of one warp, so that a warp barrier is sufficient."""
         return self.message.endswith(_WITHIN_WARP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What a check found, in how many of the launch's blocks; `tools` are those that could look."""
+    """Findings of a check, and the number of blocks checked. `tools`: tools that could run."""
 
     kernel: str
     findings: tuple[Finding, ...]
@@ -163,7 +163,7 @@ class Checked:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """Summary in one line."""
         of = (
             "the one block"
             if self.blocks == 1
@@ -198,13 +198,12 @@ def check(
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
 ) -> Checked:
-    """Execute a launch as `simulate` does, and watch its memory and its synchronisation.
+    """Findings in a launch, executed as by `simulate`, about its memory and its synchronisation.
 
-    `unwritten` are positions of array arguments that hold nothing, such as outputs: initcheck
-    reports who reads them first. A rung by its name takes `shape` and `seed` instead, as in
-    `simulate`. `blocks` as in `simulate`; accesses of different blocks are
-    compared among those that are executed. A kernel that would stop is a finding. Raises as
-    `simulate` does for everything else.
+    `unwritten`: positions of array arguments without contents, such as outputs: initcheck reports
+    reads before the first write. A rung by its name takes `shape` and `seed` instead, and `blocks`
+    selects blocks, as in `simulate`; accesses are compared among the executed blocks. A fault of
+    the kernel is a finding. Raises as `simulate` does for everything else.
     """
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
@@ -232,9 +231,9 @@ def _check(
     max_instructions: int,
     advance: Callable[[int, int], None],
 ) -> Checked:
-    """Watch some blocks; `unwritten` names buffers.
+    """Findings in some blocks. `unwritten`: names of buffers.
 
-    Raises LaunchError where it cannot go on and that is no finding, such as an endless loop.
+    Raises LaunchError if the kernel stops for a reason that is no finding, such as an endless loop.
     """
     done = 0
 
@@ -269,12 +268,12 @@ def _dropped_some(raw: Raw) -> bool:
 
 
 def _outlives_its_faults(raw: Raw) -> bool:
-    """Whether a launch whose accesses were dropped then did not end, which says nothing of it."""
+    """True if a launch did not end because accesses were dropped: no mistake of the kernel."""
     return raw.fault is not None and raw.fault.kind == machine.LIMIT and _dropped_some(raw)
 
 
 def _check_memory(launch: Bound, kernel: str) -> None:
-    """Raise LaunchError where what is kept about the buffers may not fit into memory."""
+    """Raise LaunchError if the shadow memory of the buffers may not fit into memory."""
     needed, available = watch.shadow_bytes(launch), available_bytes()
     if available is not None and needed > available:
         raise LaunchError(
@@ -284,11 +283,11 @@ def _check_memory(launch: Bound, kernel: str) -> None:
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings of the same lines as one."""
+    """Findings, with those of the same lines combined into one."""
     kept: dict[object, Finding] = {}
     for finding in findings:
-        places = [(x.file, x.line, x.line is None and x.instruction) for x in finding.accesses]
-        key = finding.tool, finding.kind, finding.memory, *places
+        lines = [(x.file, x.line, x.line is None and x.instruction) for x in finding.accesses]
+        key = finding.tool, finding.kind, finding.memory, *lines
         other = kept.get(key)
         if other is not None:
             first = finding if other.within_warp else other
@@ -323,7 +322,7 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
 
 
 def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
-    """The linear indices of the blocks that `blocks` asks for: all where they may wait."""
+    """Linear indices of the blocks that `blocks` selects; all if blocks may wait for each other."""
     if bound.blocks_meet:
         blocks = "all"
     plan = next(plans(bound.geometry.grid, blocks))
@@ -331,7 +330,7 @@ def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
 
 
 def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:
-    """The names of the buffers of these arguments, which are the last ones, in order."""
+    """Names of the buffers of the arguments at positions `unwritten`."""
     arrays = list(buffers_of(arguments))
     buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))
     wrong = [k for k in unwritten if k not in buffers]
@@ -350,23 +349,23 @@ def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Where:
-    """Global memory: a buffer and the byte in it."""
+    """Location in global memory: a buffer and a byte offset."""
 
     buffer: Buffer
     offset: int
 
 
 class _Words:
-    """Puts what the core found into words."""
+    """Converts findings of the core into `Finding`s with messages."""
 
     def __init__(self, translated: Translated, bound: Bound) -> None:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
-        """False for a lane that left the kernel before it could come to a warp operation.
+        """False for a lane that exited before it could reach a warp operation.
 
-        A barrier of a warp waits only for lanes that have not left. A lane whose EXIT can be
-        reached from the operation went past it.
+        A warp barrier waits only for lanes that have not exited. A lane whose EXIT can be reached
+        from the operation went past it.
         """
         if int(row["kind"]) != watch.ABSENT_LANE:
             return True
@@ -386,7 +385,7 @@ class _Words:
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
-        """What stopped the kernel. Raises LaunchError for what is no mistake of these tools."""
+        """Finding for the fault that stopped a kernel. Raises LaunchError if no tool covers it."""
         message = describe(fault, self._translated, self._bound)
         if fault.kind not in _FAULTS:
             raise LaunchError(message)
@@ -407,7 +406,7 @@ class _Words:
         )
 
     def _dropped(self, row: Any) -> Finding:
-        """An access that could not be made."""
+        """Finding for an invalid access."""
         warp, lane = divmod(int(row["thread"]), LANES)
         fault = Fault(
             kind=_DROPPED[int(row["kind"])],
@@ -432,8 +431,8 @@ class _Words:
         )
         second = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
         is_async = row["is_async"] in (watch.IS_ASYNC, watch.IS_BULK)
-        # of a[i] += 1 neither the read nor the write of another thread is first
-        if row["is_async"] == watch.READ_IS_FIRST and first.place != second.place:
+        # in a[i] += 1, neither the read nor the write of the other thread comes first
+        if row["is_async"] == watch.READ_IS_FIRST and first.location != second.location:
             first, second = second, first
             short, long = _HAZARDS[watch.WRITE_AFTER_READ]
         memory, buffer, address = self._memory(row)
@@ -453,8 +452,8 @@ class _Words:
         second_block = f" of block {second.block}"
         message = (
             f"{long} hazard on {self._at(memory, buffer, address)}: {first.what} by thread "
-            f"{first.thread}{first_block}, {first.place}; {second.what} by thread {second.thread}"
-            f"{second_block}, {second.place}: {remedy}"
+            f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
+            f"{second.thread}{second_block}, {second.location}: {remedy}"
         )
         return self._made(row, "racecheck", short, message, (first, second))
 
@@ -462,7 +461,7 @@ class _Words:
         access = self._access(self._what(row["pc"]), row["pc"], row["block"], row["thread"])
         message = (
             f"uninitialized read of {self._at(*self._memory(row))}, which nobody has written: "
-            f"thread {access.thread} of block {access.block}, {access.place}"
+            f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._made(row, "initcheck", "uninitialized read", message, (access,))
 
@@ -477,7 +476,7 @@ class _Words:
             missing = f" with mask {int(row['address']):#010x}"
         message = (
             f"barrier error: {kind}: {meaning}: thread {access.thread} of block {access.block} "
-            f"is at {access.place}{missing}"
+            f"is at {access.location}{missing}"
         )
         return self._made(row, "synccheck", kind, message, tuple(accesses))
 

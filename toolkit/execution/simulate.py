@@ -1,4 +1,4 @@
-"""Execute a kernel's machine code on the CPU: its real outputs, and the counters of hardware.
+"""Execution of a kernel's machine code on the CPU: its outputs, and the counters of hardware.
 
 >>> import numpy as np
 >>> from toolkit import simulate
@@ -79,14 +79,14 @@ from toolkit.sass.translate import Translated, bind, translate
 
 NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
 
-# An hour of two cores: what runs longer hangs, as far as anyone will wait.
+# An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
 
 Advance = Callable[[int, int], None]
 
 
 def check_simulator() -> None:
-    """Raise UnavailableError where nothing can be simulated: no core, NVRTC or nvdisasm."""
+    """Raise UnavailableError if the native core, NVRTC or nvdisasm is missing."""
     core.library()
     supported_architectures()
     disassembler()
@@ -121,24 +121,26 @@ def simulate(
     `numpy.void`, and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
 
     `source` may also be the name of a rung, such as "stream-k" or "stream-k:band=4", with the
-    `shape` of its product and a `seed` of its random matrices; it brings grid, block and
-    arguments. The answer is that of `profile`: a few blocks are executed, which stand for all as
-    `basis` says, and `outputs` are empty. With `blocks` it is executed as any other kernel.
+    `shape` of its product and a `seed` of its random matrices; it defines grid, block and
+    arguments. The result is that of `profile`: a few blocks are executed, which represent all
+    blocks as `basis` says, and `outputs` are empty. With `blocks` it is executed like any other
+    kernel.
 
-    `blocks` says what is executed: "all", which is the default of other kernels; "representative":
-    some of each place in the grid (a corner, an edge, the interior), and all where those differ;
-    or how many blocks, at least one of each place. `basis` of the result says what that means for
-    the counters; with fewer than all blocks, `outputs` hold what the executed ones wrote.
+    `blocks` selects the blocks to execute: "all", the default of other kernels; "representative":
+    some of each region of the grid (a corner, an edge, the interior), or all if their counts
+    differ; or a number of blocks, at least one of each region. `basis` of the result says what that
+    means for the counters; with fewer than all blocks, `outputs` hold the results of the executed
+    ones.
 
-    `device`, a record or its key, is where traffic at L2 and DRAM is modelled for: it adds the
-    counters of `counters.MODELLED`, and `traffic_basis` says how they were obtained, or why not. So
-    with the time there: `predicted` and `prediction_basis`. Code is compiled for `arch` ("sm_86"),
-    else for the device, else for sm_90; InputError where it does not run on the device.
+    `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
+    counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
+    `prediction_basis` say how they were obtained, or why not. Code is compiled for `arch`
+    ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
 
-    `max_instructions` of warps, on each of the `workers` (all cores), stop an endless loop.
-    `advance(done, of)` hears of finished blocks. Raises InputError, CompileError,
-    UnsupportedError for machine code that is not known, LaunchError for what the kernel does
-    wrong, and UnavailableError for what is not installed.
+    `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
+    which stops an endless loop. `advance(done, of)` is called as blocks finish. Raises InputError,
+    CompileError, UnsupportedError for unsupported machine code, LaunchError for mistakes of the
+    kernel, and UnavailableError if something is not installed.
     """
     simulator = Simulator(
         arch=arch,
@@ -165,7 +167,7 @@ def simulate(
 def _of_rung(
     launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
 ) -> Execution:
-    """A rung on the blocks of its plan, or on those that the simulator is asked for."""
+    """Execution of a rung: the blocks of its plan, or the blocks that `simulator` selects."""
     device = simulator.device
     cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
     if not by_plan:
@@ -202,7 +204,7 @@ def _of_rung(
 
 
 def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
-    """Raise ShapeError where all blocks of a rung could not end within the limit."""
+    """Raise ShapeError if all blocks of a rung would exceed the limit of instructions."""
     needed = launch.cost * launch.geometry.blocks
     limit = simulator.max_instructions * (simulator.workers or available_cores()) * WARP_SIZE
     if simulator.blocks == "all" and needed > limit:
@@ -215,7 +217,7 @@ def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """An executor without a GPU, for one architecture; the fields are those of `simulate`."""
+    """Executor without a GPU, for one architecture. The fields are arguments of `simulate`."""
 
     arch: str | None = None
     blocks: Blocks = "all"
@@ -237,11 +239,11 @@ class Simulator:
 
     @property
     def target(self) -> str:
-        """The architecture that sources are compiled for."""
+        """Architecture that sources are compiled for."""
         return architecture_of(self.arch, self.device)
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
-        """Execute a compiled kernel; as `simulate`."""
+        """Execution of a compiled kernel, as by `simulate`."""
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.device is not None and self.blocks == "all":
@@ -251,7 +253,7 @@ class Simulator:
             counted = self._count(bound, lambda: _restore(outputs, arguments))
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
-        counted = _with_lives(counted, bound, waits=schedule_facts(cubin).waits)
+        counted = _with_lifetimes(counted, bound, waits=schedule_facts(cubin).waits)
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
         traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
@@ -284,7 +286,7 @@ class Simulator:
         instructions: Sequence[InstructionCounts],
         counted: _Counted,
     ) -> tuple[Traffic, str] | tuple[None, str | None]:
-        """The traffic below L1 and its basis; none, and why, where there can be none."""
+        """Traffic below L1 and its basis, or None and the reason."""
         if self.device is None:
             return None, None
         if counted.blocks < geometry.blocks:
@@ -320,7 +322,7 @@ class Simulator:
         bound: Bound,
         counted: _Counted,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
-        """The time on the device and what it rests on; none, and why, where there can be none."""
+        """Predicted time on the device and its basis, or None and the reason."""
         if self.device is None:
             return None, None
         if traffic is None or counted.lifetimes is None:
@@ -345,7 +347,7 @@ class Simulator:
         return launch_time(launch, fresh)
 
     def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
-        """The counts of a launch; `restore` undoes what executed blocks wrote."""
+        """Counts of a launch. `restore` undoes the stores of executed blocks."""
         everything, why = bound.geometry.blocks, ""
         for plan in plans(bound.geometry.grid, self.blocks):
             if plan.executed == everything:
@@ -361,13 +363,13 @@ class Simulator:
                 why = WAIT
             else:
                 counts = iter(run.counts for run in runs)
-                of_places = [
-                    (place, [next(counts) for _ in place.members]) for place in plan.places
+                of_regions = [
+                    (region, [next(counts) for _ in region.members]) for region in plan.regions
                 ]
-                alike = all(agree(of_place) for _, of_place in of_places)
+                alike = all(agree(of_region) for _, of_region in of_regions)
                 if alike or self.blocks != "representative":
                     basis = f"{plan.basis}; the rest {_stands_for(plan, alike=alike)}"
-                    total = extrapolated(of_places)
+                    total = extrapolated(of_regions)
                     return _Counted(counts=total, runs=runs, blocks=plan.executed, basis=basis)
                 why = DIFFER
             restore()
@@ -393,7 +395,7 @@ class Simulator:
 
 @dataclass(frozen=True, kw_only=True)
 class _Counted:
-    """Counts per instruction, from how many blocks, and what that means."""
+    """Counts per instruction, the number of blocks that they come from, and their basis."""
 
     counts: NDArray[Any]
     runs: Sequence[Run]
@@ -403,28 +405,26 @@ class _Counted:
     exchange: Exchange | None = None
 
 
-def _with_lives(counted: _Counted, bound: Bound, *, waits: bool) -> _Counted:
-    """With what the touches of all blocks say of how long each takes, and who waits for whom."""
+def _with_lifetimes(counted: _Counted, bound: Bound, *, waits: bool) -> _Counted:
+    """Copy of `counted` with lifetimes of blocks and their exchange of data, from all accesses."""
     blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
     if accesses is None or counted.blocks < blocks:
         return counted
     shared = exchange(accesses.rows, blocks) if waits else None
-    if (
-        shared is None and bound.blocks_meet
-    ):  # here the first block may take what is all blocks' work
+    if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
         return replace(counted, lifetimes=np.ones(blocks))
     executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
     lifetimes = lifetimes_of(accesses.rows, blocks, executed)
-    if shared is None:  # blocks differ by their data, evenly over the launch
+    if shared is None:  # blocks differ only by their data, evenly over the launch
         lifetimes = np.where(lifetimes > 0, 1.0, 0.0)
     return replace(counted, lifetimes=lifetimes, exchange=shared)
 
 
 def _stands_for(plan: BlockPlan, *, alike: bool) -> str:
-    """How the executed blocks stand for the rest."""
+    """Text that says how the executed blocks represent the rest."""
     if not alike:
         return "estimated from their mean, place by place in the grid"
-    proven = all(len(place.members) > 1 or place.population == 1 for place in plan.places)
+    proven = all(len(region.members) > 1 or region.population == 1 for region in plan.regions)
     return f"counted like those of its place in the grid{', which agreed' if proven else ''}"
 
 
@@ -435,9 +435,9 @@ def prepared(
     *,
     device: Device | None = None,
 ) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
-    """A launch that was checked before it runs, and the copies of the arrays that it will write.
+    """Checked launch, ready to run, and the copies of the arrays that it will write.
 
-    Raises as `simulate` does, but for what a kernel does wrong.
+    Raises as `simulate` does, except for mistakes of the kernel.
     """
     arch = cubin.limits_of
     check_geometry(cubin.name, geometry)
@@ -473,7 +473,7 @@ def _with_names(
     translated: Translated,
     arguments: Sequence[Argument],
 ) -> Bound:
-    """The launch with buffers named so that their author knows them in a message."""
+    """The launch with buffers named as in the user's source, for messages."""
     found = buffer_labels(arguments, translated.kernel.declared)
     labels = {f"argument {position}": label for position, label in found.items()}
     variables = {name: f"variable `{name}`" for name in translated.linked.variables}
@@ -484,6 +484,6 @@ def _with_names(
 
 
 def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:
-    """What the launch found when it began."""
+    """Restore the arrays to their contents before the launch."""
     for output, array in zip(outputs, buffers_of(arguments).values(), strict=True):
         np.copyto(output, array)

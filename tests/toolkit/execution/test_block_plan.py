@@ -17,7 +17,7 @@ from toolkit.execution.block_plan import (
     plans,
     rung_plans,
 )
-from toolkit.execution.representatives import Place, places
+from toolkit.execution.representatives import Region, regions
 from toolkit.rungs.launch import BROUGHT, RungLaunch, rung_launch
 
 SHAPES = ("512", "1000x1016x520", "300x1024x4096")
@@ -38,11 +38,11 @@ def test_each_block_of_a_rung_is_accounted_for_once(rung: str, shape: str) -> No
     launch = launched(rung, shape)
     for plan in of_rung(launch):
         assert plan.blocks == launch.geometry.blocks
-        assert sum(place.population for place in plan.places) == plan.blocks
-        members = [member for place in plan.places for member in place.members]
+        assert sum(region.population for region in plan.regions) == plan.blocks
+        members = [member for region in plan.regions for member in region.members]
         assert len(set(members)) == len(members) == plan.executed
         assert set(members) <= set(range(plan.blocks))
-        assert all(1 <= len(place.members) <= place.population for place in plan.places)
+        assert all(1 <= len(region.members) <= region.population for region in plan.regions)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -68,8 +68,8 @@ def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself() -> None:
     launch = launched("tiled", "4096x4096x4099")
     (plan, *_) = of_rung(launch)
     assert plan.anchors
-    assert max(plan.places, key=lambda place: place.population) in [
-        plan.places[number] for number in plan.anchors
+    assert max(plan.regions, key=lambda region: region.population) in [
+        plan.regions[number] for number in plan.anchors
     ]
     (unanchored, *_) = rung_plans(launch, lambda: False)  # no room for whole rows of A and B
     assert not unanchored.anchors
@@ -78,7 +78,7 @@ def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself() -> None:
 @pytest.mark.parametrize("shape", ["1024", "1000x1016x520", "4096"])
 def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape: str) -> None:
     plan = of_rung(launched("stream-k", shape))[0]
-    assert plan.kinds == plan.places
+    assert plan.kinds == plan.regions
     assert sorted(block for kind in plan.kinds for block in kind.blocks) == list(range(plan.blocks))
     assert all({*kind.members} <= {*kind.blocks} for kind in plan.kinds)
     assert [kind.is_last for kind in plan.kinds] == sorted(kind.is_last for kind in plan.kinds)
@@ -95,26 +95,28 @@ def test_any_other_kernel_executes_all_blocks_unless_fewer_are_asked_for() -> No
     for asked in ("representative", 100):
         few, last = plans(GRID, asked)  # type: ignore[arg-type]
         assert 0 < few.executed < everything
-        assert sum(place.population for place in few.places) == everything
+        assert sum(region.population for region in few.regions) == everything
         assert last == all_blocks(everything)
 
 
 @pytest.mark.parametrize("most", [1, 27, 99])
 def test_so_many_blocks_are_executed_with_one_of_each_place(most: int) -> None:
-    chosen = places(GRID, 8)
+    chosen = regions(GRID, 8)
     found = limited(chosen, most)
-    assert sum(len(place.members) for place in found) == max(most, len(chosen))
-    assert all(place.members for place in found)
-    assert [place.population for place in found] == [place.population for place in chosen]
+    assert sum(len(region.members) for region in found) == max(most, len(chosen))
+    assert all(region.members for region in found)
+    assert [region.population for region in found] == [region.population for region in chosen]
 
 
 def test_more_blocks_than_there_are_members_are_all_members() -> None:
-    chosen = [Place(population=4, members=(0, 3)), Place(population=1, members=(4,))]
+    chosen = [Region(population=4, members=(0, 3)), Region(population=1, members=(4,))]
     assert limited(chosen, 1000) == chosen
 
 
 def test_a_basis_says_how_many_blocks_are_executed() -> None:
     assert all_blocks(1).basis == "the one block executed"
     assert all_blocks(1500).basis == "all 1,500 blocks executed"
-    few = BlockPlan(blocks=1500, places=[Place(population=1500, members=(0, 7))], proof=", proved")
+    few = BlockPlan(
+        blocks=1500, regions=[Region(population=1500, members=(0, 7))], proof=", proved"
+    )
     assert few.basis == "2 of 1,500 blocks executed, proved"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from toolkit.execution.representatives import Place, places
+from toolkit.execution.representatives import Region, regions
 
 
 def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period() -> None:
-    first, inner, last = places((102, 1, 1), period=4)
+    first, inner, last = regions((102, 1, 1), period=4)
     assert (first, last) == (
-        Place(population=1, members=(0,)),
-        Place(population=1, members=(101,)),
+        Region(population=1, members=(0,)),
+        Region(population=1, members=(101,)),
     )
     # 1, then after each quarter of 100 the next that is 1 + k modulo 4, and the last
-    assert inner == Place(population=100, members=(1, 26, 51, 76, 100))
+    assert inner == Region(population=100, members=(1, 26, 51, 76, 100))
