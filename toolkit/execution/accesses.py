@@ -1,4 +1,4 @@
-"""What blocks touched of global memory, as the core notes it, for `analysis.traffic.l2`."""
+"""Accesses of blocks to global memory, recorded by the core, as input of `analysis.traffic.l2`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import RecordedAccesses
 
 READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
-MOST_ACCESSES = 1 << 22  # of each worker: 100 MB of them
+MOST_ACCESSES = 1 << 22  # per worker: 100 MB
 
 _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Below:
-    """Sectors of 32 bytes that blocks ask of L2: each counts once per block.
+    """Sectors of 32 bytes that blocks request from L2, each counted once per block.
 
     `written_by_warps` counts a sector once for each warp that writes it.
     """
@@ -32,7 +32,7 @@ class Below:
     written_by_warps: int
 
     def times(self, blocks: int) -> Below:
-        """That of as many blocks alike."""
+        """The sectors of `blocks` equal blocks."""
         return Below(
             read=blocks * self.read,
             written=blocks * self.written,
@@ -48,7 +48,7 @@ class Below:
 
 
 def below(accesses: RecordedAccesses) -> Below:
-    """The sectors of all accesses."""
+    """Sectors of all accesses."""
     sectors, kind = _SECTORS[accesses.rows["mask"]], accesses.rows["kind"]
     return Below(
         read=int(sectors[kind == READ].sum()),
@@ -59,28 +59,29 @@ def below(accesses: RecordedAccesses) -> Below:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """What blocks of a launch read that others wrote before them: those wait for these.
+    """Data that blocks read after other blocks of the launch wrote it: the readers wait.
 
-    `read` are the accesses that read so, `before` for each of them the first that wrote the line;
-    `read_by_block` is how many sectors every block reads.
+    `read`: indices of these reads. `before`: for each of them, the first access that wrote the
+    line. `lines`: these lines. `blocks`: the readers and writers. `bytes`: bytes of these reads.
+    `writers`: number of writing blocks. `read_by_block`: sectors that each block reads in all.
     """
 
     read: Integers
     before: Integers
     lines: NDArray[np.uint64]
-    blocks: Integers  # that read or wrote so
-    bytes: float  # read
+    blocks: Integers
+    bytes: float
     writers: int
     read_by_block: Floats
 
 
-TAKEN_LATER = 1.01  # than it is written, whatever the paces of SMs
-ROUNDS = 8  # of blocks that wait for blocks that wait
-AT_ONCE = 0.02  # of the longest lifetime: such a block has nothing to do
+TAKEN_LATER = 1.01  # data is read after it is written, whatever the speeds of the SMs
+ROUNDS = 8  # longest chain of blocks that wait for each other
+AT_ONCE = 0.02  # fraction of the longest lifetime, up to which a block counts as idle
 
 
 def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
-    """That of accesses in the order of execution by one worker, None where there is none."""
+    """Exchange in accesses in the execution order of one worker, None if there is none."""
     _, line = np.unique(accesses["line"], return_inverse=True)
     block = accesses["block"].astype(np.int64)
     is_read, order = accesses["kind"] == READ, np.arange(len(accesses))
@@ -108,10 +109,10 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
 
 
 def lifetimes_of(accesses: NDArray[Any], blocks: int, executed: float) -> Floats:
-    """The instructions of the warp of each block that lives longest, in those of a usual block.
+    """Instructions of the longest warp of each block, relative to the median block.
 
-    0 for blocks that end at once. `executed` are the instructions of a warp, over all blocks: where
-    accesses show less than half of them, no block is taken for one that does.
+    0 for blocks that exit at once. `executed`: instructions of a warp, summed over all blocks. If
+    the accesses account for less than half of them, no block is assumed to exit at once.
     """
     found = np.zeros(blocks)
     np.maximum.at(found, accesses["block"].astype(np.int64), accesses["step"])
@@ -122,7 +123,7 @@ def lifetimes_of(accesses: NDArray[Any], blocks: int, executed: float) -> Floats
 
 
 def _in_turn(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
-    """Times at which blocks read what others write after it was written, and go on then."""
+    """Access times, delayed so that blocks read other blocks' data only after it is written."""
     order = np.lexsort((accesses["step"], accesses["block"]))
     offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
     for _ in range(ROUNDS):
@@ -143,11 +144,11 @@ def accesses_in_time(
     starts: Floats,
     progress: BlockProgress | None = None,
 ) -> Accesses:
-    """The accesses of all blocks of a launch, line by line.
+    """Accesses of all blocks of a launch, line by line.
 
-    `lifetimes` says how long each block takes, `starts` when it begins, and `progress` how it gets
-    on, evenly where not given; its work goes with the instructions of the warp that lives longest.
-    An atomic both reads its line and writes it.
+    Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. Work
+    is proportional to the instructions of the block's longest warp. An atomic is a read and a
+    write.
     """
     assert accesses.dtype == ACCESS
     block = accesses["block"].astype(np.int64)
@@ -162,7 +163,7 @@ def accesses_in_time(
     sectors = _SECTORS[mask].astype(np.float64)
     kind = accesses["kind"][row]
     is_atomic = kind == ATOMIC
-    sectors[is_atomic] = 0.0  # counted apart: neither reads nor writes of L2
+    sectors[is_atomic] = 0.0  # counted separately: neither reads nor writes of L2
     again = np.flatnonzero(is_atomic)
     every = np.concatenate([np.arange(len(row)), again])
     return Accesses(
@@ -178,10 +179,10 @@ def accesses_in_time(
 def _pieces(
     accesses: NDArray[Any],
 ) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
-    """Parts of accesses, each of one piece: its touch, its piece, its sectors; and sizes of pieces.
+    """Accesses divided into pieces: row of the access, piece and sector mask of each, piece sizes.
 
-    A piece is a line of which all accesses have the same sectors, else a sector of it: blocks that
-    read sectors of their own share nothing.
+    A line is one piece if all of its accesses have the same sectors. Otherwise each of its sectors
+    is a piece, because blocks that read different sectors share nothing.
     """
     lines, line = np.unique(accesses["line"], return_inverse=True)
     mask = accesses["mask"]

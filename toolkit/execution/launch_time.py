@@ -1,8 +1,8 @@
-"""The time of any launch that was simulated: what the timing model needs of it, or why it lacks.
+"""Predicted time of a simulated launch, or the reason why there is none.
 
-A few blocks that one SM would run are executed once more, on fresh copies of the arguments, and
-what their warps did is replayed. They stand for all blocks of the launch, which may differ by their
-place and their data: of how much an average block executes, the exact counters know.
+A few blocks that one SM would run are executed again, on fresh copies of the arguments, and their
+streams are replayed. They represent all blocks of the launch, which may differ by their position
+and their data; the exact counters give the instructions of an average block.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from toolkit.sass.translate import Translated
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedLaunch:
-    """A launch all of whose blocks were executed, and how many of them an SM of `device` holds."""
+    """A launch with all blocks executed, and the number resident on one SM of `device`."""
 
     translated: Translated
     geometry: Geometry
@@ -56,7 +56,7 @@ class SimulatedLaunch:
 def launch_time(
     launch: SimulatedLaunch, fresh: Callable[[], Bound]
 ) -> tuple[Predicted, str] | tuple[None, str]:
-    """The prediction and what it rests on, or why there is none; `fresh` binds the launch anew."""
+    """The prediction and its basis, or why there is none. `fresh` binds the launch anew."""
     blocks, waiting = _replayed(launch)
     streams = _streams(launch.translated, fresh, blocks)
     if isinstance(streams, str):
@@ -90,17 +90,17 @@ def _streams(
 
 
 def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
-    """Blocks that stand for all, and what `Work` says of those that wait for each other.
+    """Representative blocks, and fields of `Work` for launches in which blocks wait for each other.
 
-    Where blocks wait, they are those of the SM with the most to do, in their order: those that
-    take part come first and are unlike the others.
+    If blocks wait, these are the blocks of the busiest SM in their order: blocks that exchange data
+    come first and are unlike the others.
     """
     found, sms = launch.exchange, launch.device.sm_count
     busy = np.flatnonzero(launch.lifetimes)
     if found is None:
         blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
         return blocks, {"blocks": len(busy)}
-    # those that end at once before all others leave their places to these
+    # leading blocks that exit at once give their slots to the next ones
     busy = np.arange(busy[0], len(launch.lifetimes))
     first = np.argmax([launch.lifetimes[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
     of_sm = busy[int(first) :: sms]
@@ -145,7 +145,7 @@ def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any])
 
 
 def _stand_for(blocks: Sequence[int], everything: int) -> str:
-    """That blocks which differ, by their place or their data, are not looked at."""
+    """Text that names the blocks that represent all blocks."""
     if len(blocks) == everything:
         return ""
     if len(blocks) == 1:

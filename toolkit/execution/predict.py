@@ -1,4 +1,4 @@
-"""Predicted times of launches that the simulator can execute: streams for the timing model."""
+"""Predicted time of a launch from the streams of simulated blocks."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from toolkit.sass.streams import joined
 from toolkit.sass.timing_table import machine_code
 from toolkit.store.cache import cached, keep
 
-# Of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
+# Steps of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
 MOST_STEPS = 1 << 23
-# Between a kernel and its prediction; nothing else has a part in it.
+# Folders whose code a prediction depends on.
 FOLDERS = (
     "analysis",
     "kernels",
     *(f"toolkit/{x}" for x in ("machine_code", "launch", "sass", "rungs", "execution")),
 )
-BLOCKS = 4  # whose streams stand for all that an SM runs
+BLOCKS = 4  # number of blocks whose streams represent all blocks of an SM
 
 
 def blocks_of_an_sm(
     blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
 ) -> list[int]:
-    """Blocks that one SM could run, one after another: of one that has few partial ones to run.
+    """Blocks that one SM could run, one after another; an SM with few partial blocks is chosen.
 
-    Where every block has an SM to itself, the first one stands for all: it is never a partial one.
+    If every block is alone on its SM, block 0 represents all: it is never partial.
     """
     if blocks <= sms:
         return [0]
@@ -55,7 +55,7 @@ def blocks_of_an_sm(
 
 
 def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
-    """The same for blocks that may differ: evenly spread over all those of that SM."""
+    """Blocks evenly spread over those that one SM could run, for blocks that may differ."""
     of_sm = _of_an_sm(blocks, sms)
     taken = min(BLOCKS, len(of_sm))
     return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
@@ -71,10 +71,10 @@ def streams_of(
     *,
     others: range = range(0),
 ) -> Streams:
-    """What the warps of some blocks execute; `others` are executed too, where those wait for them.
+    """Streams of the warps of `blocks`. `others` are executed too, because `blocks` wait for them.
 
-    Raises UnavailableError where they execute more than MOST_STEPS warp instructions, and
-    FaultError where it stops otherwise, as one does that waits for another block.
+    Raises UnavailableError if they execute more than MOST_STEPS warp instructions, and FaultError
+    if execution stops otherwise, for example because a block waits for one that is not executed.
     """
     bound = replace(bound, most_accesses=0, most_steps=MOST_STEPS)
     too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
@@ -100,10 +100,10 @@ def work_of(
     traffic: Traffic,
     **known: Any,
 ) -> Work:
-    """A launch as the timing model takes it.
+    """Input of the timing model for a launch.
 
-    `known` are the fields of `Work` that the counts do not give. The bytes of L2 are what SMs ask
-    of it: what crosses between its partitions again is not among them.
+    `known`: the fields of `Work` that do not follow from the counts. The bytes of L2 are those that
+    SMs request, without transfers between its partitions.
     """
     stored = _sectors(instructions, STORES + REDUCTIONS)
     sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
@@ -128,7 +128,7 @@ def _sectors(instructions: Sequence[InstructionCounts], actions: Sequence[str]) 
 
 
 def digest_of(streams: Streams) -> str:
-    """What tells streams apart."""
+    """Digest that identifies streams."""
     digest = sha256()
     for name in ("steps", "lines", "first_step", "first_line", "first_warp"):
         digest.update(np.ascontiguousarray(getattr(streams, name)).data)
@@ -137,9 +137,9 @@ def digest_of(streams: Streams) -> str:
 
 
 def key_of(work: Work) -> dict[str, object]:
-    """What tells a launch from every other one whose prediction may differ.
+    """Key that identifies a launch among all whose predictions may differ.
 
-    Sums over blocks differ in their last digits with the number of workers: nine of them count.
+    Sums over blocks depend on the number of workers in their last digits, so nine digits are used.
     """
     values = {field.name: getattr(work, field.name) for field in fields(work)}
     rounded = {k: f"{v:.9g}" if isinstance(v, float) else v for k, v in values.items()}
@@ -152,10 +152,10 @@ def key_of(work: Work) -> dict[str, object]:
 def predicted(
     launch: Mapping[str, object], device: Device, work: Callable[[], Work]
 ) -> Predicted | str:
-    """The prediction of a launch on a device, or why there is none; kept for the next time.
+    """Prediction of a launch on a device, or the reason why there is none; kept in the cache.
 
-    `launch` says which launch it is, in values whose text tells them apart; `work` is asked for
-    only where the prediction is not known yet.
+    `launch` identifies the launch, by values with distinct text. `work` is called only if the
+    prediction is not in the cache.
     """
     name = _name(launch, device)
     entry = cached(name)
@@ -184,9 +184,9 @@ def _name(launch: Mapping[str, object], device: Device) -> str:
 
 
 def model_digest(root: Path) -> str:
-    """A digest of every file of our packages below `root` that a prediction may depend on.
+    """Digest of every file of our packages below `root` that a prediction may depend on.
 
-    That of a rung is left out: a prediction depends on its machine code, which is in the key.
+    Sources of rungs are left out: a prediction depends on the machine code, which is in the key.
     """
     digest = sha256()
     for folder in FOLDERS:
@@ -198,5 +198,5 @@ def model_digest(root: Path) -> str:
     return digest.hexdigest()
 
 
-# Of the code that is loaded: taken now, before anybody edits a file.
+# Digest of the loaded code, taken at import, before a file changes.
 MODEL = model_digest(Path(__file__).parents[2])

@@ -1,4 +1,4 @@
-"""How many blocks of a launch run at a time: what blocks that wait for each other depend on."""
+"""Number of resident blocks of a launch. Blocks that wait for each other depend on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolkit.sass.machine import Bound
 
 
 def blocks_per_sm(device: Device, kernel: Kernel, geometry: Geometry) -> int:
-    """How many blocks an SM holds at a time. Raises InputError where it holds none."""
+    """Number of blocks resident on one SM. Raises InputError if none fits."""
     return occupancy(
         device,
         threads_per_block=geometry.threads_per_block,
@@ -22,12 +22,12 @@ def blocks_per_sm(device: Device, kernel: Kernel, geometry: Geometry) -> int:
 
 
 def most_resident(device: Device | None, kernel: Kernel, bound: Bound) -> int:
-    """How many clusters a device of the architecture, or this one, runs at a time."""
+    """Number of clusters resident on `device`, or on a device of the kernel's architecture."""
     device = device or device_of(kernel.architecture)
     if device is None:
         return bound.clusters
     try:
         blocks = device.sm_count * blocks_per_sm(device, kernel, bound.geometry)
-    except InputError:  # it has no room for one: a prediction says so
+    except InputError:  # no block fits: the prediction reports it
         return bound.clusters
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))

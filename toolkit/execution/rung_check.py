@@ -1,4 +1,4 @@
-"""The sanitizer on a rung: a small product, so that every profile can afford it."""
+"""Sanitizer run of a rung on a small product, short enough for every profile."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.launch import RungLaunch
 
-# Over one tile of the largest rung in both directions, and no multiple of any: guards are reached,
-# blocks have neighbours. The second is for a rung of one block.
+# Larger than one tile of the largest rung in both directions, and no multiple of any tile: guards
+# are executed, and blocks have neighbours. The second shape is for a rung with one block.
 SHAPES = (Gemm(m=136, n=136, k=20), Gemm(m=24, n=28, k=20))
 BLOCKS = 8
 
 
 def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: int) -> Checked:
-    """What the sanitizer finds in some blocks of a small product; C is unwritten before.
+    """Findings of the sanitizer in some blocks of a small product; C is unwritten before.
 
-    Raises UnsupportedError for machine code that the simulator does not know, ShapeError where the
-    rung takes neither shape.
+    Raises UnsupportedError for machine code that the simulator does not support, ShapeError if the
+    rung accepts neither shape.
     """
     launch = RungLaunch(variant=variant, parameters=parameters, problem=_shape_of(variant))
     return check(
@@ -35,7 +35,7 @@ def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: i
 
 
 def sentence(checked: Checked, variant: Variant) -> str:
-    """What a record says of it."""
+    """Sentence for the record of a rung."""
     blocks = f"{checked.executed_blocks} blocks of {_shape_of(variant)}"
     looked = "; ".join((f"{', '.join(checked.tools)} on {blocks}", *checked.notes))
     if not checked.findings:

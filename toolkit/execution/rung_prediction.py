@@ -1,4 +1,4 @@
-"""The traffic of a rung below L1 and its time, from what the blocks of its plan did."""
+"""Traffic below L1 and time of a rung, from the executed blocks of its plan."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.machine import Spread
 from toolkit.sass.schedule_facts import schedule_facts
 
-LEAST_APART = 0.05  # of a lifetime, after the last wave
-NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that are no unit's of an SM
+LEAST_APART = 0.05  # of a lifetime, after the last wave: L2 keeps what blocks share below that
+NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that do not belong to a unit of the SM
 
 
 @dataclass(frozen=True, kw_only=True)
 class RungModel:
-    """A rung whose plan was executed, on the device of its residence."""
+    """Model of a rung, after its plan was executed, on the device of its residence."""
 
     executor: PlanExecutor
     proven: Proven
@@ -54,7 +54,7 @@ class RungModel:
         return self.executor.translated.kernel
 
     def modelled(self) -> tuple[Traffic | None, Predicted | str]:
-        """The traffic below L1 and the time, or why there is none."""
+        """Traffic below L1 and time, or the reason why there is none."""
         if self.proven.below is None:
             return None, "its traffic below L1 is not known"
         traffic = self._traffic(self.proven.below)
@@ -67,7 +67,7 @@ class RungModel:
         return traffic, time
 
     def _traffic(self, asked: Below, drift_per_wave: float = 0.0) -> Traffic:
-        """The blocks of an SM move apart by so much of a lifetime in each wave."""
+        """Traffic below L1 if co-resident blocks drift apart by `drift_per_wave` of a lifetime."""
         launch, geometry = self.launch, self.launch.geometry
         pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
         of_all = Asked(
@@ -87,8 +87,9 @@ class RungModel:
         )
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
-        """By how much of a lifetime the blocks of an SM move apart in each wave, 0 where so little
-        that L2 keeps what they share.
+        """Fraction of a lifetime by which co-resident blocks drift apart per wave.
+
+        0 if it is so small that L2 keeps the data that they share.
         """
         if isinstance(time, str):
             return 0.0
@@ -150,14 +151,14 @@ class RungModel:
         )
 
     def _read_back_bytes(self) -> float:
-        """Sums that blocks leave for those that end their tiles."""
+        """Bytes of partial sums that blocks leave for the blocks that finish their tiles."""
         if not self.proven.plan.kinds:
             return 0.0
         pieces = pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
         return float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
 
     def _relative_l2_reads(self, first: int) -> float:
-        """How much more of L2 the SM that starts with this block asks for than the average one."""
+        """Sectors that the SM with block `first` reads, relative to the average SM (1 or more)."""
         sms, blocks = self.residence.device.sm_count, self.proven.plan.blocks
         read = self.proven.by_block(asked.read for asked in self.proven.runs.below)
         idle = blocks - self.launch.busy_blocks
@@ -166,7 +167,7 @@ class RungModel:
         return float(max(1.0, own / average)) if average else 1.0
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
-        """What blocks execute at K = k, with the rows of A as far apart as they are at K itself."""
+        """Streams of blocks at K = k, with the row pitch of A as at K itself."""
         launch, shares_tiles = self.launch.at(k), bool(self.proven.plan.kinds)
         c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
         bound = self.executor.bound(k, c, is_last=False if shares_tiles else None)

@@ -1,4 +1,4 @@
-"""Rungs at one shape on the simulator: counters, verdict and time of each from a few blocks."""
+"""Simulation of rungs at one shape: counters, verdict and time of each, from a few blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolkit.sass.requests import line_accesses
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import translate
 
-PYCUDA_FILE = "kernel.cu"  # what PyCUDA calls the source that it gives to nvcc
+PYCUDA_FILE = "kernel.cu"  # file name under which PyCUDA passes source to nvcc
 TRAFFIC_BASIS = (
     "modelled: what each block asks of L2 follows from the executed blocks, what caches keep of it "
     "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
@@ -33,7 +33,7 @@ TRAFFIC_BASIS = (
 
 
 def residence(record: Record, device: Device) -> Residence | None:
-    """That of a record's launch on `device`, None where its occupancy is not known."""
+    """Residence of a record's launch on `device`, None if its occupancy is not known."""
     if record.occupancy is None:
         return None
     return Residence(device=device, blocks_per_sm=record.occupancy.blocks_per_sm)
@@ -41,33 +41,32 @@ def residence(record: Record, device: Device) -> Residence | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """What executing a rung on the simulator gave."""
+    """Results of a rung on the simulator."""
 
     simulated: Simulated
     listing: Listing
     check: Check
-    predicted: Predicted | str  # a reason where there is none
+    predicted: Predicted | str  # the reason if there is none
     instructions: tuple[InstructionCounts, ...]
 
 
 class LadderSimulator(LadderInputs):
-    """Executes rungs at one shape; inputs and references are shared between them."""
+    """Executes rungs at one shape, which share inputs and references."""
 
     def simulate(
         self, kernel: Kernel, selection: Selection, residence: Residence | None = None
     ) -> Simulation:
-        """The counters and the verdict of one rung.
+        """Counters and verdict of one rung; its traffic below L1 and time if `residence` is known.
 
-        Where its `residence` is known, the traffic below L1 is modelled too. Raises
-        UnsupportedError for machine code that the simulator does not know, LaunchError where the
-        kernel faults, ShapeError where there is not enough memory or time.
+        Raises UnsupportedError for machine code that the simulator does not support, LaunchError if
+        the kernel faults, ShapeError if there is not enough memory or time.
         """
         variant = selection.variant
         assert isinstance(variant, Variant)
         launch = RungLaunch(
             variant=variant, parameters=selection.parameters, problem=self.workload.problem
         )
-        if input_bytes(launch.executed) <= ANCHOR_BYTES:  # all K but those of a few blocks
+        if input_bytes(launch.executed) <= ANCHOR_BYTES:  # inputs for K itself
             self.prepare(self.workload, launch.executed)
         translated = translate(kernel)
         executor = PlanExecutor(self, translated, launch, notes=residence is not None)
@@ -115,7 +114,7 @@ def _simulated(
 def listing(
     instructions: Sequence[InstructionCounts], variant: Variant, parameters: Parameters
 ) -> Listing:
-    """The rung's source beside its machine code."""
+    """Source of the rung and its machine code."""
     return Listing(
         label=variant.label(parameters),
         file=variant.file,
@@ -126,7 +125,7 @@ def listing(
 
 
 def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
-    """The line of the rung's own file that an instruction is of, 0 where it is of none."""
+    """Line of an instruction in the rung's own file, 0 if it belongs to none."""
     is_own = PurePath(instruction.file or "").name in (variant.file, PYCUDA_FILE)
     return instruction.line or 0 if is_own else 0
 
@@ -134,7 +133,7 @@ def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
 def line_counters(
     instructions: Sequence[InstructionCounts], variant: Variant
 ) -> tuple[LineCounters, ...]:
-    """The counters of each source line, with the line itself; those that did nothing left out."""
+    """Counters and text of each source line, without lines whose counters are all 0."""
     source = variant.source.splitlines()
     found = []
     for (path, line), counters in by_line(instructions).items():

@@ -1,4 +1,4 @@
-"""The traffic of a launch below L1, from what its blocks ask of L2: one way for every kernel."""
+"""Traffic of a launch below L1, from the requests of its blocks to L2; the same for all kernels."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from toolkit.sass.statistics import loop_bytes
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
 WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
-# Of a kernel that adds nothing up, whose steps are requests; of the ladder's rungs, 190 to 3,000
-# requests fit best for 512 steps.
+# For a kernel without accumulation, whose steps are requests. On the ladder's rungs, 190 to 3,000
+# requests per 512 steps fit best.
 REQUESTS_PER_STEP = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Residence:
-    """Where a kernel would run, and how many of its blocks at a time on one SM."""
+    """Device that a kernel would run on, and the number of its blocks resident on one SM."""
 
     device: Device
     blocks_per_sm: int
@@ -51,11 +51,11 @@ class Residence:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What all blocks of a launch ask of L2.
+    """Requests of all blocks of a launch to L2.
 
-    `lifetimes` says how long each block takes, 1 for a usual one. `in_time` gives the accesses of
-    blocks that begin and get on so. `steps` are those after which blocks fall out of step, where
-    more is known of them than the machine code says: K of a matrix product whose warps share it.
+    `lifetimes`: time that each block takes, 1 for a typical one. `in_time`: function from start
+    times and progress of blocks to their accesses. `steps`: number of steps for `in_step`, if
+    better known than from the machine code (K of a matrix product).
     """
 
     below: Below
@@ -73,10 +73,10 @@ def traffic_of(
     *,
     drift_per_wave: float = 0.0,
 ) -> Traffic:
-    """The traffic of a launch on a device.
+    """Traffic of a launch on a device.
 
-    `instructions` count all blocks. The blocks of an SM move apart by `apart` of a lifetime in each
-    wave.
+    `instructions` count all blocks. `drift_per_wave`: fraction of a lifetime by which co-resident
+    blocks drift apart per wave.
     """
     device, per_sm = residence.device, residence.blocks_per_sm
     blocks, threads = geometry.blocks, geometry.threads_per_block
@@ -134,21 +134,21 @@ def _bytes_per_lane(one: InstructionCounts) -> int:
 
 
 def _requests(one: InstructionCounts) -> float:
-    """Those of a load; of a bulk copy as many as loads of whole warps would take."""
+    """Requests of a load. A bulk copy counts as many as full-warp loads would make."""
     if one.bytes_per_lane:
         return one.requests
     return one.sectors * SECTOR_BYTES / (WARP_SIZE * WIDEST_BYTES)
 
 
-# Stores of a warp that follow one another and fill sectors word by word, as those of structs do,
-# leave L1 as one. The launches on trial whose stores touch 2 to 5 lines each send a sector once; of
-# 8 lines, so many stores are on their way that most of them are sent alone (`merged_stores`).
+# L1 merges consecutive stores of a warp that fill sectors word by word, as stores of structs do.
+# The trial launches with 2 to 5 lines per store send each sector once. With 8 lines per store, so
+# many stores are in flight that most of them are sent separately (`merged_stores`).
 MOST_LINES = 5
-NEXT_BYTES = 8 * INSTRUCTION_BYTES  # of code, between one store and the next
+NEXT_BYTES = 8 * INSTRUCTION_BYTES  # of code between consecutive stores
 
 
 def _sent(stores: Sequence[InstructionCounts], distinct: int) -> float:
-    """The sectors that stores send, `distinct` where each warp sends each sector once."""
+    """Sectors that stores send. It is `distinct` if each warp sends each sector once."""
     everything, group = 0, list[InstructionCounts]()
     sent = 0
     for one in sorted(stores, key=lambda store: store.address):
