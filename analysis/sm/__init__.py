@@ -1,8 +1,8 @@
-"""One streaming multiprocessor, cycle by cycle: how long the recorded streams of warps take.
+"""Cycle-level model of one streaming multiprocessor: the time that recorded streams of warps take.
 
-`run` replays what each warp of some blocks executed on a model of an SM (`sm.c`): four in-order
-schedulers that honour the control bits, units with their throughput, register banks, the
-load/store unit, L1, and this SM's share of L2 and DRAM. It is pure: values in, values out.
+`run` replays the streams of some blocks on a model of an SM (`sm.c`): four in-order schedulers that
+follow the control bits, units with their throughput, register banks, the load/store unit, L1, and
+this SM's share of L2 and DRAM. It is pure: values in, values out.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ UNLIMITED = 1 << 40
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
-MOST_QUEUED = 32  # as sm.c has room for
+MOST_QUEUED = 32  # limit of sm.c
 
 
 class Unit(IntEnum):
-    """What executes an instruction, as sm.c numbers it."""
+    """Unit that executes an instruction, as sm.c numbers it."""
 
     CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU, TENSOR = range(11)
 
 
 class Kind(IntEnum):
-    """What an instruction is to the model, as sm.c numbers it."""
+    """Kind of an instruction in the model, as sm.c numbers it."""
 
     PLAIN, SHARED_LOAD, SHARED_STORE, LOAD, STORE, ATOMIC = range(6)
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
@@ -44,7 +44,7 @@ class Kind(IntEnum):
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
 
 
-# Why a scheduler issued nothing in a clock.
+# Reasons why a scheduler issues nothing in a clock.
 LOST = (
     "register banks",
     "write-back",
@@ -81,7 +81,7 @@ INSTRUCTION = np.dtype(
     align=True,
 )
 COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))
-# An instruction, or, with the flag RUN, `clocks` of them from `pc` on, which ask nothing of memory.
+# An instruction, or, with the flag RUN, `clocks` instructions from `pc` on without memory requests.
 STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
 RUN = 4
 _STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
@@ -107,13 +107,13 @@ _RESULT = np.dtype(
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """The numbers of one SM, in its clocks; see docs/timing.md for each.
+    """Parameters of one SM, in its clocks; docs/timing.md describes each.
 
-    Bandwidths are this SM's share. `dram_share` and `dram_write_share` are bytes of DRAM's
-    work for each byte that is read and written at L2; `waiting_share` of the requests wait for it:
-    `dram_scatter` clocks more for each page, on average, and up to `dram_spread` more where it is
-    always busy. Flags of other blocks are set `flag_clocks` after a block asked for one first. A
-    run says when `mark` instructions were issued, and may end there.
+    Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
+    read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
+    `dram_scatter` clocks more per page, and up to `dram_spread` clocks more if DRAM is always busy.
+    `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set. A
+    run records when `mark` instructions were issued, and may end there.
     """
 
     slots: int
@@ -194,13 +194,14 @@ class _Machine(ctypes.Structure):
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """What the warps of some blocks executed, warp after warp.
+    """Instructions that the warps of some blocks executed, warp after warp.
 
     `steps` (STEP) and `lines` (a line's number << 4 | its sectors) of warp w begin at
-    `first_step[w]` and `first_line[w]`, among the lines words that describe bulk copies and
-    barriers in shared memory (`toolkit/sass/core`); block b has the warps from `first_warp[b]` to
-    `first_warp[b + 1]`. Lines with `COMMON` are the same ones in blocks that occur again,
-    those with `IN_L2` were written by other blocks, those with `FLAG` tell that they were.
+    `first_step[w]` and `first_line[w]`. The lines include words that describe bulk copies and
+    barriers in shared memory (`toolkit/sass/core`). Block b has the warps from `first_warp[b]` to
+    `first_warp[b + 1]`. Lines with the mark `COMMON` are the same in each repetition of a block,
+    lines with `IN_L2` were written by other blocks, and lines with `FLAG` hold flags of other
+    blocks.
     """
 
     steps: NDArray[Any]
@@ -215,12 +216,12 @@ class Streams:
 
     @property
     def executed(self) -> int:
-        """Warp instructions of all."""
+        """Number of warp instructions of all blocks."""
         runs = self.steps["clocks"][self.steps["flags"] & RUN > 0]
         return len(self.steps) - len(runs) + int(runs.sum(dtype=np.int64))
 
     def with_common(self) -> Streams:
-        """The same, lines marked that all blocks touch: those of a table, not of a tile."""
+        """Copy with a mark on each line that all blocks access (part of a table, not of a tile)."""
         if self.blocks < 2:
             return self
         numbers = self.numbers
@@ -232,21 +233,21 @@ class Streams:
 
     @property
     def numbers(self) -> NDArray[np.uint64]:
-        """Those of the lines, whatever marks they have."""
+        """Numbers of the lines, without marks."""
         return (self.lines & ~(COMMON | IN_L2 | FLAG)) >> np.uint64(4)
 
     def with_mark(self, mark: np.uint64, numbers: NDArray[Any]) -> Streams:
-        """The same, `mark` on the lines of these numbers."""
+        """Copy with `mark` on the lines with these numbers."""
         lines = np.where(np.isin(self.numbers, numbers), self.lines | mark, self.lines)
         return replace(self, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How some blocks ran on one SM: clocks in all, when each block began and ended, what was busy.
+    """Results of a run on one SM: clocks, start and end of each block, and busy clocks of units.
 
-    `marked` is when the machine's `mark` was reached, or the end where it was not. `lost` are
-    clocks of the four schedulers in which nothing was issued, by reason (`LOST`).
+    `marked`: when the `mark` of the machine was reached, or the end if it was not. `lost`: clocks
+    of the four schedulers without issue, by reason (`LOST`).
     """
 
     clocks: int
@@ -266,11 +267,11 @@ class Ran:
 
 
 def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Machine) -> Ran:
-    """Run blocks one after another, as many at a time as `machine.slots` says.
+    """Run blocks one after another, with `machine.slots` resident blocks.
 
-    `jobs` name blocks of `streams`; a block that occurs again gets lines of its own. Raises
-    UnavailableError without the native code, MemoryError, and ValueError where warps wait for
-    each other for ever.
+    `jobs`: indices of blocks of `streams`; a repeated block gets lines of its own. If blocks differ
+    in warps, the largest block decides which warps share a scheduler. Raises UnavailableError
+    without the native code, MemoryError, and ValueError if warps wait for each other forever.
     """
     (ran,) = run_parts(code, streams, jobs, machine, [len(jobs)])
     return ran
@@ -283,10 +284,10 @@ def run_parts(
     machine: Machine,
     numbers: Sequence[int],
 ) -> tuple[Ran, ...]:
-    """How so many of the first `jobs` run by themselves: fewer, as many as slots at least, and all.
+    """Run the first n of `jobs` for each n in `numbers`: optionally a smaller n, then all of them.
 
-    Takes little longer than all of them do, for until one ends there is no difference. Blocks have
-    as many warps each: where they do not, those of the largest decide who shares a scheduler.
+    The smaller n is at least `machine.slots`. It takes little additional time, because both runs
+    are the same until a block ends. It requires blocks with equal numbers of warps.
     """
     *fewer, count = numbers
     assert count == len(jobs)

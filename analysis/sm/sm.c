@@ -1,9 +1,9 @@
-/* One streaming multiprocessor, cycle by cycle: four schedulers issue the recorded streams of the
- * warps that are resident, in order, as the control bits of the machine code allow, and the
- * load/store unit, L1 and this SM's share of L2 and DRAM serve what they ask for.
+/* Cycle-level model of one streaming multiprocessor: four schedulers issue the recorded streams of the
+ * resident warps, in order, as the control bits of the machine code allow. The load/store unit, L1 and
+ * this SM's share of L2 and DRAM serve their requests.
  *
- * Times are clocks of the SM. What is modelled and where each rule comes from stands in
- * docs/timing.md; all numbers come in through `Machine`. */
+ * Times are clocks of the SM. docs/timing.md describes the model and the source of each rule; all
+ * numbers are parameters in `Machine`. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,86 +35,86 @@ enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, K
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
 enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 };
 
-/* x is at least, or at most, a value; the greater of two. */
+/* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
 #define LOWER(x, most) do { if ((x) > (most)) (x) = (most); } while (0)
 #define GREATER(a, b) ((a) > (b) ? (a) : (b))
 
-#define WHOLE 0xffffffffu /* bytes of a store whose sectors are taken for written as a whole */
-#define COMMON (1ull << 63) /* a line that all blocks touch: repeated blocks have no own one */
-#define IN_L2 (1ull << 62)  /* a line that another block has written: nobody waits for DRAM */
-#define FLAG (1ull << 61)   /* a line that says whether another block has: L1 does not keep it */
+#define WHOLE 0xffffffffu /* bytes of a store that is assumed to write whole sectors */
+#define COMMON (1ull << 63) /* a line that all blocks access: repeated blocks share it */
+#define IN_L2 (1ull << 62)  /* a line that another block has written: no request waits for DRAM */
+#define FLAG (1ull << 61)   /* a line with a flag that another block has written data: not cached in L1 */
 
-/* An instruction of the program, as its 128 bits say. */
+/* An instruction of the program, decoded from its 128 bits. */
 typedef struct {
     u8 stall, yield, write_barrier, read_barrier, wait, unit, kind, registers; /* written */
     i16 source[SLOTS]; /* general registers read by each slot, -1: none */
-    u8 reuse;          /* slots whose value is kept for the next instruction */
+    u8 reuse;          /* slots whose value the reuse cache keeps for the next instruction */
     u8 operands;       /* registers that a request hands to the load/store unit */
-    u16 banks;         /* the bank of each of them, a bit each */
-    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | how many may be left; KIND_STORE: bytes of a
-                        * lane */
-    u16 latency;       /* of variable-latency arithmetic: until its scoreboard is released */
-    u16 pipe_clocks;   /* for which its unit takes no other warp instruction */
-    u16 free_clocks;   /* of the load/store unit without bank conflicts; 0: as recorded */
+    u16 banks;         /* the bank of each operand, one bit each */
+    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
+                        * per lane */
+    u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
+    u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
+    u16 free_clocks;   /* clocks of the load/store unit without bank conflicts; 0: as recorded */
 } Instruction;
 
-/* An instruction, or with STEP_RUN `clocks` of them from `pc` on, which ask nothing of memory.
- * `lines` of what it touches; of barriers in shared memory and bulk copies words that describe them,
- * and 256 times `clocks` more. */
+/* An instruction, or, with STEP_RUN, `clocks` instructions from `pc` on without memory requests.
+ * `lines`: number of lines that it accesses; for barriers in shared memory and bulk copies, number of
+ * words that describe them, plus 256 times `clocks`. */
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
 typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 
 typedef struct {
-    u32 slots;            /* blocks that are resident at a time */
-    u32 bank_count;       /* of the register file, per scheduler */
-    u32 queue;            /* requests that a scheduler may have waiting for shared memory */
-    u32 global_queue;     /* and all schedulers for global memory, where a copy counts twice */
-    u32 operand_clocks;   /* for which a register of a request's operands occupies its scheduler's port */
-    u32 l1_lines;         /* its capacity */
-    u32 register_latency; /* of each further register that a load writes */
-    u32 shared_latency, l1_latency; /* from issue, where nothing is in the way */
-    u32 l2_latency, dram_latency; /* from the load/store unit; the last is added to l2_latency */
+    u32 slots;            /* resident blocks */
+    u32 bank_count;       /* banks of the register file, per scheduler */
+    u32 queue;            /* requests of a scheduler that can wait for shared memory */
+    u32 global_queue;     /* the same of all schedulers for global memory; a copy counts twice */
+    u32 operand_clocks;   /* clocks that an operand of a request occupies its scheduler's port */
+    u32 l1_lines;         /* capacity of L1 */
+    u32 register_latency; /* clocks for each further register that a load writes */
+    u32 shared_latency, l1_latency; /* from issue, without contention */
+    u32 l2_latency, dram_latency; /* from the load/store unit; dram_latency is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
-    u32 flag_clocks;      /* after which a block that asks for others' flags finds all of them set */
-    u32 backlog;          /* clocks of L2's work that may wait before the load/store unit does */
-    u32 bulk_latency;     /* of a bulk copy, added to l2_latency */
-    u32 fetch_latency;    /* of 128 bytes of code that the SM has not executed before */
-    u32 fetch_clocks;     /* and, where it came to them in order, after those before them */
-    u32 code_lines;       /* of 128 bytes that stay once they are fetched; 0: all */
-    u32 integers_share;   /* 1: the ALU's work is done by the half that makes integer products */
+    u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
+    u32 backlog;          /* clocks of queued L2 work above which the load/store unit waits */
+    u32 bulk_latency;     /* latency of a bulk copy, added to l2_latency */
+    u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
+    u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
+    u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
+    u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
-    u32 free_memory;      /* what if requests took no clock of the load/store unit */
-    u32 free_conflicts;   /* what if there were no bank conflicts */
-    u32 stops_at_mark;    /* 1: a run ends there */
-    double wavefront_clocks; /* of the load/store unit for a wavefront of shared memory */
-    double request_clocks; /* and for what a request accesses, at least */
-    double load_clocks;   /* for a load of a line of global memory, at least */
-    double sector_clocks; /* and for a load of one sector */
-    double store_line_bytes; /* that a line costs in a store at least */
-    double write_slots;   /* issue slots that a register of a load takes when it is written */
-    double write_buffer;  /* so many slots of them can wait until nothing is issued */
-    double barrier_unit_clocks; /* for which a warp's arrival occupies the SM's barrier unit */
-    double miss_clocks;   /* of the way to L2, at least, for a request that L1 cannot serve */
+    u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
+    u32 free_conflicts;   /* 1: no bank conflicts */
+    u32 stops_at_mark;    /* 1: the run ends at `mark` */
+    double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
+    double request_clocks; /* minimum clocks of a request */
+    double load_clocks;   /* minimum clocks of a load of a line of global memory */
+    double sector_clocks; /* minimum clocks of a load of one sector */
+    double store_line_bytes; /* minimum bytes that a line counts in a store */
+    double write_slots;   /* issue slots that writing one register of a load takes */
+    double write_buffer;  /* such slots that can wait for a clock without issue */
+    double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
+    double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
     double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
-    double dram_share;    /* bytes of DRAM's work per byte read from L2 */
-    double dram_write_share; /* and per byte written */
-    double dram_scatter;  /* and for each page of memory further clocks, on average: chance */
-    double dram_spread;   /* further clocks, at most, where DRAM is always busy: chance */
-    double waiting_share; /* of the requests to L2 that wait for DRAM */
+    double dram_share;    /* bytes of DRAM work per byte read from L2 */
+    double dram_write_share; /* bytes of DRAM work per byte written to L2 */
+    double dram_scatter;  /* average of the random additional clocks per page of memory */
+    double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
+    double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     u64 most_clocks;
-    u64 mark;             /* so many instructions, of which a run says when they were issued */
+    u64 mark;             /* number of instructions; a run records when they were issued */
 } Machine;
 
-/* What a slot of an instruction reads: does an earlier slot name its register too, which is read once
- * then? The clocks in which it may be read, and those where slot 1's is known without reading it. A slot
- * that reads none has no bank and no clocks, and no register that could be kept. */
+/* Operand slot of an instruction. `is_again`: an earlier slot names the same register, which is read
+ * once. `clocks`: clocks in which it may be read; `behind_known`: the same if the value of slot 1 is
+ * available without a read. An unused slot has no bank, no clocks and no register to keep. */
 typedef struct { i16 reg, kept; u8 bank, is_again, clocks, behind_known; } Operand;
 typedef struct { Operand at[SLOTS]; } Operands;
 
-/* A register, -1: none, whose value is kept, and the number of the instruction that keeps it. */
+/* A register whose value the reuse cache keeps (-1: none), and the number of the instruction. */
 typedef struct { i16 reg; u32 by; } Kept;
 
 /* Why a scheduler issued nothing in a clock. */
@@ -128,25 +128,25 @@ typedef struct {
     u64 unfinished, marked;
 } Result;
 
-/* What becomes known at some time; `age` is the warp's. What a load has missed takes `clocks` of L1's
- * data then. */
+/* Event at a time; `age` is that of the warp. The data of missed loads take `clocks` of L1's data path
+ * then. */
 typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers; } Event;
 
-/* A barrier in shared memory, and what is counted down at some time. */
+/* A barrier in shared memory, and an arrival at it at a time. */
 typedef struct { u64 id, generation; u32 expected, pending; i64 bytes; } Mbarrier;
-typedef struct { double at; u64 age, id; u32 block, arrivals; i64 bytes; } Arrival; /* age: the block's */
+typedef struct { double at; u64 age, id; u32 block, arrivals; i64 bytes; } Arrival; /* age: of the block */
 enum { MOST_MBARRIERS = 64, RANK_SHIFT = 24 };
 
 typedef struct {
     const Step *step, *end;
     const u64 *line;
-    double async_done, bulk_done; /* when the copies and the bulk stores so far are made */
-    u64 ready;            /* not before */
+    double async_done, bulk_done; /* when the copies and the bulk stores so far are complete */
+    u64 ready;            /* earliest issue */
     u64 space;
-    u32 pc, left;         /* of its next instruction; others of a straight run behind that */
+    u32 pc, left;         /* pc of the next instruction; further instructions of a straight run */
     u32 pending[SCOREBOARDS];
-    u8 waits;             /* scoreboards with something pending: one bit each */
-    u8 from[SCOREBOARDS]; /* what it waits for: LOST_* */
+    u8 waits;             /* scoreboards with pending results, one bit each */
+    u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
     u32 block;            /* slot of the block; */
     u8 alive, at_barrier, blocked_on;
     u64 age;
@@ -157,8 +157,8 @@ typedef struct {
     u64 opens_after, start;
     u32 job, first, warps;
     u8 used, has_barriers, decided, waits;
-    u32 phases; /* between barriers, in which it missed something */
-    double flags_at; /* when those are set that it waits for; 0: it has not asked yet */
+    u32 phases; /* phases between barriers in which the block missed L1 */
+    double flags_at; /* when the flags that it waits for are set; 0: not polled yet */
     u64 age;
     u32 mbarriers;
     Mbarrier mbarrier[MOST_MBARRIERS];
@@ -167,32 +167,32 @@ typedef struct {
 typedef struct {
     const Step *step;
     const u64 *line;
-    u64 from, age, space; /* not before; of the warp */
-    u64 turn;             /* among those of its scheduler: the smallest goes first */
+    u64 from, age, space; /* earliest service; age and space of the warp */
+    u64 turn;             /* order among the requests of its scheduler: the smallest is first */
     double left;
     u32 warp, block;
 } Request;
 
-/* Requests of a scheduler that wait for the load/store unit: those to global memory apart. */
+/* Requests of a scheduler that wait for the load/store unit, with a separate queue for global memory. */
 typedef struct { Request at[MOST_QUEUED]; u32 head, count; } Queue;
 enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
 
 typedef struct {
-    u64 free, sleep;      /* dispatch is free from; nothing can change before */
-    u64 reads_free;       /* and for instructions that read registers */
-    u64 slip_free;        /* and for what its last instruction's warp issues next, but multiply-adds */
-    u64 reads[BANKS + 1], reads_from; /* of each bank: a bit for each clock, from the last one on, in which it
-                                       * is read */
-    double write_due;     /* slots that written registers have yet to take */
-    u64 write_since;      /* when that was counted last */
+    u64 free, sleep;      /* when the dispatch is free; nothing can change before `sleep` */
+    u64 reads_free;       /* the same for instructions that read registers */
+    u64 slip_free;        /* the same for the warp that issued last, except for multiply-adds */
+    u64 reads[BANKS + 1], reads_from; /* per bank: one bit for each clock, from `reads_from` on, in which the
+                                       * bank is read */
+    double write_due;     /* issue slots that written registers still have to take */
+    u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS], lite_free;
-    Kept kept[SLOTS][BANKS + 1]; /* for operand slots of the warp that issued last */
-    u32 kept_warp, number; /* of the instructions so far, and more wherever nothing stays kept */
+    Kept kept[SLOTS][BANKS + 1]; /* reuse cache, for operand slots of the warp that issued last */
+    u32 kept_warp, number; /* number of instructions; it skips numbers where the reuse cache is invalidated */
     i64 last;             /* warp that issued last */
     u32 count, *warps;
     Queue queue[QUEUES];
-    u32 global_places;    /* that its requests take */
+    u32 global_places;    /* entries of the global queue that its requests take */
     u8 why;
 } Scheduler;
 
@@ -201,36 +201,36 @@ typedef struct { u64 key; double ready[4]; u32 next, newer, older; u8 mask; } Li
 typedef struct {
     const Machine *m;
     const Instruction *code;
-    Operands *operands;   /* of each instruction */
+    Operands *operands;   /* operands of each instruction */
     const Step *steps;
     const u64 *lines;
     const Stream *streams;
     const Job *jobs;
     u32 job_count, next_job;
-    u32 fewer;            /* jobs of which it is told too how they run by themselves; 0: of none */
-    u64 *fetched;         /* when each line of code is here, or was; 0: nobody has asked for it */
-    u64 *used;            /* when it was used last, in uses; 0: it is not here */
-    u64 uses, refetched;  /* uses of lines so far; when the last line was here again */
-    u32 code_length;      /* in lines */
+    u32 fewer;            /* number of first jobs whose run alone is also reported; 0: none */
+    u64 *fetched;         /* when each code line arrives or arrived; 0: not requested yet */
+    u64 *used;            /* last use of each code line, in `uses`; 0: not cached */
+    u64 uses, refetched;  /* uses of code lines so far; when the last evicted line arrived again */
+    u32 code_length;      /* in code lines */
     Warp *warps;
     Block *blocks;
     u32 warps_per_block;
-    u32 *ended, ended_count; /* slots of blocks that have ended in this clock */
+    u32 *ended, ended_count; /* slots of blocks that ended in this clock */
     Scheduler scheduler[SCHEDULERS];
     Event *heap;
     u32 events, event_room;
-    Arrival *arrivals;    /* those to come, in any order */
+    Arrival *arrivals;    /* future arrivals, in any order */
     u32 arrival_count, arrival_room;
     Line *cache;
     u32 *bucket;
     u32 buckets, cached, newest, oldest;
     double l2_free, write_free, dram_free, dram_due;
-    double dram_work, write_work; /* clocks of DRAM, and of stores to L2, asked for so far */
+    double dram_work, write_work; /* clocks of DRAM and of stores to L2 requested so far */
     double lsu_free, data_free, barrier_free;
     u64 now, block_free;
     u32 turn;
     u64 ages, block_ages, requests;
-    u32 global_places;    /* taken in the queues of global memory */
+    u32 global_places;    /* entries taken in the queues of global memory */
     u32 waiting;          /* requests in all queues */
     u8 failed;
     Result *r;
@@ -270,7 +270,7 @@ static Event pop(Sm *s) {
     return first;
 }
 
-/* L1: least recently used lines go first. */
+/* L1, with least-recently-used eviction. */
 
 #define NO_LINE 0xffffffffu
 
@@ -319,14 +319,14 @@ static Line *line_of(Sm *s, u64 key) {
     return &s->cache[k];
 }
 
-/* DRAM is asked now for what takes so many clocks. */
+/* Occupy DRAM for `clocks` from now on. */
 static void ask_dram(Sm *s, double now, double clocks) {
     RAISE(s->dram_free, now);
     s->dram_free += clocks;
     s->dram_work += clocks;
 }
 
-/* A sector asked of L2 now; when it is here. */
+/* When a sector requested from L2 now arrives. */
 static double fetch(Sm *s, double now) {
     const Machine *m = s->m;
     RAISE(s->l2_free, now);
@@ -337,7 +337,7 @@ static double fetch(Sm *s, double now) {
     return at;
 }
 
-/* Bits that look like chance. */
+/* Pseudorandom bits. */
 static u64 hash_of(u64 x) {
     x += 0x9e3779b97f4a7c15ull;
     x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull;
@@ -345,23 +345,23 @@ static u64 hash_of(u64 x) {
     return x ^ x >> 31;
 }
 
-/* A number from 0 to 1 that looks like chance. */
+/* Pseudorandom number from 0 to 1. */
 static double spread(u64 x) { return (double)(hash_of(x) >> 11) / 9007199254740992.0; }
 
-/* Sectors of a line that are in L2 when some are: DRAM hands over two at a time. */
+/* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
-/* For how long a block waits for a page of DRAM: at least so long, and the rest decays exponentially.
- * So it waits for two pages longer than for one, as the last of them decides. */
+/* Clocks that a block waits for a page of DRAM: a minimum plus an exponentially distributed part. The
+ * last of several pages decides, so a block waits longer for two pages than for one. */
 static double dram_wait(const Machine *m, const Block *b, u64 number) {
     const u64 x = hash_of(number / PAGE_LINES * PHASES + b->phases % PHASES) | 1;
     const u32 zeros = (u32)__builtin_clzll(x);
-    const double rest = (double)(x << zeros << 1) / 18446744073709551616.0; /* below the first one bit */
+    const double rest = (double)(x << zeros << 1) / 18446744073709551616.0; /* below the leading one bit */
     return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
 }
 
-/* Lines of a load: when all of it is here. Each line's sectors arrive together. Hits are counted
- * `from` when the request would have been issued if it had not had to queue. */
+/* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
+ * counts from `from`, when the request would have been issued without queueing. */
 static double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
     const Machine *m = s->m;
     double here = from + m->l1_latency;
@@ -387,7 +387,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) at = fetch(s, now);
             s->r->l1_misses += (u32)__builtin_popcount(missing);
-            /* what a block misses between two barriers waits for DRAM together */
+            /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !(line & IN_L2)) {
                 b->decided = 1;
                 b->phases++;
@@ -398,8 +398,8 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
             if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
                 const double later = GREATER(s->dram_free, now);
                 at = GREATER(at, later + m->l2_latency) + dram_wait(m, b, number);
-                /* the busier DRAM is, the more a request's wait is a matter of chance: a warp waits
-                 * for the last of its lines, and a block's successor for the last of its warps */
+                /* the random part of a wait grows with the load of DRAM: a warp waits for the last
+                 * of its lines, and the next block for the last warp of this one */
                 const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
                 at += m->dram_spread * full * full * spread(s->r->l1_misses + entry->key);
             }
@@ -425,8 +425,8 @@ static u32 sectors_of(const u64 *line, u32 lines) {
     return sectors;
 }
 
-/* `stored` bytes at most lie in some lines, whose sectors are written in part where they hold more: such
- * a line takes as long as one of a sector more. */
+/* Store at most `stored` bytes to some lines. If their sectors hold more bytes, they are written
+ * partially: such a line takes as long as one with one more sector. */
 static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
     const u32 sectors = sectors_of(line, lines);
     const double in_part = SECTOR * sectors > stored ? SECTOR : 0;
@@ -439,12 +439,12 @@ static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double no
     RAISE(s->write_free, now);
     s->write_free += bytes / s->m->write_bytes_per_clock;
     s->write_work += bytes / s->m->write_bytes_per_clock;
-    if (s->m->dram_write_share > 0) /* as much leaves L2 as comes in; loads wait behind it */
+    if (s->m->dram_write_share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
         ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);
 }
 
-/* Barriers in shared memory. A block is replayed without the others of its cluster, which are taken to
- * do to it what it does to them: a barrier of another block stands for its own. */
+/* Barriers in shared memory. A block is replayed without the other blocks of its cluster. These are
+ * assumed to do the same to it as it does to them: it arrives at its own barrier instead of theirs. */
 
 static u64 word(const u64 *words, u32 k) { return words[k] & ~COMMON; }
 
@@ -457,7 +457,7 @@ static Mbarrier *mbarrier_of(Block *b, u64 address) {
     return &b->mbarrier[k];
 }
 
-/* Let those look again who wait for something of a block. */
+/* Wake the schedulers of warps that wait for a block. */
 static void wake(Sm *s, const Block *b) {
     for (u32 k = 0; k < b->warps; k++) {
         Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
@@ -469,7 +469,7 @@ static void end_phase(Sm *s, Block *b, Mbarrier *x) {
     x->pending = x->expected;
     x->bytes = 0;
     x->generation++;
-    b->has_barriers = 1; /* warps wait together */
+    b->has_barriers = 1; /* its warps wait together */
     b->decided = 0;
     wake(s, b);
 }
@@ -510,7 +510,7 @@ static double next_arrival(const Sm *s) {
     return next;
 }
 
-/* What a request does to barriers when it is served; that of copies comes when they are made. */
+/* Effect of a served request on barriers. Copies have theirs when they are complete. */
 static void count_request(Sm *s, const Request *q, const Instruction *i, double now) {
     Block *b = &s->blocks[q->block];
     const Warp *w = &s->warps[q->warp];
@@ -527,13 +527,13 @@ static void count_request(Sm *s, const Request *q, const Instruction *i, double 
     }
 }
 
-/* Whether the phase is over that a warp waits for in its next step. */
+/* True if the phase that a warp waits for in its next step is over. */
 static int phase_is_over(Sm *s, const Warp *w) {
     if (w->step->lines < 2) return 1;
     return mbarrier_of(&s->blocks[w->block], word(w->line, 0))->generation >= word(w->line, 1);
 }
 
-/* Nobody can go on: what the first one waits for would have come from another block of the cluster. */
+/* No warp can continue: the first one waits for another block of the cluster. End its phase. */
 static int help_one(Sm *s) {
     for (u32 k = 0; k < s->m->slots * s->warps_per_block; k++) {
         Warp *w = &s->warps[k];
@@ -550,8 +550,8 @@ static u32 words_of(const Instruction *i, const Step *step) {
     return step->lines + (is_bulk ? 256u * step->clocks : 0);
 }
 
-/* A bulk copy passes this SM's share of L2, and neither the load/store unit nor L1. Its first words are
- * the barrier, and how many blocks get it beside its bytes. */
+/* A bulk copy uses this SM's share of L2, but neither the load/store unit nor L1. Its first words are
+ * the barrier, and the number of blocks that receive it together with its bytes. */
 static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64 *line) {
     const Machine *m = s->m;
     const u32 words = words_of(i, step);
@@ -587,7 +587,7 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
                                 .bytes = -(i64)((number >> 32) * (u32)number)});
 }
 
-/* Release scoreboards at a time; `registers` are written back then. */
+/* Release scoreboards at a time, when `registers` are written back. */
 static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u32 registers) {
     if (registers > 1) at += (registers - 1) * s->m->register_latency;
     if (i->write_barrier != NONE || registers)
@@ -595,7 +595,7 @@ static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u
                         .registers = (u8)registers});
 }
 
-/* The same once what a load has missed is in L1, and has passed its data for so many clocks. */
+/* The same after the missed data of a load arrive in L1 and pass its data path for `clocks`. */
 static void release_missed(Sm *s, const Request *q, const Instruction *i, double at, u32 registers) {
     push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
                     .scoreboard = i->write_barrier, .registers = (u8)registers});
@@ -606,13 +606,13 @@ static void release_read(Sm *s, u32 warp, u64 age, const Instruction *i, double 
         push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = i->read_barrier});
 }
 
-/* The last wavefront of a request has passed. */
+/* Complete a request after its last wavefront. */
 static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
     Warp *w = &s->warps[q->warp];
     const Instruction *i = &s->code[q->step->pc];
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
-    /* latencies are measured from the issue of a request that meets no other, of one wavefront */
+    /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
     int has_missed = 0;
     switch (i->kind) {
@@ -623,7 +623,7 @@ static void served(Sm *s, const Request *q, double now) {
         at = load_lines(s, q, at, now, &has_missed);
         if (w->age == q->age && at > w->async_done) w->async_done = at;
         break;
-    case KIND_COPY_GROUP: /* the copies before it have been served: requests keep their order */
+    case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
         if (w->age == q->age && w->async_done > at) at = w->async_done;
         break;
     case KIND_STORE:
@@ -638,7 +638,7 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age) count_request(s, q, i, now);
         at += m->shared_latency;
         break;
-    default: /* shared memory, shuffles and such */
+    default: /* shared memory, shuffles and similar */
         at += m->shared_latency;
     }
     if (has_missed && i->kind == KIND_LOAD && q->left > 0) release_missed(s, q, i, at, registers);
@@ -647,7 +647,7 @@ static void served(Sm *s, const Request *q, double now) {
     release_read(s, q->warp, q->age, i, now + READ_AFTER);
 }
 
-/* Whether a request need not wait for L2. */
+/* True if a request need not wait for L2. */
 static int may_pass(const Sm *s, const Request *q) {
     const u8 kind = s->code[q->step->pc].kind;
     const int of_mbarrier = kind >= KIND_MBARRIER_BEGIN && kind <= KIND_MBARRIER_WAIT;
@@ -656,7 +656,7 @@ static int may_pass(const Sm *s, const Request *q) {
     return (stores ? s->write_free : s->l2_free) <= (double)s->now + s->m->backlog;
 }
 
-/* Which queue a request waits in, and how many places of that of global memory it takes. */
+/* The queue of a request, and the number of entries that it takes in the queue of global memory. */
 static u32 queue_of(const Instruction *i, const Step *step) {
     switch (i->kind) {
     case KIND_LOAD: case KIND_STORE: case KIND_COPY: case KIND_COPY_GROUP: return QUEUE_GLOBAL;
@@ -667,21 +667,21 @@ static u32 queue_of(const Instruction *i, const Step *step) {
 
 static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? COPY_PLACES : 1; }
 
-/* A place has become free that any scheduler may take. */
+/* Wake all schedulers: an entry that any of them may take has become free. */
 static void wake_all(Sm *s) {
     for (u32 k = 0; k < SCHEDULERS; k++)
         LOWER(s->scheduler[k].sleep, s->now + 1);
 }
 
-/* Whether a request finds a place in its queue. */
+/* True if the queue of a request has a free entry. */
 static int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
     if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < s->m->queue;
     const u32 more = places_of(i), own = x->global_places + more;
     return own <= s->m->global_queue / SCHEDULERS || s->global_places + more <= s->m->global_queue;
 }
 
-/* A request joins its queue. Those of shared memory overtake all of their scheduler's to global memory
- * but the first few, which are on their way. */
+/* Add a request to its queue. Requests to shared memory overtake those of their scheduler to global
+ * memory, except for the first few, which are already in flight. */
 static void enqueue(Sm *s, Scheduler *x, Request q) {
     const Instruction *i = &s->code[q.step->pc];
     const u32 kind = queue_of(i, q.step);
@@ -698,16 +698,15 @@ static void enqueue(Sm *s, Scheduler *x, Request q) {
     s->waiting++;
 }
 
-/* Whether a request waits for the data of L1 when it is served. Loads of global memory are taken to need
- * them when their lines come; what is off, or only orders others, never does. */
+/* True if a request needs the L1 data path when it is served. Loads of global memory need it when their
+ * lines arrive; predicated-off requests and ends of copy groups never do. */
 static int needs_data(const Sm *s, const Request *q) {
     const u8 kind = s->code[q->step->pc].kind;
     const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
-/* The load/store unit takes its next request, when it is free: all wavefronts of it in a row.
- * Whether there was one. */
+/* If the load/store unit is free, serve all wavefronts of its next request. False if there is none. */
 static int serve(Sm *s) {
     const double now = (double)s->now;
     if (!s->waiting || s->lsu_free >= now + 1) return 0;
@@ -743,15 +742,15 @@ static int serve(Sm *s) {
     return 1;
 }
 
-/* Blocks come and go. */
+/* Start and end of blocks. */
 
-/* The instruction at a warp's step is its next one. */
+/* Set the next instruction of a warp to the first one of its step. */
 static void take_step(Warp *w) {
     w->pc = w->step->pc;
     w->left = w->step->flags & STEP_RUN ? w->step->clocks - 1u : 0;
 }
 
-/* The next instruction after one that is issued, if there is one. */
+/* Advance a warp to its next instruction, if there is one. */
 static void go_on(Warp *w) {
     if (w->left) {
         w->left--;
@@ -811,20 +810,20 @@ static void leave(Sm *s, Warp *w) {
     s->ended[s->ended_count++] = w->block;
 }
 
-/* The clocks from now on in which the register banks are read. */
+/* Shift the recorded reads of the register banks so that they begin now. */
 static void look_ahead(Scheduler *x, u64 now) {
     const u64 gone = now - x->reads_from;
     for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = gone < 64 ? x->reads[bank] >> gone : 0;
     x->reads_from = now;
 }
 
-/* A bit for each clock in which a slot may read its register, counted from the one in which its
- * instruction leaves the dispatch. It is read in the first of them that is free. */
+/* Clocks in which a slot may read its register, one bit each, counted from the clock in which its
+ * instruction leaves the dispatch. It is read in the first of them in which the bank is free. */
 enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
-enum { NO_REGISTER = -2 }; /* which is never kept */
+enum { NO_REGISTER = -2 }; /* never in the reuse cache */
 
-/* Those of a slot, which depend on the slots before it that name registers of the same bank. Two
- * operands are read by the second clock, three by the third. */
+/* Clocks of a slot. They depend on earlier slots with registers in the same bank. Two operands are read
+ * by the second clock, three by the third. */
 static u8 clocks_of(const Instruction *i, u32 slot, int is_second_known) {
     const int bank = i->source[slot] % BANKS, are_three = i->source[2] >= 0;
     if (!slot) return are_three ? ANY : AT_ONCE;
@@ -848,17 +847,17 @@ static Operands operands_of(const Instruction *i) {
     return found;
 }
 
-/* Whether a slot's operand is known without reading its bank: another slot names it too, or an
- * instruction of this warp that went just before kept it for this slot. Here and below nothing branches
- * that a processor could not foresee. */
+/* True if the operand of a slot is available without a read: another slot names it too, or a recent
+ * instruction of this warp kept it for this slot. Here and below there are no branches that a processor
+ * could not predict. */
 static u32 is_known(const Scheduler *x, const Operand *o, u32 slot) {
     const Kept *kept = &x->kept[slot][o->bank];
     return o->is_again | ((kept->reg == o->reg) & (x->number - kept->by <= KEPT_FOR));
 }
 
-/* Reserve reads of an instruction that leaves the dispatch `late` clocks from now: each bank reads a
- * register per clock, of each slot in one of its `clocks`, none: it reads nothing. Whether there is room
- * for all; `slip` is how much later the first slot's is. */
+/* Reserve the reads of an instruction that leaves the dispatch `late` clocks from now. A bank reads one
+ * register per clock, for each slot in one of its `clocks` (none: no read). False if not all reads fit;
+ * `slip` is the delay of the first slot's read. */
 static int reserve(Scheduler *x, const Operand *o, const u32 *clocks, u32 late, u32 *slip) {
     u64 reads[BANKS + 1] = {x->reads[0], x->reads[1]};
     u32 found[SLOTS], lacks = 0;
@@ -874,8 +873,8 @@ static int reserve(Scheduler *x, const Operand *o, const u32 *clocks, u32 late, 
     return 1;
 }
 
-/* Clocks for which an instruction waits for its registers, and with it all others that read some; and
- * those for which only what follows it in its warp waits, but for other multiply-adds. */
+/* Clocks that an instruction waits for its registers; all instructions that read registers wait with
+ * it. For `slip` clocks, only later instructions of its warp wait, except for multiply-adds. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
     const Operand *o = s->operands[pc].at;
     u32 clocks[SLOTS], late = 0, is_second_known;
@@ -894,8 +893,8 @@ static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
     return late;
 }
 
-/* A request's registers are read one per clock: those of stores after their own slot, the last one of
- * others in it. They keep its scheduler's port to the load/store unit busy. */
+/* Read the registers of a request, one per clock: for stores after the issue slot, for others the last
+ * one within it. They occupy the scheduler's port to the load/store unit. */
 static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
     const u64 begin = GREATER(x->port, s->now);
     const int is_store = i->kind == KIND_SHARED_STORE || i->kind == KIND_STORE;
@@ -910,20 +909,20 @@ static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
     }
 }
 
-/* What goes to the load/store unit, in order: memory requests, and the ends of groups of copies. */
+/* True for instructions that the load/store unit processes in order: requests and ends of copy groups. */
 static int is_request(const Instruction *i) {
     return i->unit == UNIT_LSU || i->kind == KIND_COPY_GROUP;
 }
 
-/* What a warp waits for that waits for a result. */
+/* Reason (LOST_*) of a warp that waits for the result of an instruction. */
 static u8 waits_for(const Instruction *i, const Step *step) {
     if (!is_request(i)) return LOST_ARITHMETIC;
     const int global = i->kind == KIND_LOAD || i->kind == KIND_COPY || i->kind == KIND_COPY_GROUP;
     return global || (i->kind == KIND_ATOMIC && step->lines) ? LOST_GLOBAL : LOST_SHARED;
 }
 
-/* The pipe that takes an instruction, by the unit that is named after it: wide products, and on
- * some architectures all integers, are the business of one half of the multiply-add unit. */
+/* The pipe of an instruction, as the unit of the same name. One half of the multiply-add unit executes
+ * wide products and, on some architectures, all integer instructions. */
 static u8 pipe_of(const Machine *m, const Instruction *i) {
     if (i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && m->integers_share)) return UNIT_FMA_HEAVY;
     return i->unit;
@@ -933,7 +932,7 @@ static int reads_registers(const Instruction *i) {
     return i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
 }
 
-/* Whether a warp can issue now; if not, why, and when that may change. */
+/* True if a warp can issue now; if not, `why`, and `again`: when that may change. */
 static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (!w->alive || w->at_barrier) {
         *why = w->alive ? LOST_BARRIER : LOST_EMPTY;
@@ -978,14 +977,14 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
 
 static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
     u64 *free = &x->unit_free[pipe_of(s->m, i)];
-    if (i->unit == UNIT_FMA) /* the half that took work longer ago */
+    if (i->unit == UNIT_FMA) /* the half that is free */
         free = s->m->fma_halves == 2 && x->lite_free <= s->now ? &x->lite_free
                                                                : &x->unit_free[UNIT_FMA_HEAVY];
     *free = s->now + i->pipe_clocks;
     s->r->unit_busy[i->unit] += i->pipe_clocks;
 }
 
-/* Clocks in which nothing was issued have written what waited for them. */
+/* Write waiting registers back in the clocks without issue. */
 static void write_back(Scheduler *x, u64 now) {
     const u64 from = GREATER(x->free, x->write_since);
     if (now <= from) return;
@@ -994,14 +993,14 @@ static void write_back(Scheduler *x, u64 now) {
     x->write_since = now;
 }
 
-/* When a line of code is here that nobody has asked for, `before` being when the one before it was. */
+/* Arrival of a code line that was not requested before; `before` is the arrival of the previous line. */
 static u64 fetch_code(const Sm *s, u64 before) {
     const u64 in_order = before + s->m->fetch_clocks;
     const u64 at = !before ? s->now + s->m->fetch_latency : in_order > s->now ? in_order : s->now;
     return at ? at : 1;
 }
 
-/* Make room for a line of code among those of its set, the one that was used longest ago. */
+/* Evict the least recently used line of the set of a code line, if the set is full. */
 static void evict_code(Sm *s, u32 line) {
     const u32 sets = s->m->code_lines / CODE_WAYS;
     u32 here = 0, oldest = line;
@@ -1013,8 +1012,7 @@ static void evict_code(Sm *s, u32 line) {
     if (here == CODE_WAYS) s->used[oldest] = 0;
 }
 
-/* When the line of code of an instruction is here. Those that had to leave come again one after the
- * other. */
+/* Arrival of the code line of an instruction. Evicted lines are fetched again one after the other. */
 static u64 code_is_here(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
     u64 *at = &s->fetched[line];
@@ -1029,7 +1027,7 @@ static u64 code_is_here(Sm *s, u32 pc) {
     return *at;
 }
 
-/* Lines behind a jump are fetched before it is known to be taken, and take the place of others. */
+/* Fetch the lines after a jump, before it is known to be taken; they evict other lines. */
 static void fetch_ahead(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
     if (!s->m->code_lines) return;
@@ -1085,7 +1083,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         if (least && least < m->request_clocks) least = m->request_clocks;
         if (step->clocks && clocks < m->request_clocks) clocks = m->request_clocks;
         if (clocks < 1 && i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) clocks = 1;
-        if (i->kind == KIND_LOAD && step->lines && clocks) { /* the more, the more of a line a load asks for */
+        if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
             const u32 sectors = sectors_of(line, step->lines);
             const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
             RAISE(clocks, m->sector_clocks + more);
@@ -1124,7 +1122,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
 /* One clock of a scheduler. */
 static void schedule(Sm *s, Scheduler *x) {
     if (x->sleep > s->now) { s->r->lost[x->why]++; return; }
-    if (x->free > s->now) return; /* counted where it was caused */
+    if (x->free > s->now) return; /* counted at its cause */
     u64 again = ~0ull;
     u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
     int any = 0;
@@ -1201,7 +1199,7 @@ static u64 next_time(const Sm *s) {
     return next > s->now ? next : s->now + 1;
 }
 
-/* Whether all blocks have ended, and all that they asked for has passed the load/store unit. */
+/* True if all blocks have ended, and the load/store unit has served all of their requests. */
 static int all_done(const Sm *s) {
     if (s->waiting || s->next_job < s->job_count) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
@@ -1209,13 +1207,13 @@ static int all_done(const Sm *s) {
     return 1;
 }
 
-/* The clocks of all: until the last block has ended and what it stored has left. */
+/* Clocks of the run: until the last block has ended and its stores have left. */
 static void finish(Sm *s) {
     u64 end = 0;
     for (u32 k = 0; k < s->next_job; k++) RAISE(end, s->ends[k]);
     RAISE(end, rounded_up(s->lsu_free));
     RAISE(end, rounded_up(s->write_free));
-    for (u32 k = 0; k < SCHEDULERS; k++) { /* which have accounted for what was before `done` */
+    for (u32 k = 0; k < SCHEDULERS; k++) { /* they have counted the clocks before `done` */
         const Scheduler *x = &s->scheduler[k];
         const u64 done = GREATER(x->free, s->now);
         s->r->lost[done > end ? x->why : LOST_EMPTY] += end - done;
@@ -1223,21 +1221,21 @@ static void finish(Sm *s) {
     s->r->clocks = end;
 }
 
-/* One clock of everything. */
+/* Simulate one clock. */
 static void clock_of_all(Sm *s) {
     while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
-    while (serve(s)) {} /* several, where they take no clocks */
+    while (serve(s)) {} /* several, if they take no clocks */
     if (s->arrival_count) let_arrive(s);
     for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
 }
 
-/* Go on to the next clock in which something can happen. Whether there is one. */
+/* Advance to the next clock in which something can happen. False if there is none. */
 static int advance(Sm *s) {
     const u64 next = next_time(s);
     if (next == ~0ull && !all_done(s) && help_one(s)) return 1;
-    if (next == ~0ull) { /* nobody can go on */
+    if (next == ~0ull) { /* no warp can continue */
         s->r->unfinished = all_done(s) ? 0 : 2;
-        s->now += !s->r->unfinished; /* this clock is accounted for */
+        s->now += !s->r->unfinished; /* this clock is counted */
         return 0;
     }
     for (u32 k = 0; k < SCHEDULERS && next > s->now + 1; k++) {
@@ -1249,7 +1247,7 @@ static int advance(Sm *s) {
     return 1;
 }
 
-/* Whether a run goes on: not where all is done, or it takes too long, or need not go on. */
+/* True unless a run is done, takes too long, or may end at its mark. */
 static int goes_on(Sm *s) {
     if (s->failed || all_done(s)) return 0;
     s->r->unfinished = s->now > s->m->most_clocks;
@@ -1259,7 +1257,7 @@ static int goes_on(Sm *s) {
 
 static void run_fewer(Sm *s);
 
-/* Others take the places of blocks that have ended. */
+/* Start new blocks in the slots of blocks that have ended. */
 static void start_others(Sm *s) {
     for (u32 k = 0; k < s->ended_count; k++) {
         if (s->next_job == s->fewer) run_fewer(s);
@@ -1288,13 +1286,13 @@ static void *copied(Sm *s, const void *of, size_t bytes) {
     return copy;
 }
 
-/* Memory that a run changes, apart from what it finds. */
+/* Memory that a run changes, without its results. */
 static void set_free(Sm *s) {
     free(s->warps); free(s->blocks); free(s->ended); free(s->cache); free(s->bucket);
     free(s->fetched); free(s->used); free(s->heap); free(s->arrivals);
 }
 
-/* From here on the first jobs run as they do without others: on a copy of everything. */
+/* From here on the first jobs run without further blocks, on a copy of the state. */
 static void run_fewer(Sm *s) {
     Sm x = *s;
     const u32 slots = s->m->slots;
@@ -1326,9 +1324,9 @@ static u32 power_of_two(u32 least) {
     return found;
 }
 
-/* Run `job_count` blocks, and the first `fewer` of them by themselves, if there are as many slots or
- * more, but not all: 0 says that nobody asks. `result` is of all, then of those; so are `starts` and
- * `ends`, the clocks of each block. Nonzero: no memory. */
+/* Run `job_count` blocks, and also only the first `fewer` of them (at least as many as slots, but not
+ * all; 0: none). `result`, and `starts` and `ends` of each block in clocks, are those of all blocks,
+ * then of the first ones. Nonzero: out of memory. */
 EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, const Step *steps,
                   const u64 *lines, const Stream *streams, const Job *jobs, u32 job_count, u32 fewer,
                   Result *result, u64 *starts, u64 *ends) {
