@@ -2,10 +2,10 @@
 
     python -m benchmarks.against_cublas [--variant best ...] [--shape 4096 ...] [--output FILE]
 
-Every contender is checked on random tiles of C against float64, then timed in turns with cuBLAS:
+Every competitor is checked on random tiles of C against float64, then timed in turns with cuBLAS:
 back to back in a CUDA graph, where L2 is warm, and one launch at a time, L2 flushed before each.
-The ratio is the median of cuBLAS's time over the contender's, with its 95 % interval: above 1, the
-contender is faster. `--keep` adds the fastest of each shape, back to back, to the
+The ratio is the median of cuBLAS's time over the competitor's, with its 95 % interval: above 1, the
+competitor is faster. `--keep` adds the fastest of each shape, back to back, to the
 user's tuned configurations, of which `best` takes its own.
 """
 
@@ -74,7 +74,7 @@ def checked_tiles(problem: Gemm, random: np.random.Generator) -> list[tuple[rang
 
 
 class Contest:
-    """All contenders at one shape."""
+    """All competitors at one shape."""
 
     def __init__(self, gpu: Gpu, graphs: GraphTimer, cublas: Cublas, problem: Gemm) -> None:
         self.gpu, self.graphs, self.problem = gpu, graphs, problem
@@ -142,7 +142,7 @@ class Contest:
 
 
 def ratios(timers: dict[str, Callable[[], float]], seconds: float) -> Iterator[tuple[str, Cell]]:
-    """Per contender the ratio to cuBLAS with its interval, and its median time."""
+    """Per competitor the ratio to cuBLAS with its interval, and its median time."""
     for timer in timers.values():
         for _ in range(3):
             timer()
@@ -176,7 +176,7 @@ def contest(
     names: Sequence[str],
     seconds: float,
 ) -> dict[str, Cell]:
-    """Per contender its protocols' cells."""
+    """Per competitor its protocols' cells."""
     here = Contest(gpu, graphs, cublas, problem)
     launches: dict[str, Launch] = {"cublas": here.peer}
     cells: dict[str, Cell] = {}
@@ -267,7 +267,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--variant", action="append", help="a rung with its parameters; repeatable")
     parser.add_argument("--shape", action="append", help="'4096' or 'MxNxK'; repeatable")
-    parser.add_argument("--seconds", type=float, default=1.0, help="per contender and protocol")
+    parser.add_argument("--seconds", type=float, default=1.0, help="per competitor and protocol")
     parser.add_argument("--output", type=Path, help="all figures as JSON")
     parser.add_argument("--keep", action="store_true", help="keep what won, for `best`")
     chosen = parser.parse_args()

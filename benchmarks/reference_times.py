@@ -207,7 +207,7 @@ def _geometry(geometry: Geometry) -> Cell:
 
 
 def ladder(session: Session, cublas: Cublas | None) -> Iterator[str]:
-    """Time all shapes, each with all contenders in turn; yields what was done."""
+    """Time all shapes, each with all competitors in turn; yields what was done."""
     for text in SHAPES:
         problem = parse_shape(text)
         started = time.monotonic()

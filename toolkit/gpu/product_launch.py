@@ -1,4 +1,4 @@
-"""The launch that a contender of a comparison is: a rung or cuBLAS, on the matrices of a seed."""
+"""The launch that a competitor of a comparison is: a rung or cuBLAS, on the matrices of a seed."""
 
 from __future__ import annotations
 

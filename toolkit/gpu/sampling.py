@@ -1,7 +1,7 @@
-"""Repeated timing of several contenders in one run, so that a drifting clock hits all alike.
+"""Repeated timing of several competitors in one run, so that a drifting clock hits all alike.
 
-Every round times the peer (cuBLAS) once and then each contender once, beginning with another
-one each time, so that nobody always follows the same kernel. A contender leaves when the 95%
+Every round times the peer (cuBLAS) once and then each competitor once, beginning with another
+one each time, so that nobody always follows the same kernel. A competitor leaves when the 95%
 interval of its median is narrow enough, or its time or its number of samples is spent; the peer
 stays until the last has left, so each sample has a peer's sample beside it.
 """
@@ -49,7 +49,7 @@ class Sampling:
 
 @dataclass(kw_only=True)
 class Series:
-    """The samples of one contender.
+    """The samples of one competitor.
 
     `peer_s[i]` was taken just before `samples_s[i]`; it is the shorter one where the peer failed
     midway, or Ctrl-C came between the two.

@@ -130,8 +130,8 @@ class GpuBench:
             if stage is not None and record.status == "ok":
                 progress.step(f"check {selection.label}")
                 try:
-                    with InAChild(_task(record, selection, plan.seed)) as contender:
-                        record, _ = self._checked(record, stage, contender)
+                    with InAChild(_task(record, selection, plan.seed)) as competitor:
+                        record, _ = self._checked(record, stage, competitor)
                 except ToolkitError as error:
                     record = failed(record, str(error))
                 records[problem, selection.label] = record
@@ -210,7 +210,7 @@ class GpuBench:
                 label = field.coming[0]
                 progress.step(f"check {label}")
                 record, kernel = self._checked(
-                    records[problem, label], stage, field.contenders[label]
+                    records[problem, label], stage, field.competitors[label]
                 )
                 is_crowded = field.is_shared and label not in crowded and _lacks_room(record)
                 field.judged(label, stays=record.status == "ok")
@@ -299,15 +299,15 @@ class GpuBench:
             )
 
     def _checked(
-        self, record: Record, stage: _Stage, contender: InAChild
+        self, record: Record, stage: _Stage, competitor: InAChild
     ) -> tuple[Record, Kernel | None]:
         """The record with resources and verdict; and a rung's machine code if it may be timed."""
         try:
-            kernel = contender.cubin()
+            kernel = competitor.cubin()
             if kernel is not None:
                 record = with_resources(record, kernel.resources, self.device)
             if record.status == "ok":
-                c = contender.result(position_of_c(find(record.variant)), LAUNCHES)
+                c = competitor.result(position_of_c(find(record.variant)), LAUNCHES)
                 product = c[: record.shape.m, : record.shape.n]
                 record = with_check(record, stage.reference.check(product))
         except ToolkitError as error:
@@ -339,8 +339,8 @@ class GpuBench:
     ) -> None:
         """Time who is in the field, in turns."""
         timers = {
-            label: partial(contender.sample, not plan.warm_l2)
-            for label, contender in field.contenders.items()
+            label: partial(competitor.sample, not plan.warm_l2)
+            for label, competitor in field.competitors.items()
         }
         for timer in timers.values():
             _warm_up(timer)
@@ -362,7 +362,7 @@ class GpuBench:
         if observer.moments:
             self.conditions[problem] = Conditions(shape=problem, moments=observer.moments)
         if not interrupted:
-            interrupted = _find_damage(field.contenders, all_series, progress)
+            interrupted = _find_damage(field.competitors, all_series, progress)
         for label, series in all_series.items():
             if records[problem, label].measured is not None:
                 continue  # cuBLAS, which was timed beside others before
@@ -395,7 +395,7 @@ class _Field:
     """
 
     def __init__(self, gpu: Gpu) -> None:
-        self.contenders: dict[str, InAChild] = {}
+        self.competitors: dict[str, InAChild] = {}
         self.coming: deque[str] = deque()
         self._gpu = gpu
         self._tasks: dict[str, Task] = {}
@@ -430,10 +430,10 @@ class _Field:
         if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
-    def let_in(self, label: str, task: Task, contender: InAChild) -> None:
+    def let_in(self, label: str, task: Task, competitor: InAChild) -> None:
         """Have one more, which begins to prepare itself."""
         held = ExitStack()
-        self.contenders[label] = held.enter_context(contender)
+        self.competitors[label] = held.enter_context(competitor)
         self._held[label], self._tasks[label] = held, task
         self.coming.append(label)
 
@@ -451,7 +451,7 @@ class _Field:
             for label in labels:
                 leaving.push(self._held.pop(label))
             for label in labels:  # at once: the end of a process takes a while
-                self.contenders.pop(label).dismiss()
+                self.competitors.pop(label).dismiss()
 
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
@@ -469,7 +469,7 @@ def _warm_up(timer: Timer) -> None:
 
 
 def _find_damage(
-    contenders: Mapping[str, InAChild], all_series: Mapping[str, Series], progress: Progress
+    competitors: Mapping[str, InAChild], all_series: Mapping[str, Series], progress: Progress
 ) -> bool:
     """Note in each series what was broken around the buffers while it was taken.
 
@@ -480,7 +480,7 @@ def _find_damage(
             if series.error is None:
                 progress.detail(f"{label}: what is around its buffers")
                 try:
-                    contenders[label].raise_damage()
+                    competitors[label].raise_damage()
                 except ToolkitError as error:
                     series.error = str(error)
     except KeyboardInterrupt:

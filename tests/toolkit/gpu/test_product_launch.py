@@ -1,4 +1,4 @@
-"""A contender is held to its buffers, and whatever it breaks in its process it breaks alone."""
+"""A competitor is held to its buffers, and whatever it breaks in its process it breaks alone."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from toolkit.gpu.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Seri
 
 
 class Bench:
-    """Contenders whose samples are given; each sample advances the clock by itself."""
+    """Competitors whose samples are given; each sample advances the clock by itself."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -115,13 +115,13 @@ def test_the_sample_limit_stops_what_is_not_precise(bench: Bench) -> None:
     assert len(series["a"].samples_s) == 33
 
 
-def test_each_contender_leaves_on_its_own(bench: Bench) -> None:
+def test_each_competitor_leaves_on_its_own(bench: Bench) -> None:
     sampling = Sampling(time_limit_s=1e99, max_samples=30)
     series, _ = bench.run(sampling, fast=repeat(1.0), slow=never_precise())
     assert (len(series["fast"].samples_s), len(series["slow"].samples_s)) == (FEWEST_SAMPLES, 30)
 
 
-def test_contenders_take_turns_and_the_peer_is_first(bench: Bench) -> None:
+def test_competitors_take_turns_and_the_peer_is_first(bench: Bench) -> None:
     bench.run(Sampling(max_samples=2), peer="p", a=repeat(1.0), p=repeat(1.0), b=repeat(1.0))
     assert bench.order == ["p", "a", "b", "p", "b", "a"]
 
@@ -202,7 +202,7 @@ def test_a_peer_that_fails_midway_leaves_its_pairs(bench: Bench) -> None:
     assert len(series["a"].samples_s) == FEWEST_SAMPLES
 
 
-def test_a_contender_that_fails_gets_no_pair(bench: Bench) -> None:
+def test_a_competitor_that_fails_gets_no_pair(bench: Bench) -> None:
     failing = iter([1.0, LaunchError("gone")])
     series, _ = bench.run(Sampling(time_limit_s=99), peer="p", p=repeat(0.5), a=failing)
     assert series["a"].peer_s == [0.5]

@@ -136,7 +136,7 @@ def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: 
 def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
     measure("tiled", "naive-coalesced", "cublas")
     done = events(cuda)
-    # what flushes L2 finds its room when a contender is prepared: the first one by itself
+    # what flushes L2 finds its room when a competitor is prepared: the first one by itself
     checks = [FLUSH, *checked("cublas"), FLUSH, FLUSH]
     checks += [*checked("sgemm_tiled"), *checked("sgemm_naive_coalesced")]
     assert done[: len(checks)] == checks
@@ -399,10 +399,10 @@ def test_a_cublas_that_fails_is_a_failed_record(cuda: Any, cublas: Any) -> None:
     assert record_of(result, "tiled").measured is not None
 
 
-def room_for(contenders: float) -> int:
-    """Bytes of the made-up GPU for so many contenders at 32x32x32."""
+def room_for(competitors: float) -> int:
+    """Bytes of the made-up GPU for so many competitors at 32x32x32."""
     one = 3 * (4 * 32 * 32 + 2 * 4 * GUARD_WORDS) + 2 * L2_BYTES
-    return int(contenders * one)
+    return int(competitors * one)
 
 
 def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
@@ -413,19 +413,19 @@ def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
     assert (record.reason or "").endswith("take a smaller shape or close other programs")
 
 
-@pytest.mark.parametrize("contenders", [3.5, 2.5])
+@pytest.mark.parametrize("competitors", [3.5, 2.5])
 def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
-    cuda: Any, cublas: Any, contenders: float
+    cuda: Any, cublas: Any, competitors: float
 ) -> None:
     """Each group in turns with cuBLAS."""
-    cuda.free_bytes = room_for(contenders)
+    cuda.free_bytes = room_for(competitors)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
     assert [record.status for record in result.records] == ["ok"] * 5
     for record in result.records[:-1]:
         assert record.measured is not None
         assert record.measured.relative_to_cublas is not None
         assert record.measured.relative_to_cublas.median == pytest.approx(0.5)
-    assert cuda.free_bytes == room_for(contenders)
+    assert cuda.free_bytes == room_for(competitors)
     rounds = [moment.rounds for one in result.conditions for moment in one.moments]
     assert rounds == sorted(rounds)
 
@@ -496,7 +496,7 @@ def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
         assert len(record.measured.samples_s) == FEWEST_SAMPLES
 
 
-def test_ctrl_c_while_contenders_leave_lets_all_of_them_go(
+def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(
     cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
