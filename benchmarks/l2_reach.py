@@ -149,7 +149,13 @@ def counted(choices: Sequence[Sequence[int]] = ()) -> list[Mapping[str, int]]:
     options = [*ncu.counting_options((READS, WRITES, ASKED)), *ncu.AS_RAW_CSV]
     with TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
-        child = [sys.executable, __file__, "--choices", json.dumps([list(c) for c in choices])]
+        child = [
+            sys.executable,
+            "-m",
+            "benchmarks.l2_reach",
+            "--choices",
+            json.dumps([list(c) for c in choices]),
+        ]
         outcome = ncu.run(
             [program, *options, "--log-file", str(log), *child],
             log=log,

@@ -48,7 +48,17 @@ def in_fresh_process(rung: str, shape: str, device: str, cache: str) -> float:
     for kept in Path(cache).glob("prediction-*"):
         kept.unlink()
     done = subprocess.run(
-        [sys.executable, __file__, "--here", "--shape", shape, "--device", device, rung],
+        [
+            sys.executable,
+            "-m",
+            "benchmarks.prediction_speed",
+            "--here",
+            "--shape",
+            shape,
+            "--device",
+            device,
+            rung,
+        ],
         env={**os.environ, "GEMM_LADDER_CACHE": cache},
         capture_output=True,
         text=True,

@@ -126,7 +126,7 @@ def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
     command = compiler()
     assert command is not None, "no C compiler works here"
     compile_library(command, [changed], folder / file_of("analysis._cycles"), flags)
-    with patch.object(cycles, "__file__", str(folder / "analysis" / "cycles" / "__init__.py")):
+    with patch.object(cycles, "__file__", str(folder / "analysis" / "sm" / "__init__.py")):
         return cycles._library.__wrapped__()
 
 

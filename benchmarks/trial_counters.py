@@ -65,7 +65,7 @@ def counted(counters: Sequence[str], times: int) -> Iterator[list[dict[str, int]
     """The counters of each launch of each case."""
     command = [str(ncu.path()), *ncu.counting_options(counters), *ncu.AS_RAW_CSV]
     done = subprocess.run(
-        [*command, sys.executable, __file__, "--launch", str(times)],
+        [*command, sys.executable, "-m", "benchmarks.trial_counters", "--launch", str(times)],
         capture_output=True,
         text=True,
         check=False,

@@ -74,7 +74,15 @@ def collect(shapes: list[Gemm]) -> dict[str, object]:
     """One entry per launch: label, executed shape and counters, with their provenance."""
     names = [str(shape) for shape in shapes]
     command = ["ncu", "--clock-control", "none", "--csv", "--metrics", ",".join(METRICS)]
-    command += ["-k", "regex:^sgemm_", sys.executable, __file__, "--launch", *names]
+    command += [
+        "-k",
+        "regex:^sgemm_",
+        sys.executable,
+        "-m",
+        "validation.counters.hardware_counters",
+        "--launch",
+        *names,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
     counters: dict[str, dict[str, int]] = {}

@@ -486,7 +486,7 @@ class Recorder:
     def _under_ncu(self, options: list[str], labels: list[str]) -> subprocess.CompletedProcess[str]:
         chosen = self.folder / "chosen.json"
         chosen.write_text(json.dumps(labels), encoding="utf-8")
-        own = [sys.executable, __file__, "launch"]
+        own = [sys.executable, "-m", "validation.counters.record_counters", "launch"]
         own += [str(path) for path in (self.folder, chosen, self.checks)]
         left_s = TIME_LIMIT_S - self.elapsed_s
         if left_s <= 0:

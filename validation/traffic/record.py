@@ -74,7 +74,7 @@ def record(folder: Path, into: Path) -> None:
     command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
     command += ["--print-units", "base", "--metrics", ",".join(METRICS)]
     done = subprocess.run(
-        [*command, sys.executable, __file__, "launch", str(folder)],
+        [*command, sys.executable, "-m", "validation.traffic.record", "launch", str(folder)],
         capture_output=True,
         text=True,
         check=False,
