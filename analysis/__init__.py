@@ -4,7 +4,7 @@
 
     problem      the product: `Gemm(m=, n=, k=)`, `parse_shape("4096")`
     geometry     the launch: `Geometry(grid=, block=)`
-    grid         in which order blocks take the tiles of C: `ROW_MAJOR`, `in_bands`
+    grid         order in which blocks compute the tiles of C: `ROW_MAJOR`, `in_bands` (traffic)
     devices      one record per GPU, every field with its source
     access       what a tiling loads and stores: `access_counts(Tiling(...), problem)`
     coalescing   addresses of a warp -> `sectors`, `lines`, `shared_wavefronts`, `pattern`
@@ -17,7 +17,7 @@
     statistics   the median of timings and its interval
     rounding     how far a correct float32 product may be off; `compare`
     result       the records that profile.json holds
-    errors       everything that is raised on purpose
+    errors       all exceptions that this project raises
 
-Nothing is imported here: each submodule loads when it is asked for.
+This file imports nothing: each submodule loads on first use.
 """

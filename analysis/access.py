@@ -1,10 +1,10 @@
 """Closed-form access counts of a tiled matrix product, guards included.
 
-A kernel of the ladder is described by its `Tiling`. From that and the shape follow, for
-global and shared memory, loads and stores, how many floats its threads move (elements) and
-in how many thread-level instructions: a float4 is four elements in one instruction, and so
-are four neighbouring reads of shared memory that the compiler merges. Elements follow from
-the source; widths are what the compiler makes of it, stated in the `Tiling`.
+A `Tiling` describes a kernel of the ladder. The tiling and the shape determine, for global and
+shared memory, loads and stores, the floats that threads move (elements) and the number of
+thread-level instructions: a float4 is four elements in one instruction, and so are four
+neighbouring reads of shared memory that the compiler merges. Elements follow from the source; the
+compiler chooses the widths, which the `Tiling` states.
 
 Notation: a block computes a tile of C of BM×BN, in phases of depth BK; G_m×G_n blocks
 cover C; P = ceil(K / BK) phases cover K.
@@ -17,20 +17,20 @@ cover C; P = ceil(K / BK) phases cover K.
 | shared store A  | G_m·G_n·P·BM·BK                   | zeros are stored outside the matrix    |
 | shared load A   | threads·P·BK·TM                   | each thread reads TM values per k      |
 
-and likewise for B. Without shared memory BK, P and the shared rows vanish, and every thread
+B has the same formulas. Without shared memory BK, P and the shared rows vanish, and every thread
 loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
 
 Asynchronous copies move from global to shared memory in one instruction, which counts as a global
 load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
-that theirs are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and of B likewise.
+that they are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and the same for B.
 
 Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements
 are those of the table, the instructions one per tile. Where several slices of a block share a tile
-by k, each thread reads, and multiplies, its slice's part of every phase. Sums that slices or blocks
-leave for each other are not among these counts.
+by k, each thread reads, and multiplies, its slice's part of every phase. Partial
+sums that slices or blocks exchange are not in these counts.
 
 A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
-zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C leave at
+zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C exit at
 once: M·N·K.
 """
 
@@ -54,14 +54,14 @@ Operation = Literal["load", "store"]
 Operand = Literal["A", "B", "C"]
 
 
-# How tiles come to shared memory: by loads through registers, by asynchronous copies of threads, or
-# by bulk copies, for which one thread asks.
+# How tiles are copied to shared memory: by loads through registers, by asynchronous copies of all
+# threads, or by bulk copies that one thread issues.
 Copies = Literal["loads", "asynchronous", "bulk"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
-    """How a kernel cuts the product: per block, per phase and per thread.
+    """Division of the product into tiles: per block, per phase and per thread.
 
     `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
     shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
@@ -70,8 +70,8 @@ class Tiling:
     matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
     and those without are launched on padded matrices. `global_load_a_width` is that of A where it
     is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
-    k; `leaves_sums` says that they, or blocks, leave sums in memory for each other. `stages` is how
-    many phases shared memory holds at a time.
+    k. `leaves_sums`: slices or blocks exchange partial sums in memory. `stages`: number of phases
+    that shared memory holds at a time.
     """
 
     block_m: int
@@ -125,7 +125,7 @@ class Tiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """The accesses of all threads of a launch to one operand in one memory space."""
+    """Accesses of all threads of a launch to one operand in one memory space."""
 
     space: Space
     operation: Operation
@@ -140,7 +140,7 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class AccessCounts:
-    """All accesses of one launch; `threads` is what was launched, idle threads included.
+    """All accesses of one launch. `threads`: number of launched threads, including idle ones.
 
     `multiply_adds` are those that the threads make for the products, on zeros outside the
     matrices too. It and `tiling` are None in records of earlier versions.
@@ -154,7 +154,7 @@ class AccessCounts:
 
     @property
     def has_edges(self) -> bool | None:
-        """Whether some tiles reach beyond the matrices, so that guards exclude lanes."""
+        """True if some tiles exceed the matrices, so that guards exclude lanes."""
         if self.tiling is None:
             return None
         extents = (
@@ -170,7 +170,7 @@ class AccessCounts:
         operation: Operation | None = None,
         operand: Operand | None = None,
     ) -> tuple[Access, ...]:
-        """The accesses that match every given key."""
+        """Accesses that match every given key."""
         return tuple(
             access
             for access in self.accesses
@@ -283,7 +283,7 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
 
 
 def _global_load(operand: Operand, elements: int, bulk_copies: int | None, width: int) -> Access:
-    """In instructions of `width` floats, or in so many bulk copies."""
+    """Global load, in instructions of `width` floats, or in a number of bulk copies."""
     instructions = exact_div(elements, width) if bulk_copies is None else bulk_copies
     return Access(
         space="global",
@@ -296,7 +296,7 @@ def _global_load(operand: Operand, elements: int, bulk_copies: int | None, width
 
 @dataclass(frozen=True, kw_only=True)
 class TileLimit:
-    """The largest square tile of one thread per element, and what stops the next one."""
+    """The largest square tile of one thread per element, and the limit of the next larger one."""
 
     width: int
     limiter: Literal["threads per block", "shared memory"]
@@ -332,7 +332,7 @@ def _widest_power_of_two(area: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """What one access asks of the memory system, seen at the first warp of the grid.
+    """Cost of one access in the memory system, for the first warp of the grid.
 
     `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
     launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,

@@ -1,4 +1,4 @@
-"""From the addresses of one warp's request to what the memory system does with it.
+"""Cost of one request in the memory system, from the addresses of its lanes.
 
 A global request costs sectors (32-byte pieces, the unit of traffic to L2) and clocks of the
 load/store unit, which looks up the tags of its 128-byte lines and reads their words from the
@@ -31,8 +31,8 @@ LINE_BYTES = 128
 Addresses = Sequence[int] | NDArray[np.integer[Any]]
 Mask = Sequence[bool] | NDArray[np.bool_]
 
-# How many groups of neighbouring lanes a request is served in, by the bytes of a lane: as many
-# as a full warp's bytes fill wavefronts.
+# Number of groups of neighbouring lanes that serve a request, by bytes per lane: the number of
+# wavefronts that the bytes of a full warp fill.
 _GROUPS_PER_REQUEST = {1: 1, 2: 1, 4: 1, 8: 2, 16: 4}
 
 LINES_PER_CLOCK = 4  # tags that L1 looks up
@@ -41,7 +41,7 @@ CLOCKS_PER_WIDE_LOAD = 4  # of 16 bytes per lane, even where all lanes load the 
 
 @dataclass(frozen=True, kw_only=True)
 class Wavefronts:
-    """What one shared request costs.
+    """Cost of one shared request.
 
     `wavefronts` in all; `groups` of lanes that are served one after another, the wavefronts of
     a request without bank conflicts; `conflicts` the rest.
@@ -122,9 +122,9 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
     The largest of: the distinct words in the fullest bank (L1 and shared memory are one array of
     32 banks), the lines over 4 tags per clock, and 4 for 16 bytes per lane. 0 where no lane is
     active; arguments as `sectors`. Found with benchmarks/global_load_cycles.py on an H200: of 224
-    patterns, rows and columns of a matrix with a pitch of a power of two took just this, none
-    took less (but three columns: 30 clocks instead of 32), and some took up to 3 times as long,
-    by a rule that is not known yet. Stores are not better known than that.
+    patterns, rows and columns of a matrix with a pitch of a power of two took exactly this,
+    none took less (except three columns: 30 clocks instead of 32), and some took up to 3 times as
+    long, by an unknown rule. The rule of stores is unknown, too.
     """
     _, active_addresses = _active(addresses, width_bytes, active)
     if not active_addresses.size:
@@ -171,7 +171,7 @@ def pattern(
     requests: int,
     active: Mask | None = None,
 ) -> Pattern:
-    """What one warp's access asks of the memory system, as the record that a profile holds.
+    """Cost of one access in the memory system, as the record of a profile.
 
     `addresses` and `active` as `sectors`; `requests` is how many such requests the launch
     makes. Raises InputError as `sectors` does, and where no lane is active.
@@ -225,7 +225,7 @@ def _words_in_fullest_bank(addresses: NDArray[np.int64], width_bytes: int) -> in
 
 
 def _merges(lanes: NDArray[np.int64], addresses: NDArray[np.int64]) -> bool:
-    """Whether all lanes agree with lane ^ 1, or all with lane ^ 2, as far as both are active."""
+    """True if all active lanes agree with lane ^ 1, or all with lane ^ 2, if both are active."""
     address_of_lane = dict(zip(lanes.tolist(), addresses.tolist(), strict=True))
     return any(
         all(
@@ -239,7 +239,7 @@ def _merges(lanes: NDArray[np.int64], addresses: NDArray[np.int64]) -> bool:
 def _active(
     addresses: Addresses, width_bytes: int, active: Mask | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The active lanes and their addresses; raises InputError for what no warp could ask."""
+    """Active lanes and their addresses. Raises InputError for an impossible request."""
     if width_bytes not in _GROUPS_PER_REQUEST:
         raise InputError(f"width of {width_bytes} bytes: a lane accesses 1, 2, 4, 8 or 16 bytes")
     given = np.asarray(addresses)

@@ -1,4 +1,4 @@
-"""Everything that this project raises on purpose.
+"""All exceptions that this project raises.
 
 ToolkitError                  one line: what, where, the value, the remedy
 ├── InputError                a value that the caller gave cannot be used
@@ -6,9 +6,9 @@ ToolkitError                  one line: what, where, the value, the remedy
 │   ├── ShapeError            a matrix shape that is malformed or that a rung cannot take
 │   ├── RecordError           a profile.json that is broken, foreign or from a newer version
 │   └── CountersError         a file of hardware counters that is broken, or of other launches
-├── UnavailableError          something that this machine lacks: a GPU, a compiler, a package
+├── UnavailableError          something missing on this machine: a GPU, a compiler, a package
 ├── CompileError              a kernel that does not compile; carries the compiler's log
-├── UnsupportedError          machine code that the simulator does not know
+├── UnsupportedError          machine code that the simulator does not support
 └── LaunchError               a kernel that compiled and then failed to launch or to run
 
 The library raises; only the command line turns these into text and exit codes.
@@ -66,7 +66,7 @@ class CountersError(InputError):
 
 
 class UnavailableError(ToolkitError):
-    """Something that this machine lacks; the message names the remedy."""
+    """Something missing on this machine; the message names the remedy."""
 
 
 class CompileError(ToolkitError):
@@ -81,7 +81,7 @@ class CompileError(ToolkitError):
 
 
 class UnsupportedError(ToolkitError):
-    """Machine code that the simulator does not know: it stops rather than guess."""
+    """Machine code that the simulator does not support: it stops and does not guess."""
 
 
 class LaunchError(ToolkitError):
@@ -89,7 +89,7 @@ class LaunchError(ToolkitError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of another library's message, or the error's type where it says nothing.
+    """The first line of another library's message, or the error's type if it is empty.
 
     >>> first_line(OSError("no such device\\nstack: ..."))
     'no such device'
@@ -99,7 +99,7 @@ def first_line(error: BaseException) -> str:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """`text` as far as a one-line message has room for it.
+    """`text`, shortened to fit a one-line message.
 
     >>> shortened("9" * 100, most=5)
     '99999…'
@@ -111,7 +111,7 @@ LEAST_LIKENESS, MOST_NAMED = 0.5, 3
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
-    """The known names that hold all words of `name`, else those that are, or begin, most alike."""
+    """Known names that contain all words of `name`, else those with the most similar beginning."""
     name = name.lower()
     words = name.replace("_", " ").replace("-", " ").split()
     holding = [candidate for candidate in known if all(word in candidate for word in words)]
@@ -126,7 +126,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 
 def _likeness(name: str, candidate: str) -> tuple[float, int]:
-    """How much of a name is a candidate's, or its beginning's; how many letters begin both."""
+    """Similarity of a name to a candidate or its beginning; length of their common prefix."""
     alike = (SequenceMatcher(None, name, part) for part in (candidate, candidate[: len(name)]))
     differs = (
         k for k, letters in enumerate(zip(name, candidate, strict=False)) if len({*letters}) > 1

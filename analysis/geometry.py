@@ -1,4 +1,4 @@
-"""The geometry of a launch, and the two divisions that every tiling needs."""
+"""Geometry of a launch, and the two divisions that every tiling needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def exact_div(dividend: int, divisor: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
-    """How many blocks of how many threads are launched.
+    """Number of blocks and threads of a launch.
 
     `grid` and `block` are (x, y, z); `dynamic_shared_bytes` is per block.
     """
@@ -39,7 +39,7 @@ class Geometry:
 
     @classmethod
     def of(cls, blocks: int, threads: int, dynamic_shared_bytes: int = 0) -> Geometry:
-        """So many blocks of so many threads in a row."""
+        """One-dimensional geometry of `blocks` blocks with `threads` threads."""
         return cls(
             grid=(blocks, 1, 1), block=(threads, 1, 1), dynamic_shared_bytes=dynamic_shared_bytes
         )

@@ -25,7 +25,7 @@ def intensity_of_accesses(counts: AccessCounts) -> float:
 
 
 def intensity_of_compulsory_bytes(counts: AccessCounts) -> float:
-    """FLOP per byte when every matrix moves once: the most that caches could make of it."""
+    """FLOP per byte when every matrix moves once: the maximum that caches allow."""
     return _per_byte(counts, compulsory_bytes(counts), "compulsory traffic")
 
 

@@ -1,12 +1,12 @@
-"""Theoretical occupancy: how many blocks of a kernel one SM can hold, and what stops the next.
+"""Theoretical occupancy: number of blocks of a kernel that one SM can hold, and its limiters.
 
-The rules are those of NVIDIA's `cuda_occupancy.h` (CUDA Toolkit 13.0), which is also what the
-driver answers to cuOccupancyMaxActiveBlocksPerMultiprocessor, for compute capability 7.0 and
+The rules are those of NVIDIA's `cuda_occupancy.h` (CUDA Toolkit 13.0), and the same as those of
+the driver's cuOccupancyMaxActiveBlocksPerMultiprocessor, for compute capability 7.0 and
 later with the largest shared-memory carve-out:
 
-- registers are given to whole warps, rounded up to the allocation unit, from one of the SM's
+- registers are allocated to whole warps, rounded up to the allocation unit, from one of the SM's
   partitions: a warp never spans two;
-- shared memory is given to whole blocks: what they ask for plus what the driver reserves,
+- shared memory is allocated to whole blocks: their request plus the driver's reservation,
   rounded up to the allocation unit.
 """
 
@@ -56,7 +56,7 @@ def occupancy(
 
 
 def waves(geometry_blocks: int, device: Device, occupancy: Occupancy) -> float:
-    """How many times the whole device fills up with blocks; the fraction is the tail."""
+    """Number of waves: times that blocks fill the whole device. The fraction is the tail."""
     return geometry_blocks / (occupancy.blocks_per_sm * device.sm_count)
 
 
@@ -120,7 +120,7 @@ def _check_block(
 
 @dataclass(frozen=True, kw_only=True)
 class Occupancy:
-    """Theoretical occupancy: what one SM can hold of a kernel at the same time."""
+    """Theoretical occupancy: blocks of a kernel that one SM can hold at the same time."""
 
     blocks_per_sm: int
     warps_per_sm: int
@@ -134,7 +134,7 @@ class Occupancy:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the compiler gave a kernel, per thread or per block.
+    """Resources that the compiler allocates for a kernel, per thread or per block.
 
     `architecture` is what it was compiled for ("sm_86"); `note` says when that is not the
     device's own.

@@ -16,7 +16,7 @@ LevelName = Literal["shared", "L1", "L2", "DRAM"]
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One memory level's bandwidth in bytes per second, nominal and reached; None if unknown."""
+    """Bandwidth of one memory level in bytes per second, nominal and reached; None if unknown."""
 
     name: LevelName
     bytes_per_s: float | None

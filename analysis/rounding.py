@@ -1,4 +1,4 @@
-"""How far a correct float32 product may be from the exact one, and whether a result is.
+"""Error bound of a correct float32 product, and the check of a result against it.
 
 The bound is componentwise, so one wrong element shows however large its neighbours are, and it
 grows with sqrt(K), so that a lost term or a lower-precision format shows at large K too.
@@ -46,7 +46,7 @@ def gemm_error_bound(
         g · (|alpha| |A||B| + |beta| |C|),    n = k + 3 roundings, u = 2^-24
         g = min(n·u / (1 - n·u), exp(λ·sqrt(n)·u + n·u²/(1 - u)) - 1),    λ = 6
 
-    plus what products too small for float32 may lose. The first is Higham, "Accuracy and
+    plus the possible loss of products too small for float32. The first is Higham, "Accuracy and
     Stability of Numerical Algorithms", 2nd ed., section 3.5, and always holds; the second is
     Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
     Comput. 41(5), 2019, Theorem 2.4, for rounding errors that are independent with mean zero:
@@ -121,7 +121,7 @@ def _relative_bound(roundings: int) -> float:
     """g for n roundings: the smaller of the certain and the probabilistic bound."""
     n, u = roundings, UNIT_ROUNDOFF
     probabilistic = expm1(CONFIDENCE_LAMBDA * sqrt(n) * u + n * u**2 / (1 - u))
-    if n * u >= 1:  # the certain bound knows no limit here
+    if n * u >= 1:  # the certain bound is infinite here
         return probabilistic
     return min(n * u / (1 - n * u), probabilistic)
 

@@ -23,11 +23,11 @@ def theory(
     *,
     blocks: int | None = None,
 ) -> Theory:
-    """The closed forms of one launch on `device`, and the lowest roof over it.
+    """Closed forms of one launch on `device`, and its lowest roof.
 
     `counts` are of the whole launch; `patterns` describe its warp-level requests, and may be
     empty: then the load/store unit is no ceiling. `blocks` is the size of the grid: fewer blocks
-    than SMs leave SMs idle, and the roofs of what every SM has its own of sink (None: all SMs
+    than SMs leave SMs idle, which lowers the roofs of resources that each SM has (None: all SMs
     work). Rates are nominal.
     """
     busy_sms = min(blocks or device.sm_count, device.sm_count)
@@ -91,7 +91,7 @@ def _ceilings(
 
 
 def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:
-    """The clocks that all requests occupy the load/store units of all SMs, at least."""
+    """Lower bound on the clocks that all requests occupy the load/store units of all SMs."""
     # Turing's data path is 64 bytes wide, and a wavefront takes it for two clocks.
     clocks_per_wavefront = WAVEFRONT_BYTES / device.shared_bytes_per_clock_per_sm
     clocks_of_global = sum(p.requests * p.cycles for p in patterns if p.space == "global")
@@ -109,7 +109,7 @@ def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceil
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """One roof over a launch: no more than `flop_per_s`, because of `name`."""
+    """One roof of a launch: at most `flop_per_s`, because of `name`."""
 
     name: str
     flop_per_s: float

@@ -1,4 +1,4 @@
 """Verdicts between runs, launches and grades, and the statistics behind them.
 
-Comes in: records. Goes out: what changed, what agrees, and by how much. Start with `runs`.
+Input: records. Output: changes, agreements and their size. Start with `runs`.
 """

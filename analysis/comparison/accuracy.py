@@ -1,4 +1,4 @@
-"""How far predicted times were from measured ones, per device; every figure with its command."""
+"""Errors of predicted times against measured ones, per device, each with its command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kernels = Literal["ladder", "other kernels"]
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """The errors of the predicted times of one set of launches on one device.
+    """Errors of the predicted times of one set of launches on one device.
 
     `device` is a key of `DEVICES`, `launches` how many were timed, and `mean_error` the mean of
     |predicted / measured - 1|. `is_held_out` is False where constants or rules of the model were
@@ -82,7 +82,7 @@ ACCURACIES = tuple(
 
 
 def accuracies(device: Device) -> tuple[Accuracy, ...]:
-    """What is known of a device, or else of devices of its compute capability; held-out first."""
+    """Accuracies of a device, or else of devices of its compute capability; held-out ones first."""
     own = [one for one in ACCURACIES if one.device == device.key]
     alike = (
         one

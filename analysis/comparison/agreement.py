@@ -1,8 +1,8 @@
-"""Closed forms beside what the machine code did: each quantity twice, and why where they differ.
+"""Comparison of closed forms with counts of the machine code, and the reasons of differences.
 
-A closed form counts what the source asks for; the compiler merges and widens accesses, guards
-switch lanes off, alpha and beta cost arithmetic. So elements and instructions are compared apart,
-and a difference counts as explained only where the counts themselves prove the reason:
+A closed form counts accesses of the source. The compiler merges and widens accesses, guards switch
+lanes off, and alpha and beta cost arithmetic. Elements and instructions are therefore compared
+separately, and a difference is explained only if the counts prove the reason:
 
 | quantity          | closed form                      | may differ because                      |
 |-------------------|----------------------------------|-----------------------------------------|
@@ -84,12 +84,12 @@ class Comparison:
 
     @property
     def counter(self) -> str | None:
-        """The counter that counts this quantity, None where none does."""
+        """The counter of this quantity, None if there is none."""
         return COUNTER_OF.get((self.subject, self.quantity))
 
 
 def closed_forms(theory: Theory) -> dict[str, int]:
-    """What the closed forms say of a launch, under the names of the counters that count it."""
+    """Closed forms of a launch, by the names of the corresponding counters."""
     found: dict[str, int] = {}
     if theory.accesses.multiply_adds is not None:
         found[FFMA] = theory.accesses.multiply_adds
@@ -104,7 +104,7 @@ def closed_forms(theory: Theory) -> dict[str, int]:
 
 
 def known_reason(theory: Theory, counter: str, count: int) -> str | None:
-    """Why a closed form may differ from a count of which nothing else is known, None if it may not.
+    """Possible reason why a closed form differs from a counter, None if there is none.
 
     Weaker than `comparisons`, which looks at every kind of access that the machine code has.
     """
@@ -149,7 +149,7 @@ def _requests(patterns: Iterable[Pattern]) -> int:
 
 
 def _cost(patterns: Iterable[Pattern]) -> int:
-    """Sectors of global accesses, wavefronts of shared ones."""
+    """Cost of accesses: sectors of global ones, wavefronts of shared ones."""
     return sum(
         p.requests * ((p.sectors if p.space == "global" else p.wavefronts) or 0) for p in patterns
     )
@@ -197,7 +197,7 @@ def comparisons(record: Record) -> tuple[Comparison, ...]:
 
 
 def unexplained(record: Record) -> tuple[Comparison, ...]:
-    """The comparisons of a record that differ for a reason that is not known."""
+    """Comparisons of a record that differ for an unknown reason."""
     return tuple(one for one in comparisons(record) if not one.is_explained)
 
 
@@ -241,7 +241,7 @@ def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparis
 
 
 def _is_scaling(operations: int, c_elements: int) -> bool:
-    """Whether so many operations can be those of alpha and beta: a few for each element of C."""
+    """True if operations can be those of alpha and beta: a few for each element of C."""
     return 0 <= operations <= 4 * c_elements and operations % c_elements == 0
 
 
@@ -316,7 +316,7 @@ class _Side:
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
 
     def _more(self, tiling: Tiling, elements: int) -> str:
-        """Why so many more elements are moved than the closed forms say, as far as that is known.
+        """Reason why more elements are moved than in the closed forms, if it is known.
 
         A thread holds four k of its rows of A and one of its columns of B, and reads the next
         before it computes: after the last phase too.
@@ -330,7 +330,7 @@ class _Side:
     def _bulk_copies(self, elements: int) -> Comparison:
         """The sectors of bulk copies, which have neither lanes nor requests.
 
-        Sums that blocks leave for each other are read by other instructions, and not looked at.
+        Other instructions read partial sums of other blocks; these are not compared.
         """
         problem = self.counts.problem
         off = [row for row in (problem.k, problem.n) if row % SECTOR_FLOATS]
@@ -358,7 +358,7 @@ class _Side:
         )
 
     def _widths(self) -> str:
-        """How the compiler cut the elements into instructions, against the stated widths."""
+        """Widths of the compiler's instructions, against the stated widths."""
         moved = sum(a.lanes * a.instruction_bytes for a in self.machine)
         parts = [
             f"{100 * a.lanes * a.instruction_bytes / moved:.3g} % in {a.instruction_bytes} bytes"
@@ -374,26 +374,26 @@ class _Side:
         )
 
     def _idle(self, requests: int) -> str:
-        """How full the warps are that reach memory, where they are not."""
+        """Average active lanes of the warps that access memory, if not all lanes are active."""
         lanes = sum(a.lanes for a in self.machine)
         if lanes == WARP_SIZE * requests:
             return ""
         return f"guards leave {lanes / requests:.4g} of 32 lanes on average"
 
     def _may_be_idle(self, requests: int) -> bool:
-        """Whether idle lanes are no riddle: there are none, or tiles reach beyond a matrix."""
+        """True if idle lanes are explained: there are none, or tiles exceed a matrix."""
         lanes = sum(a.lanes for a in self.machine)
         return lanes == WARP_SIZE * requests or self.counts.has_edges is not False
 
     def _switched_off(self, instructions: int) -> str:
-        """Instructions of warps that take no part: the other branch of a guard, as it were."""
+        """Instructions of warps without active lanes, as in the other branch of a guard."""
         if not instructions:
             return ""
         return f"{instructions:,} more are issued with every lane's guard off"
 
 
 def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
-    """The rows that begin off a sector's boundary, so that a warp touches one sector more."""
+    """Rows that do not begin at a sector boundary, so that a warp accesses one more sector."""
     p = counts.problem
     rows = {"A": p.k, "B": p.n, "C": p.n}
     off = {q.operand: rows[q.operand] for q in patterns if rows[q.operand] % SECTOR_FLOATS}
@@ -404,7 +404,7 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
 
 
 def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
-    """Accesses of which no closed form knows: spilled registers, generic or atomic accesses."""
+    """Accesses without a closed form: spilled registers, generic or atomic accesses."""
     known = {(space, operation) for space, operation in _ACCESSES}
     for access in simulated.accesses:
         action = _OPERATION.get(access.action, access.action)

@@ -1,7 +1,7 @@
-"""The gap, explained: the steps from nominal peak to the time that a launch really took.
+"""Steps of the gap from nominal peak to the measured time of a launch.
 
-A prediction brings the steps down to its own time (`Predicted.gap`). What is left between that and
-a measurement has two parts: the clock that the GPU held, and a remainder that nothing explains.
+A prediction contains the steps to its own time (`Predicted.gap`). The difference to a measurement
+has two parts: the clock that the GPU held, and an unexplained remainder.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ CLOCK_STEP, REMAINDER_STEP = "clock actually held", "remainder"
 
 
 def are_comparable(predicted: Predicted, measured: Measured) -> bool:
-    """Whether both are times of one thing: between CUDA events, from one state of L2."""
+    """True if both times are between CUDA events, from the same state of L2."""
     return measured.clock == "CUDA events" and measured.l2 == predicted.l2
 
 
 def over_measured(predicted: Predicted | None, measured: Measured | None) -> float | None:
-    """The predicted time over the measured one, None where they are not comparable."""
+    """Predicted time over measured time, None if they are not comparable."""
     if predicted is None or measured is None or not measured.median_s:
         return None
     comparable = are_comparable(predicted, measured)
@@ -37,9 +37,9 @@ def held_clock_hz(measured: Measured) -> float | None:
 def steps_to_measured(predicted: Predicted, measured: Measured) -> tuple[GapStep, ...]:
     """The steps from the predicted time to the measured median: they sum to the difference.
 
-    The clock's step takes all of a launch but its constant cost for cycles of the SM; what DRAM
-    alone limits does not get slower with them, and then stands in the remainder with the other
-    sign. There is no such step where the clock is not known.
+    The step of the clock assumes that all of a launch except its constant cost are cycles of the
+    SM. A launch limited by DRAM does not slow down with the clock, and the remainder then has the
+    opposite sign. There is no such step if the clock is not known.
     """
     steps = tuple(_clock_step(predicted, measured))
     rest = fsum([measured.median_s, -predicted.time_s, *(-step.time_s for step in steps)])

@@ -1,17 +1,17 @@
-"""The hierarchical roofline: bytes that a launch moves at each memory level, and the roof of each.
+"""Hierarchical roofline: bytes that a launch moves at each memory level, and the roof of each.
 
 FLOP per byte differ from level to level, and each level has a roof of its own; the lowest bounds
 the launch. What counts as a byte moved is what the level's bandwidth is a bandwidth of:
 
-- shared  wavefronts of loads and stores, 128 bytes each: the width of the data path, whatever
-          the lanes make of it. A bank conflict costs a wavefront more; a broadcast hands lanes
-          more bytes than pass.
+- shared  wavefronts of loads and stores, 128 bytes each: the width of the data path, for any
+          number of lanes. A bank conflict costs another wavefront; a broadcast delivers more bytes
+          to lanes than it moves.
 - L1      32-byte sectors of global and local loads and stores. L1 and shared memory are one data
           path since Volta, with a roof each here: the bound that counts both is the load/store
           unit's, among the ceilings of `analysis.theory`.
-- L2      sectors that SMs read, and those written. What crosses between the partitions of L2 is
-          left out of reads, for an SM does not wait for it twice and a reached bandwidth is one
-          that SMs saw; of writes it is a part, because no counter tells it apart.
+- L2      sectors that SMs read, and those written. Reads exclude transfers between the
+          partitions of L2, because an SM does not wait twice and reached bandwidths are those of
+          SMs. Writes include them, because no counter separates them.
 - DRAM    bytes read and written.
 
 Source: Yang, Kurth, Williams, "Hierarchical Roofline analysis for GPUs: Accelerating performance
@@ -39,7 +39,7 @@ Grade = Literal["theory", "simulated", "measured"]
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """What moves at a level: the counters whose sum it is, and the bytes that each count is."""
+    """Movement at a level: the counters to sum, and the bytes per count."""
 
     counters: tuple[str, ...]
     bytes_per_count: int
@@ -67,7 +67,7 @@ MOVEMENTS: Mapping[LevelName, Movement] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class LevelBound:
-    """What a launch moves at one level, and how many FLOP/s that allows.
+    """Bytes that a launch moves at one level, and the FLOP/s that they allow.
 
     `flop_per_byte` is None where nothing moves: such a level bounds nothing. `nominal_flop_per_s`
     and `reached_flop_per_s` are the level's roofs at that intensity, below the lid of FP32 or
@@ -82,13 +82,13 @@ class LevelBound:
 
     @property
     def flop_per_s(self) -> float | None:
-        """The nominal roof or, where there is none, the reached one."""
+        """The nominal roof, or else the reached one."""
         return self.nominal_flop_per_s or self.reached_flop_per_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
-    """A launch at every level that one grade of number counted, the one nearest the SM first.
+    """Bounds of a launch at every level that one grade counted, the level nearest the SM first.
 
     `attainable_flop_per_s` is the least of the levels' roofs and of the ceilings of theory (FP32
     where there are none), and `limiter` whose it is. Roofs of what each SM has for itself are
@@ -107,12 +107,12 @@ class Hierarchy:
         return min(roofs, key=itemgetter(0))[1] if roofs else None
 
     def level(self, name: LevelName) -> LevelBound | None:
-        """One level, None where it was not counted."""
+        """One level, None if it was not counted."""
         return next((one for one in self.levels if one.level == name), None)
 
 
 def predicted_hierarchy(record: Record, device: Device) -> Hierarchy | None:
-    """By what was simulated or, where nothing was, by closed forms: L1 and shared memory alone."""
+    """Hierarchy from simulated counters, or else from closed forms (L1 and shared memory only)."""
     if record.simulated:
         return _hierarchy(record, device, record.simulated.counters, "simulated")
     if record.theory:
@@ -121,16 +121,16 @@ def predicted_hierarchy(record: Record, device: Device) -> Hierarchy | None:
 
 
 def measured_hierarchy(record: Record, device: Device) -> Hierarchy | None:
-    """By what the hardware counted, None where it counted none of it."""
+    """Hierarchy from hardware counters, None if none was counted."""
     if record.counted is None:
         return None
     return _hierarchy(record, device, record.counted.counters, "measured")
 
 
 def moved_bytes(counters: Mapping[str, int]) -> dict[LevelName, int]:
-    """The bytes at every level of which counters tell; a level that lacks one is left out.
+    """Bytes at every level with complete counters.
 
-    Local memory is taken as unused where it was not counted: closed forms have none.
+    Local memory counts as unused if it was not counted: closed forms have none.
     """
     found: dict[LevelName, int] = {}
     for level, movement in MOVEMENTS.items():
@@ -158,7 +158,7 @@ def _hierarchy(
 
 
 def _of_theory(record: Record, device: Device) -> tuple[float, str]:
-    """The roof that closed forms know; without any, the device's FP32 rate."""
+    """Roof of the closed forms, or else the FP32 rate of the device."""
     theory = record.theory
     if theory is None:
         return device.fp32_flop_per_s, "FP32"

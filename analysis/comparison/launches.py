@@ -1,9 +1,9 @@
-"""Two launches beside each other, as `simulate --json` keeps them: which counts changed, where.
+"""Comparison of two launches stored by `simulate --json`: changed counts and their lines.
 
-Counts of machine code are deterministic, so that any change is one, whatever made it: an edit of
-the kernel, another grid, other arguments, another compiler. They need one architecture. What is
-modelled, traffic below L1 and the time, needs one device too, and traffic has the tolerances of
-`analysis.comparison.scorecard`.
+Counts of machine code are deterministic, so any difference is a change, for any cause: an edit of
+the kernel, another grid, other arguments, another compiler. Both launches need the same
+architecture. Modelled values (traffic below L1 and the time) need the same device too, and traffic
+has the tolerances of `analysis.comparison.scorecard`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRecord:
-    """What `simulate --json` prints of a launch, as far as it is compared.
+    """Output of `simulate --json` for a launch, as far as it is compared.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without.
@@ -68,7 +68,7 @@ class LaunchRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchComparison:
-    """What changed from one launch to another: `compared` numbers, of which `counts` differ.
+    """Changes from one launch to another: `compared` numbers, of which `counts` differ.
 
     `lost` names the counters of the first launch that the second lacks, or has for another device.
     """
@@ -124,7 +124,7 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> LaunchCompari
 
 
 def _comparable(one: LaunchRecord, *, same_device: bool) -> dict[str, int]:
-    """The counters, those of no device where there are two."""
+    """Counters to compare, without modelled ones if the devices differ."""
     return {n: count for n, count in one.counters.items() if same_device or n not in MODELLED}
 
 
@@ -142,7 +142,7 @@ def _prediction(before: LaunchRecord, after: LaunchRecord) -> PredictionChange |
 
 
 def _notes(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
-    """What else differs, and so may be why counts do."""
+    """Other differences, which may be the cause of changed counts."""
     for what, ours, theirs in (
         ("kernels", before.kernel, after.kernel),
         ("compilers", before.resources.compiler, after.resources.compiler),

@@ -1,4 +1,4 @@
-"""Which source lines a changed counter comes from, though an edit may have moved them."""
+"""Source lines of a changed counter, matched even if an edit moved them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analysis.records.profile import LineCounters
 
 @dataclass(frozen=True, kw_only=True)
 class LineChange:
-    """What one source line contributes to a changed counter; None where a side lacks the line."""
+    """Contribution of one source line to a changed counter; None if a side lacks the line."""
 
     file: str
     text: str
@@ -28,7 +28,7 @@ class LineChange:
 def line_changes(
     counter: str, before: Sequence[LineCounters], after: Sequence[LineCounters]
 ) -> tuple[LineChange, ...]:
-    """The lines that count another number of `counter`, the largest difference first."""
+    """Lines with different counts of `counter`, the largest difference first."""
     changes = (
         _change(counter, ours, theirs)
         for ours, theirs in _aligned(before, after)
@@ -57,9 +57,9 @@ def _change(counter: str, before: LineCounters | None, after: LineCounters | Non
 def _aligned(
     before: Sequence[LineCounters], after: Sequence[LineCounters]
 ) -> Iterator[tuple[LineCounters | None, LineCounters | None]]:
-    """Lines of one text belong together, wherever an edit above has moved them.
+    """Pairs of lines with the same text, even if an edit above has moved them.
 
-    Lines between such pairs are one another's successors where they are equally many.
+    Lines between such pairs are matched in order if both sides have equally many.
     """
     ours, theirs = ([_text_of(line) for line in lines] for lines in (before, after))
     matcher = SequenceMatcher(a=ours, b=theirs, autojunk=False)

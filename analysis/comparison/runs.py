@@ -1,13 +1,12 @@
-"""Two profiles beside each other: which counts changed, and which times.
+"""Comparison of two profiles: changed counts and changed times.
 
-Records belong together by label and shape. Counts of theory, of the compiler and of the simulator
-are deterministic: any change is one. So are the hardware's exact counters; what arbitration adds to
-others and what a model estimates are compared with the tolerances of
-`analysis.comparison.scorecard`. Times get a verdict from the intervals of their medians
-(`analysis.comparison.statistics`); predicted ones are as deterministic as the counts that they rest
-on, and any change is one.
+Records are matched by label and shape. Counts of theory, of the compiler and of the simulator, and
+exact counters of the hardware, are deterministic: any difference is a change. Counters with
+arbitration and modelled ones are compared with the tolerances of `analysis.comparison.scorecard`.
+Times get a verdict from the intervals of their medians (`analysis.comparison.statistics`).
+Predicted times are deterministic, so any difference is a change.
 
-What depends on more than the kernel is compared only where that is equal:
+Values that depend on more than the kernel are compared only if the rest is equal:
 
 | number                           | needs                                                        |
 |----------------------------------|--------------------------------------------------------------|
@@ -52,7 +51,7 @@ Grade = Literal["theory", "compiled", "simulated", "measured"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Which profile a side of the comparison is."""
+    """Profile of one side of the comparison."""
 
     created: str
     command: str
@@ -65,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Something of the environment that differs; None where a side does not know it."""
+    """Difference of the environments; None if a side does not know the value."""
 
     name: str
     before: str | None
@@ -76,8 +75,8 @@ class Setting:
 class CountChange:
     """A number that differs: `within` its tolerance (above 0), or `changed`.
 
-    `name` is a counter's or says what is counted; `lines` are those of a simulated counter, the
-    largest difference first.
+    `name`: a counter, or what is counted. `lines`: lines of a simulated counter, the largest
+    difference first.
     """
 
     grade: Grade
@@ -90,7 +89,7 @@ class CountChange:
 
     @property
     def ratio(self) -> float | None:
-        """After over before, None where before is 0."""
+        """After over before, None if before is 0."""
         return self.after / self.before if self.before else None
 
 
@@ -165,7 +164,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileComparison:
-    """What changed from one profile to another: the document of `compare --json`."""
+    """Changes from one profile to another: the document of `compare --json`."""
 
     schema_version: int
     before: Run
@@ -211,7 +210,7 @@ _Key = tuple[str, Gemm]
 
 
 def _by_key(profile: Profile) -> dict[_Key, Record]:
-    """The records by what they are of, the first of each."""
+    """Records by key, the first one of each."""
     found: dict[_Key, Record] = {}
     for record in profile.records:
         found.setdefault((record.label, record.shape), record)
@@ -291,7 +290,7 @@ def _predictions_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", 
 
 @dataclass(frozen=True)
 class _Sides:
-    """The two profiles, and what may be compared between them."""
+    """Two profiles, and the values that may be compared between them."""
 
     before: Profile
     after: Profile
@@ -301,7 +300,7 @@ class _Sides:
         return self.before.device.key == self.after.device.key
 
     def notes(self) -> Iterator[str]:
-        """What holds for all records."""
+        """Notes that apply to all records."""
         if not self.same_device:
             yield (
                 f"the devices differ, {self.before.device.name} and {self.after.device.name}: "
@@ -371,7 +370,7 @@ class _Sides:
     def _same_machine(
         self, before: Resources | Simulated | None, after: Resources | Simulated | None
     ) -> bool:
-        """Whether both are of one machine; True where one side has none."""
+        """True if both are of one machine, or if one side has none."""
         if self.same_device or before is None or after is None:
             return True
         return before.architecture == after.architecture
@@ -379,7 +378,7 @@ class _Sides:
     # Times.
 
     def _time(self, before: Record, after: Record) -> tuple[TimeChange | None, str]:
-        """The change of the times, or why there is none to speak of."""
+        """Change of the times, or the reason why there is none."""
         ours, theirs = before.trusted, after.trusted
         if ours is None or theirs is None:
             if ours is None and theirs is None:
@@ -394,7 +393,7 @@ class _Sides:
         return _timed(ours, theirs), ""
 
     def _prediction(self, before: Record, after: Record) -> tuple[PredictionChange | None, str]:
-        """The change of the predicted times, and what a reader must know of it."""
+        """Change of the predicted times, and notes on it."""
         ours, theirs = before.trusted_prediction, after.trusted_prediction
         if ours is None or theirs is None or not self.same_device:
             return None, ""
@@ -407,14 +406,14 @@ class _Sides:
 
 
 def other_constants(before: Predicted, after: Predicted) -> str:
-    """That two times were predicted with different constants; nothing where they were not."""
+    """Note that two times were predicted with different constants, if they were."""
     if before.constants == after.constants:
         return ""
     return f"predicted with constants of {before.constants} before, of {after.constants} after"
 
 
 def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:
-    """Two predicted times of one device and state of L2, and whether they are one."""
+    """Change of two predicted times for one device and state of L2."""
     # sums of another order differ in their last digits: that is no change
     same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
     is_same = same_time and before.limiter == after.limiter
@@ -429,7 +428,7 @@ def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:
 
 
 def _obstacle(before: Measured, after: Measured) -> str:
-    """Why two times are not of the same thing; empty where they are."""
+    """Reason why two times are not comparable; empty if they are."""
     if before.clock != after.clock:
         return f"{before.clock} before, {after.clock} after"
     if before.clock == "host clock":
@@ -471,7 +470,7 @@ def _outcome(record: Record) -> str:
 
 
 def missing_counts(grade: Grade, before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """The counts that only the first side has, by name; empty where there are none."""
+    """Names of the counts that only the first side has."""
     names = [name for name in before if name not in _with_copies(after, before)]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"missing now ({grade}): {', '.join(names[:MOST_NAMES])}{more}" if names else ""
@@ -484,7 +483,7 @@ def _counters(of: Simulated | Counted | None) -> Mapping[str, int]:
 def _hardware_counts(
     before: Counted | None, after: Counted | None
 ) -> tuple[Mapping[str, int], Mapping[str, int], str]:
-    """What the hardware counted, without the traffic where L2 was in two states."""
+    """Hardware counters, without traffic if the states of L2 differ."""
     ours, theirs = _counters(before), _counters(after)
     if before is None or after is None or before.caches == after.caches:
         return ours, theirs, ""
@@ -496,7 +495,7 @@ def _hardware_counts(
 
 
 def _theory(theory: Theory | None) -> dict[str, int]:
-    """The counts of the closed forms, each under words that say of what it is."""
+    """Counts of the closed forms by description."""
     if theory is None:
         return {}
     accesses = theory.accesses
@@ -519,14 +518,14 @@ def _theory(theory: Theory | None) -> dict[str, int]:
 
 
 def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    """The counts with zeros for the accesses that only the other side has."""
+    """Counts, with 0 for accesses that only the other side has."""
     known = {name.partition(":")[0] for name in own}
     absent = {name: 0 for name in other if ":" in name and name.partition(":")[0] not in known}
     return own | absent
 
 
 def launch_counts(geometry: Geometry | None) -> dict[str, int]:
-    """What is launched, in numbers; none of a launch that nobody made."""
+    """Numbers of the launch geometry; empty without a launch."""
     if geometry is None:
         return {}
     return {
@@ -537,7 +536,7 @@ def launch_counts(geometry: Geometry | None) -> dict[str, int]:
 
 
 def resource_counts(resources: Resources | None) -> dict[str, int]:
-    """What the compiler gave, in numbers; none of a kernel that was not compiled."""
+    """Numbers of the compiler's resources; empty if the kernel was not compiled."""
     if resources is None:
         return {}
     return {
@@ -594,7 +593,7 @@ def _count_change(
 
 
 def _tolerance(grade: Grade, name: str) -> float:
-    """What a counter may differ by: the simulator has no noise, but its model of caches may err."""
+    """Tolerance of a counter: the simulator has no noise, but its model of caches has errors."""
     is_modelled = name in ALL_COUNTERS and ALL_COUNTERS[name].grade == "modelled"
     if grade == "measured" or (grade == "simulated" and is_modelled):
         return TOLERANCES.get(name, 0.0)
@@ -602,7 +601,7 @@ def _tolerance(grade: Grade, name: str) -> float:
 
 
 def _is_noise(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Whether either may be the other and noise."""
+    """True if the difference may be noise of either side."""
     ours, theirs = before[name], after[name]
     return within(name, ours, theirs, predictions=before, counts=after) or within(
         name, theirs, ours, predictions=after, counts=before
@@ -617,7 +616,7 @@ def _with_lines(change: CountChange, before: Record, after: Record) -> CountChan
 
 
 def _origin_notes(before: Record, after: Record) -> Iterator[str]:
-    """What differs in how the numbers came about: the outcome, the compiler, who counted."""
+    """Differences in origin of the numbers: the outcome, the compiler, the source of counters."""
     if before.status != "ok":
         yield _outcome(before).replace(":", " in the first profile:", 1)
     ours, theirs = before.resources, after.resources

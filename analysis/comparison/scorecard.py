@@ -1,11 +1,11 @@
-"""How far theory, simulation and hardware are apart, counter by counter, with a verdict each.
+"""Differences between theory, simulation and hardware, with a verdict for each counter.
 
-A counter's class says what agreement means (`analysis.records.counters`): exact ones are equal to
-the last digit, noisy ones within what the hardware's arbitration was seen to add, modelled ones
-within an error that is stated here. Simulation is held against hardware where both are there; a
-closed form counts full warps, so that it may differ at edges for a reason that is known, and then
-takes nothing from that verdict. Where other machine code was counted than simulated, a difference
-is no disagreement either: the compilers did not write the same instructions.
+The class of a counter defines agreement (`analysis.records.counters`): exact ones are equal to the
+last digit, noisy ones differ at most by the observed arbitration of the hardware, modelled ones by
+an error stated here. Simulation is compared with hardware if both exist. A closed form counts full
+warps and may differ at edges for a known reason, which does not affect the verdict. If the counted
+machine code is not the simulated one, a difference is no mismatch: the compilers wrote different
+instructions.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ TOLERANCES: Mapping[str, float] = MappingProxyType(
 
 
 def scores(record: Record, *, counted_in: Record | None = None) -> tuple[Score, ...]:
-    """A score for every counter that some grade has of a record, in the order of `ALL_COUNTERS`.
+    """Score of every counter that a grade of a record has, in the order of `ALL_COUNTERS`.
 
     The hardware's counts are the record's own, or those of `counted_in`: the same variant and
     shape in an earlier run.
@@ -98,17 +98,17 @@ def scores(record: Record, *, counted_in: Record | None = None) -> tuple[Score, 
 
 
 def scored(record: Record) -> Record:
-    """The record with its scores, derived from what else it holds."""
+    """The record with its scores, derived from its counters."""
     return replace(record, scores=scores(record))
 
 
 def scores_of(record: Record) -> tuple[Score, ...]:
-    """The scores that a record was stored with; derived for files of before there were any."""
+    """Stored scores of a record; derived for files of older versions without scores."""
     return record.scores or scores(record)
 
 
 def disagreements(found: Iterable[Score]) -> tuple[Score, ...]:
-    """The exact counters that differ although nothing explains it."""
+    """Exact counters that differ without an explanation."""
     return tuple(
         one
         for one in found
@@ -120,8 +120,8 @@ def disagreements(found: Iterable[Score]) -> tuple[Score, ...]:
 class Tally:
     """The scores of one class that compare two grades, without counters that are 0 by both.
 
-    `worst` is the one whose ratio is farthest from 1, but for those that are within the tolerance
-    only because there is so little of them.
+    `worst`: the score with the ratio farthest from 1, except for those that are within the
+    tolerance only because of small counts.
     """
 
     equal: int
@@ -136,7 +136,7 @@ class Tally:
 
 
 def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
-    """How the scores of one class came out."""
+    """Tally of the scores of one class."""
     own = [one for one in found if one.grade == grade and one.verdict != "alone" and not _idle(one)]
     mismatches = [one for one in own if one.verdict == "apart"]
     return Tally(
@@ -158,12 +158,12 @@ def _is_negligible(score: Score) -> bool:
 
 
 def error(score: Score) -> float:
-    """How far a score's ratio is from 1; 0 where it has none."""
+    """Distance of a score's ratio from 1; 0 if it has none."""
     return abs(score.ratio - 1) if score.ratio is not None else 0.0
 
 
 def predicted_and_reference(score: Score) -> tuple[int, int] | None:
-    """The two numbers that a score is about, the trusted one second; None where one is alone."""
+    """The two numbers that a score compares, the reference second; None if there is only one."""
     return _pair(score.theory, score.simulated, score.measured)
 
 
@@ -183,7 +183,7 @@ def _idle(score: Score) -> bool:
 
 
 def _other_code(record: Record, source: Record) -> str | None:
-    """How the counted machine code differs from the simulated, None where it is the same."""
+    """Difference of the counted machine code from the simulated one, None if equal."""
     if record.simulated is None or source.counted is None:
         return None
     simulated = f"{record.simulated.architecture} by {record.simulated.compiler}"
@@ -197,7 +197,7 @@ def _other_code(record: Record, source: Record) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Judge:
-    """The counts of one launch by all grades."""
+    """Judges the counts of one launch by all grades."""
 
     record: Record
     theory: Mapping[str, int]
@@ -248,7 +248,7 @@ class _Judge:
         return max(TOLERANCES[name], self._waits(name))
 
     def _waits(self, name: str) -> float:
-        """What share of a counter waits may add, 0 where the rung has none that count there."""
+        """Fraction that waits may add to a counter, 0 if the rung has no such waits."""
         tiling = self.record.theory.accesses.tiling if self.record.theory else None
         if tiling is None or not tiling.bulk:
             return 0.0
@@ -258,7 +258,7 @@ class _Judge:
 
     @property
     def _has_flags(self) -> bool:
-        """Whether its blocks may wait for others: sums are left, and not only by slices of one."""
+        """True if blocks may wait for others: partial sums are exchanged between blocks."""
         theory, geometry = self.record.theory, self.record.geometry
         tiling = theory.accesses.tiling if theory else None
         if theory is None or tiling is None or not tiling.leaves_sums:
@@ -268,7 +268,7 @@ class _Judge:
         return tiling.slices == 1 or is_split
 
     def _reason(self, name: str, verdict: Verdict) -> tuple[str | None, bool]:
-        """Why grades differ, and whether that takes the sting out of the verdict."""
+        """Reason why grades differ, and whether it explains the verdict."""
         is_simulated, is_measured = name in self.simulated, name in self.measured
         of_theory = self._of_theory(name)
         if is_simulated and is_measured and verdict in ("within", "apart"):
@@ -288,7 +288,7 @@ class _Judge:
         return of_theory, verdict != "apart" or of_theory is not None
 
     def _of_theory(self, name: str) -> str | None:
-        """Why the closed form differs from the simulation, or else from the hardware."""
+        """Reason why the closed form differs from the simulation, or else from the hardware."""
         count = self.simulated.get(name, self.measured.get(name))
         theory = self.record.theory
         if theory is None or count is None or self.theory.get(name, count) == count:
@@ -307,7 +307,7 @@ def within(
     predictions: Mapping[str, int],
     counts: Mapping[str, int],
 ) -> bool:
-    """Whether hardware may have counted so many although so many were predicted.
+    """True if the hardware count is within the tolerance of the prediction.
 
     `predictions` and `counts` are all counters of either side: those that belong together are
     judged together.

@@ -1,4 +1,4 @@
-"""Statistics of repeated timings, free of any assumption about their distribution.
+"""Statistics of repeated timings, without assumptions about their distribution.
 
 Times of a kernel are skewed and have outliers, so the median stands for them, with a confidence
 interval from order statistics: the number of samples below the true median is binomial with
@@ -63,7 +63,7 @@ def relative_half_width(samples: Sequence[float]) -> float | None:
 
 
 def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
-    """Whether the median is known to ± `relative`; False where there is no interval.
+    """True if the median is known to ± `relative`; False if there is no interval.
 
     A rule for stopping, not a test: the more often it is asked, the more often it stops early by
     chance, and the less the interval then covers the true median. Ask it seldom.
@@ -94,7 +94,7 @@ def ratio_interval(
 
 
 def quotient(after: Interval | None, before: Interval | None) -> Interval | None:
-    """What the quotient of two true medians lies in, from their 95% intervals.
+    """Interval of the quotient of two true medians, from their 95% intervals.
 
     Each end is wrong with a chance of at most 5%. None without both, or where `before` reaches 0 or
     is no interval.
@@ -105,7 +105,7 @@ def quotient(after: Interval | None, before: Interval | None) -> Interval | None
 
 
 def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE) -> TimeVerdict:
-    """Whether a time changed by more than `negligible`, by the interval of after over before.
+    """Verdict on a change of time by more than `negligible`, by the interval of after over before.
 
     It is the same where no larger change is possible, and ambiguous where both are.
     """

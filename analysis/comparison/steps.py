@@ -1,13 +1,13 @@
-"""Why one rung beats another: what changed between two records, and which change counts most.
+"""Reason why one rung is faster than another: the changes between two records, and the largest.
 
-A rung differs from the one before in many counts at once. They are weighed by the time that each
-resource alone would need for them: its simple bound, from the prediction where both records have
-one, else from counts over nominal rates. The reason is the bound that saved the most, each saving
-weighed by the bound itself, and only if that was the highest one: a resource that does not limit
-gives nothing back. Where the rung is slower, it is the bound that rose the most, in the same way.
+A rung differs from the previous one in many counts. Each is weighed by the lower bound on time from
+its resource alone: from the prediction if both records have one, else from counts over nominal
+rates. The reason is the bound that decreased the most, each decrease weighed by the bound itself,
+and only if that was the highest bound: a resource that does not limit saves no time. If the rung is
+slower, the reason is the bound that increased the most, in the same way.
 
-Where the highest bound is not what changed, the reason is the step of the gap from nominal peak
-that changed the most (`Predicted.gap`): register ports or exposed latency have no bound.
+If the highest bound did not change, the reason is the step of the gap from nominal peak that
+changed the most (`Predicted.gap`): register ports or exposed latency have no bound.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Quantity = Literal[
 # (CUDA C++ Programming Guide, section "Compute Capabilities", "Architecture").
 ISSUED_PER_CLOCK_PER_SM = 4
 
-# What a resource's bound counts, None for what no rung of one product changes: the names are those
+# Quantity of each bound, None if it is the same for all rungs of one product. The names are those
 # of `analysis.timing.predicted.Bound`.
 QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
         "latency": "occupancy",
     }
 )
-# The same of the gap's steps; the others count nothing that both rungs have.
+# The same for steps of the gap; the other steps have no quantity that both rungs count.
 QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
     {"idle SMs and partial wave": "busy SMs", "other instructions": "warp instructions"}
 )
@@ -69,14 +69,14 @@ End = Literal["before", "after"]
 
 @dataclass(frozen=True, kw_only=True)
 class Ends:
-    """A number of the rung before and of the one after it."""
+    """A number of the rung before and of the rung after."""
 
     before: float
     after: float
 
     @property
     def ratio(self) -> float | None:
-        """After over before, None where before is 0."""
+        """After over before, None if before is 0."""
         return self.after / self.before if self.before else None
 
 
@@ -94,7 +94,7 @@ class Change:
 
     @property
     def best(self) -> Ends | None:
-        """The measured numbers or, where there are none, the predicted ones."""
+        """The measured numbers, or else the predicted ones."""
         return self.measured or self.predicted
 
 
@@ -112,7 +112,7 @@ class Weight:
 
     @property
     def is_of_each_sm(self) -> bool:
-        """Whether an SM without a block leaves a part of it unused."""
+        """True if an SM without a block leaves a part of the resource unused."""
         return not self.is_step and self.resource not in _SHARED_BY_ALL
 
 
@@ -120,10 +120,9 @@ class Weight:
 class Step:
     """From one rung to the next.
 
-    `speedup` is the time before over the time after, by both grades. `reason` is the resource that
-    explains the direction that the time took, `price` the one that went the other way the most;
-    None where no resource did. `weights` are those that the two are taken of, `basis` says where
-    they are from.
+    `speedup`: time before over time after, by both grades. `reason`: the resource that explains the
+    direction of the change of time. `price`: the resource with the largest opposite change. Both
+    are None if there is none. `weights`: the candidates for both. `basis`: origin of the weights.
     """
 
     before: str
@@ -147,12 +146,12 @@ class Step:
 
     @property
     def speedup(self) -> float | None:
-        """Measured or, where nothing was, predicted."""
+        """Measured speedup, or else the predicted one."""
         return self.measured_speedup or self.predicted_speedup
 
     @property
     def is_worth_a_reason(self) -> bool:
-        """Whether one of the grades says that the time changed, or none says anything."""
+        """True if a grade has a changed time, or if no grade has a time."""
         known = [one for one in (self.predicted_speedup, self.measured_speedup) if one]
         return not known or any(abs(one - 1) > NEGLIGIBLE_CHANGE for one in known)
 
@@ -163,7 +162,7 @@ def _speedup(time: Change | None, grade: Literal["predicted", "measured"]) -> fl
 
 
 def step(before: Record, after: Record, device: Device) -> Step:
-    """What changed from one record to another, both on `device`, and the largest reason."""
+    """Changes from one record to another, both on `device`, and the largest reason."""
     changes = tuple(_changes(before, after))
     weights, basis = _weights(before, after, device)
     found = Step(
@@ -179,7 +178,7 @@ def step(before: Record, after: Record, device: Device) -> Step:
 
 
 def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
-    """The step with its reason: by its bounds, or by the gap's steps where those say nothing."""
+    """The step with its reason: by its bounds, or else by the steps of the gap."""
     high, low = _ends_of(found)
     reason = _largest(found.weights, high, low)
     if reason and getattr(reason.time_s, high) == _top(found.weights, high):
@@ -192,7 +191,7 @@ def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
 
 
 def _ends_of(found: Step) -> tuple[End, End]:
-    """At which end what explains a step is high, and at which it is low."""
+    """Ends of a step at which the quantity that explains it is high, and low."""
     tops = _top(found.weights, "before"), _top(found.weights, "after")
     is_faster = found.speedup >= 1 if found.speedup else tops[0] >= tops[1]
     return ("before", "after") if is_faster else ("after", "before")
@@ -207,7 +206,7 @@ def _difference(one: Weight, high: End, low: End) -> float:
 
 
 def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
-    """Of the bounds that are higher at one end than at the other, the one that matters most."""
+    """The most important of the bounds that are higher at one end than at the other."""
 
     def mattering(one: Weight) -> float:
         return _difference(one, high, low) * float(getattr(one.time_s, high))
@@ -222,7 +221,7 @@ def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
 
 
 def _largest_step(steps: tuple[Weight, ...], high: End, low: End) -> Weight | None:
-    """The step that changed the most, if that is something of the time: they add up to it."""
+    """The step that changed the most, if the change is a relevant part of the time."""
     most = max(steps, key=lambda one: _difference(one, high, low))
     time_s = sum(one.time_s.before for one in steps)
     return most if _difference(most, high, low) > NEGLIGIBLE_CHANGE * time_s else None
@@ -328,7 +327,7 @@ def _weights(
 
 
 def _weighed(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[Weight, ...]:
-    """The resources of both sides; one whose bound only one side has is 0 on the other."""
+    """Resources of both sides; a bound that one side lacks is 0."""
     if not before or not after:
         return ()
     return tuple(
@@ -362,9 +361,9 @@ def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
 def _bounds(
     record: Record, grade: Literal["simulated", "counted"], device: Device
 ) -> dict[str, float]:
-    """The least time of every resource at its nominal rate, or at a reached one for want of it.
+    """Lower bound on time of every resource at its nominal rate, or else at its reached rate.
 
-    Each SM has its own of some resources: of those only the SMs count that get a block.
+    For resources that each SM has, only SMs with a block count.
     """
     source = record.simulated if grade == "simulated" else record.counted
     if source is None or record.status == "failed":
