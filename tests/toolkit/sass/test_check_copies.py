@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from toolkit.execution.sanitizer import Finding, check
+from toolkit.execution.findings import Finding
+from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 
