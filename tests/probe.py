@@ -16,7 +16,8 @@ from toolkit.machine_code.decode import parse_guard, parse_operands
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Instruction
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import LANES, PT, UPT
-from toolkit.sass.isa.registry import WIDEST_RANGE, ConstantWord, Lowered, lower
+from toolkit.sass.isa.registry import Lowered, lower
+from toolkit.sass.isa.slots import WIDEST_RANGE, ConstantWord
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 
 FULL = 0xFFFFFFFF

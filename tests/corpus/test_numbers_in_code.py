@@ -17,7 +17,8 @@ import pytest
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.instruction import Immediate, Instruction
 from toolkit.machine_code.kernel import Kernel, kernel_symbols
-from toolkit.sass.isa.registry import REGISTRY, Lowering, PoolEntry
+from toolkit.sass.isa.registry import REGISTRY, Lowering
+from toolkit.sass.isa.slots import PoolEntry
 from validation.corpus.compiled import sample
 from validation.corpus.inventory import ARCHITECTURES, sources
 from validation.corpus.sample import USUAL

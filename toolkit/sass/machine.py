@@ -28,7 +28,8 @@ from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.core import binding as core
-from toolkit.sass.isa.registry import ConstantWord, Lowered
+from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.isa.slots import ConstantWord
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 from toolkit.sass.streams import Recorded, joined
 

@@ -18,7 +18,8 @@ from toolkit.machine_code.program import Linked, link
 from toolkit.sass.isa import lower
 from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
-from toolkit.sass.isa.registry import Lowered, refuse
+from toolkit.sass.isa.registry import Lowered
+from toolkit.sass.isa.slots import refuse
 from toolkit.sass.machine import Bound
 from toolkit.sass.space import (
     CONSTANT_WINDOW,

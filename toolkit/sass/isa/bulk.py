@@ -17,7 +17,8 @@ from toolkit.sass.isa.memory import (
     check_whole,
     width,
 )
-from toolkit.sass.isa.registry import Lowering, Source, numbered, opcode
+from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.slots import Source
 
 # Ins.aux and Ins.flags of mbarrier.h
 ARRIVALS = numbered("0 1 R")

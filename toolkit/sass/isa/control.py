@@ -13,7 +13,8 @@ from toolkit.machine_code.instruction import (
 )
 from toolkit.sass.core.binding import PT
 from toolkit.sass.isa.integer import TRUE, is_predicate
-from toolkit.sass.isa.registry import Lowering, Source, opcode
+from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.slots import Source
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
 BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY, BRANCH_WAITS = 1, 1, 1, 2  # of control.h

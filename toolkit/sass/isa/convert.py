@@ -9,7 +9,8 @@ from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, R
 from toolkit.sass.isa.floating import BF16, FTZ, ROUNDINGS, SOURCE_HALF, half_operand
 from toolkit.sass.isa.half import RELU
 from toolkit.sass.isa.integer import choice, flag
-from toolkit.sass.isa.registry import Lowering, Source, opcode
+from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.slots import Source
 
 # Ins.flags and Ins.aux of convert.h
 NAN_TO_ZERO, FINITE, SOURCE_F64 = 0x100, 0x200, 0x2000

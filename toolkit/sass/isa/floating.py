@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from toolkit.machine_code.instruction import Constant, Immediate, Operand, Register
 from toolkit.sass.isa.integer import choice, flag
-from toolkit.sass.isa.registry import F32_ABS, Lowering, Source, numbered, opcode
+from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.slots import F32_ABS, Source
 
 # Ins.flags of floating.h
 FTZ, SATURATE = 1, 2

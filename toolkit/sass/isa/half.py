@@ -24,7 +24,8 @@ from toolkit.sass.isa.floating import (
     without_suffix,
 )
 from toolkit.sass.isa.integer import choice, flag
-from toolkit.sass.isa.registry import F16_ABS, Lowering, Source, opcode
+from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.slots import F16_ABS, Source
 
 # Ins.flags and Ins.aux of half.h
 RELU, TO_F32 = 0x800, 0x1000

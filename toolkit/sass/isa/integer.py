@@ -18,15 +18,8 @@ from toolkit.machine_code.instruction import (
     Special,
 )
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PT
-from toolkit.sass.isa.registry import (
-    INT_NEG,
-    LowerFunction,
-    Lowering,
-    Source,
-    numbered,
-    opcode,
-    refuse,
-)
+from toolkit.sass.isa.registry import LowerFunction, Lowering, numbered, opcode
+from toolkit.sass.isa.slots import INT_NEG, Source, refuse
 
 # Ins.flags of integer.h
 NEGATE = (1, 2, 4)  # NEGATE_k: source k is subtracted

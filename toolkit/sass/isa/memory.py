@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
 from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import TRUE, is_predicate
-from toolkit.sass.isa.registry import Lowering, Source, numbered, opcode
+from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.slots import Source
 
 # Ins.flags of memory.h
 ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED, SIGNED_DATA = 1, 2, 4, 8
