@@ -174,7 +174,7 @@ def block_times(gpu: Gpu, selection: Selection, operands: GpuOperands, shape: st
     kernel = gpu.load_image(cubin.image, cubin.symbol)
     launch = kernel.prepared(geometry, operands.arguments(variant, parameters, executed))
     for _ in range(2):
-        gpu.time(launch, flush_l2=True)
+        gpu.timer.time(launch, flush_l2=True)
     gpu.download(buffer, into=found)
     ended = found[found[:, 1] > 0].astype(np.int64)  # others left before they had anything to do
     return BlockTimes(begins=ended[:, 0], ends=ended[:, 1], sms=ended[:, 2])

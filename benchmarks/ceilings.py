@@ -73,7 +73,7 @@ reach_shared(float* out, int rounds)
 
 def best(gpu: Gpu, launch: Callable[[], None]) -> float:
     """The least time of a launch in seconds, with L2 as it is."""
-    return min(gpu.time(launch, flush_l2=False) for _ in range(SAMPLES))
+    return min(gpu.timer.time(launch, flush_l2=False) for _ in range(SAMPLES))
 
 
 def fp32(gpu: Gpu, out: object) -> float:

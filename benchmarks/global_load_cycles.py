@@ -19,8 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.context import Gpu
 from toolkit.gpu.launch import OnGpu, task_of
+from toolkit.gpu.nvcc import nvcc_version
 from toolkit.launch.launch import Launch
 
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter

@@ -26,6 +26,7 @@ from analysis.errors import CountersError, ToolkitError, UnavailableError
 from analysis.geometry import Geometry
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.replay_process import profiled
 
 MIB, QUAD_BYTES = 2**20, 16
 READS, WRITES = "dram__bytes_read.sum", "dram__bytes_write.sum"
@@ -122,7 +123,7 @@ def launch_all(choices: Sequence[Sequence[int]]) -> None:
         def launch(kernel: str, *arguments: object) -> None:
             loaded = gpu.load(SOURCE, kernel, name="l2_reach.cu")
             ready = loaded.prepared(geometry, list(arguments))
-            with gpu.launch_errors(kernel), gpu.profiled():
+            with gpu.launch_errors(kernel), profiled(gpu):
                 ready()
 
         def quads(mib: int) -> np.uint64:

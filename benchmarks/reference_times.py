@@ -141,7 +141,7 @@ class Session:
         """Launch what was added last, cuBLAS where it is there, until the clocks are up."""
         started = time.monotonic()
         while ready and time.monotonic() - started < WARM_UP_S:
-            self.gpu.time(ready[-1].launch, flush_l2=False)
+            self.gpu.timer.time(ready[-1].launch, flush_l2=False)
 
     def time(self, ready: Sequence[Ready], sampling: Sampling, *, fewest: int = FEWEST) -> None:
         """Time launches in turn, in both states of L2, and record a cell for each."""
@@ -151,7 +151,7 @@ class Session:
                     self.fail({**one.about, "l2": state}, "not timed: the time is over")
                 continue
             timers = {
-                str(i): partial(self.gpu.time, one.launch, flush_l2=flush)
+                str(i): partial(self.gpu.timer.time, one.launch, flush_l2=flush)
                 for i, one in enumerate(ready)
             }
             self._warm_up(ready)

@@ -79,7 +79,7 @@ def _timed(gpu: Gpu, launches: Launches, samples: int) -> dict[str, list[float]]
     times: dict[str, list[float]] = {name: [] for name in launches}
     for _ in range(samples + 1):
         for name, launch in launches.items():
-            times[name].append(gpu.time(launch, flush_l2=False))
+            times[name].append(gpu.timer.time(launch, flush_l2=False))
     return {name: of[1:] for name, of in times.items()}  # the first round warms up
 
 

@@ -25,7 +25,7 @@ from analysis.records.profile import Listing, Profile, Record
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.execution.rung_simulation import PYCUDA_FILE, LadderSimulator, residence
-from toolkit.gpu.context import LANGUAGE_OPTIONS
+from toolkit.gpu.nvcc import LANGUAGE_OPTIONS
 from toolkit.gpu.sampling import Sampling
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.plan import Plan, make_plan

@@ -25,6 +25,7 @@ import numpy as np
 
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
+from toolkit.gpu.nsight_compute.replay_process import profiled
 from toolkit.store.user_files import write_atomically
 from validation.timing.timed_launches import Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
@@ -56,7 +57,7 @@ def launch_all(times: int) -> None:
                 gpu.upload(a) if isinstance(a, np.ndarray) else a for a in case.make(rng())
             ]
             launch = kernel.prepared(case.geometry, arguments)
-            with gpu.profiled():
+            with profiled(gpu):
                 for _ in range(times):
                     launch()
 

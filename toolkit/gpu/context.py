@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +21,8 @@ from analysis.errors import (
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from toolkit.gpu.driver import EncodedMap, driver_library, prepared_launch
+from toolkit.gpu.event_timer import EventTimer
+from toolkit.gpu.nvcc import compiled, nvcc_version
 from toolkit.machine_code.kernel import Kernel, read_kernel
 
 if TYPE_CHECKING:
@@ -30,24 +30,6 @@ if TYPE_CHECKING:
 
 POINTER_BYTES = 8
 POISON = 0x7FC0BAD0  # a NaN: what a kernel leaves unwritten cannot pass for a number
-LANGUAGE_OPTIONS = ("-std=c++17",)
-
-# Busy until the host has queued what is timed, so that no launch gap falls between the events.
-HOLD_NANOSECONDS = 50_000
-HOLD_SOURCE = """
-extern "C" __global__ void hold(unsigned nanoseconds)
-{
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - start < nanoseconds);
-}
-"""
-
-# "kernel.cu(3): error: ..." of nvcc, "kernel.cu:3:10: fatal error: ..." of the host's compiler
-_NVCC_ERROR = re.compile(
-    r"^[^\s(:]+(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:catastrophic |fatal )?error: (.+)$",
-    re.MULTILINE,
-)
 
 
 class Gpu:
@@ -57,12 +39,12 @@ class Gpu:
     """
 
     def __init__(self, ordinal: int = 0) -> None:
-        self._driver = _pycuda_driver()
+        self.driver = _pycuda_driver()
         self._ordinal = ordinal
-        self._filler: Any = None
+        self._held = ExitStack()
 
     def __enter__(self) -> Gpu:
-        cuda = self._driver
+        cuda = self.driver
         try:
             cuda.init()
             found = cuda.Device.count()
@@ -78,10 +60,7 @@ class Gpu:
         self._context.push()
         try:
             self.device: Device = device_from_driver(_facts(self._handle, cuda))
-            self._events = cuda.Event(), cuda.Event()
-            self._hold = self.load(HOLD_SOURCE, "hold", name="hold.cu").prepared(
-                Geometry.of(1, 1), [np.uint32(HOLD_NANOSECONDS)]
-            )
+            self.timer = self._held.enter_context(closing(EventTimer(self)))
         except CompileError as error:  # what always compiles
             self.__exit__()
             raise UnavailableError(
@@ -96,8 +75,8 @@ class Gpu:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._filler = None
-        self._driver.Context.pop()
+        self._held.close()
+        self.driver.Context.pop()
         self._context.detach()
 
     @property
@@ -109,13 +88,13 @@ class Gpu:
         """Whether the context still works: after an illegal access every call fails for good."""
         try:
             self.synchronize()
-        except self._driver.Error:
+        except self.driver.Error:
             return False
         return True
 
     @property
     def free_bytes(self) -> int:
-        return int(self._driver.mem_get_info()[0])
+        return int(self.driver.mem_get_info()[0])
 
     def load(
         self,
@@ -132,10 +111,14 @@ class Gpu:
         not there, UnavailableError without nvcc.
         """
         macros = [f"-D{macro}={value}" for macro, value in (defines or {}).items()]
-        image, module = self._compile(source, [*LANGUAGE_OPTIONS, *options, *macros], name)
+        image = compiled(source, [*options, *macros], name)
+        try:
+            module = self.driver.module_from_buffer(image)
+        except self.driver.Error as error:
+            raise LaunchError(f"{name} cannot be loaded: {first_line(error)}") from None
         try:
             function = module.get_function(kernel)
-        except self._driver.Error:
+        except self.driver.Error:
             raise InputError(
                 f'{name}: no kernel {kernel!r} in it: declare it extern "C" __global__'
             ) from None
@@ -147,108 +130,54 @@ class Gpu:
         Raises LaunchError where this GPU cannot load it, or where it has no such kernel.
         """
         with self.launch_errors(f"machine code of {kernel}"):
-            module = self._driver.module_from_buffer(image)
+            module = self.driver.module_from_buffer(image)
             return LoadedKernel(self, module, module.get_function(kernel), kernel, image)
-
-    def _compile(self, source: str, options: list[str], name: str) -> tuple[bytes, Any]:
-        """The machine code and its module: a SourceModule, but one that shows its bytes."""
-        from pycuda.compiler import compile as compile_source
-
-        try:
-            with warnings.catch_warnings():  # remarks of a compiler that succeeded
-                warnings.simplefilter("ignore", UserWarning)
-                image = compile_source(source, options=options, no_extern_c=True)
-                return image, self._driver.module_from_buffer(image)
-        except self._driver.CompileError as error:
-            raise compile_error(name, str(error.stderr)) from None
-        except OSError as error:
-            raise UnavailableError(
-                f"nvcc cannot be run ({first_line(error)}): install NVIDIA's CUDA toolkit and "
-                "put nvcc on the PATH"
-            ) from None
-        except self._driver.Error as error:
-            raise LaunchError(f"{name} cannot be loaded: {first_line(error)}") from None
 
     def upload(self, array: NDArray[np.generic]) -> Any:
         """A buffer on the GPU with the content of `array`."""
         contiguous = np.ascontiguousarray(array)
         buffer = self.allocate(contiguous.nbytes)
         with self.launch_errors("copy to the GPU"):
-            self._driver.memcpy_htod(buffer, contiguous)
+            self.driver.memcpy_htod(buffer, contiguous)
         return buffer
 
     def allocate(self, size_bytes: int) -> Any:
         """A buffer on the GPU; raises InputError where there is no room for it."""
         try:
-            return self._driver.mem_alloc(max(size_bytes, 1))
-        except self._driver.MemoryError:
+            return self.driver.mem_alloc(max(size_bytes, 1))
+        except self.driver.MemoryError:
             raise InputError(
                 f"{size_bytes / 1e9:.2f} GB more do not fit on the GPU "
                 f"({self.free_bytes / 1e9:.2f} GB free): take a smaller shape or close other "
                 "programs"
             ) from None
-        except self._driver.Error as error:
+        except self.driver.Error as error:
             raise LaunchError(f"allocation: {first_line(error)}") from None
 
     def download(self, buffer: Any, *, into: NDArray[Any]) -> None:
         """Copy the content of `buffer` into a C-ordered array."""
         with self.launch_errors("copy to the host"):
-            self._driver.memcpy_dtoh(into, buffer)
+            self.driver.memcpy_dtoh(into, buffer)
 
     def fill(self, buffer: Any, word: int, words: int) -> None:
         """Write one 32-bit word, `words` times."""
         with self.launch_errors("fill"):
-            self._driver.memset_d32(buffer, word, words)
+            self.driver.memset_d32(buffer, word, words)
 
     def write(self, address: int, array: NDArray[np.generic]) -> None:
         """Copy the content of an array to an address on the GPU."""
         with self.launch_errors("copy to the GPU"):
-            self._driver.memcpy_htod(address, np.ascontiguousarray(array))
+            self.driver.memcpy_htod(address, np.ascontiguousarray(array))
 
     def synchronize(self) -> None:
-        self._driver.Context.synchronize()
-
-    @contextmanager
-    def profiled(self) -> Iterator[None]:
-        """Let a profiler that waits for this program's word see what is launched inside."""
-        self._driver.start_profiler()
-        try:
-            yield
-            self.synchronize()
-        finally:
-            self._driver.stop_profiler()
-
-    def time(self, launch: Callable[[], None], *, flush_l2: bool) -> float:
-        """Seconds of one `launch` between two events.
-
-        L2 is flushed before it, or else holds what an untimed one of the same launch left.
-        """
-        start, stop = self._events
-        with self.launch_errors("timed launch"):
-            if flush_l2:
-                self.flush_l2()
-            else:
-                launch()
-            self._hold()
-            start.record()
-            launch()
-            stop.record()
-            stop.synchronize()
-        return float(stop.time_since(start)) / 1e3
-
-    def flush_l2(self) -> None:
-        """Fill L2 with zeros of its own, some time before the next launch on the default stream."""
-        words = 2 * self.device.l2_bytes // 4  # twice its size: no line of before survives
-        if self._filler is None:
-            self._filler = self.allocate(4 * words)
-        self._driver.memset_d32_async(self._filler, 0, words)
+        self.driver.Context.synchronize()
 
     @contextmanager
     def launch_errors(self, what: str) -> Iterator[None]:
         """Turn a CUDA error inside the block into a LaunchError that says what failed."""
         try:
             yield
-        except self._driver.Error as error:
+        except self.driver.Error as error:
             raise LaunchError(f"{what}: {first_line(error)}") from None
 
 
@@ -303,7 +232,7 @@ class LoadedKernel:
         return launch
 
     def _allow_dynamic_shared(self, dynamic: int) -> None:
-        attribute = self._gpu._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        attribute = self._gpu.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
         with self._gpu.launch_errors(f"{self.name}: {dynamic} bytes of dynamic shared memory"):
             self._function.set_attribute(attribute, dynamic)
 
@@ -315,15 +244,6 @@ def _content(argument: Any) -> bytes:
     if isinstance(argument, np.generic):
         return argument.tobytes()
     return int(argument).to_bytes(POINTER_BYTES, "little")
-
-
-def nvcc_version() -> str:
-    """The compiler behind SourceModule, such as "nvcc 13.0"."""
-    from pycuda.compiler import get_nvcc_version
-
-    text = get_nvcc_version("nvcc")
-    match = re.search(r"release ([\d.]+)", text)
-    return f"nvcc {match.group(1)}" if match else "nvcc"
 
 
 def _pycuda_driver() -> Any:
@@ -365,18 +285,6 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
         shared_bytes_per_block_optin=attributes[names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
         reserved_shared_bytes_per_block=attributes.get(names.RESERVED_SHARED_MEMORY_PER_BLOCK),
     )
-
-
-def compile_error(name: str, log: str) -> CompileError:
-    match = _NVCC_ERROR.search(log)
-    if match is None:
-        lines = [line.strip() for line in log.splitlines() if line.strip()]
-        blunt = lines[0] if lines else "nvcc failed without a message"
-        first = next((line for line in lines if "error" in line), blunt)
-        return CompileError(f"{name} does not compile: {first}", log=log)
-    line = match.group(1) or match.group(2)
-    text = match.group(3).strip()
-    return CompileError(f"{name}, line {line}: does not compile: {text}", log=log)
 
 
 def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:

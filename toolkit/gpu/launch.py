@@ -75,7 +75,7 @@ class OnGpu:
             self._name, self._unwritten = launch.kernel, launch.unwritten
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
-            self.gpu.flush_l2()  # there is room for what that takes, or it fails here
+            self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
             self._held = held.pop_all()
         return self
 
@@ -155,7 +155,7 @@ class OnGpu:
 
     def sample(self, flush_l2: bool) -> float:
         """Seconds of one launch, with L2 flushed before it, or warm of another."""
-        return self.gpu.time(self.once, flush_l2=flush_l2)
+        return self.gpu.timer.time(self.once, flush_l2=flush_l2)
 
     def raise_damage(self) -> None:
         """Raise where something is not as it was that no kernel may write to."""

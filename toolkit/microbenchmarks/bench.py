@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 from analysis.geometry import Geometry
-from toolkit.gpu.context import Gpu, LoadedKernel, nvcc_version
+from toolkit.gpu.context import Gpu, LoadedKernel
+from toolkit.gpu.nvcc import nvcc_version
 from toolkit.machine_code.compile import compile_cubin, compiler_version
 from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks.probe import Probe
@@ -160,7 +161,7 @@ class Bench:
         self, launch: Callable[[], None], *, repeats: int = REPEATS, flush_l2: bool = False
     ) -> Measured:
         """The time of a launch between two events."""
-        return Measured.of([self.gpu.time(launch, flush_l2=flush_l2) for _ in range(repeats)])
+        return Measured.of([self.gpu.timer.time(launch, flush_l2=flush_l2) for _ in range(repeats)])
 
     def clock_hz(self, milliseconds: float = 20.0) -> float:
         """The SM clock that is held while one SM is busy."""

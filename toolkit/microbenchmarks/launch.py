@@ -64,7 +64,7 @@ def _in_a_row(bench: Bench, blocks: int, threads: int) -> Measured:
             for _ in range(count):
                 once()
 
-        return float(np.median([gpu.time(launch, flush_l2=False) for _ in range(7)]))
+        return float(np.median([gpu.timer.time(launch, flush_l2=False) for _ in range(7)]))
 
     return Measured.of([(several(IN_A_ROW) - several(1)) / (IN_A_ROW - 1)])
 

@@ -25,13 +25,14 @@ from kernels.ladder import CPU, CUBLAS
 from kernels.selection import Selection, find
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.gpu.conditions import Observer
-from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.context import Gpu
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.environment import GpuMonitor
 from toolkit.gpu.launch import InAChild, Task
 from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
 from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.nsight_compute.replay_process import marker_source
+from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
 from toolkit.launch.host_resources import available_bytes

@@ -18,7 +18,7 @@ from kernel_tuner.observers import OutputObserver
 from kernel_tuner.util import RuntimeFailedConfig
 
 from analysis.errors import first_line
-from toolkit.gpu.context import compile_error
+from toolkit.gpu.nvcc import compile_error
 from toolkit.profiling.on_gpu import WARM_UP_S
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import Reference, Workload, wrong_result

@@ -14,7 +14,8 @@ from analysis.problem import Gemm
 from analysis.records.tuning import Candidate, Swept, TunedShape, leaders
 from kernels.selection import Selection
 from kernels.variant import PLAIN_ARGUMENTS, Variant
-from toolkit.gpu.context import Gpu, nvcc_version
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.on_gpu import GpuBench

@@ -28,7 +28,7 @@ def sweep(request: Request) -> None:
     """Have Kernel Tuner measure the configurations of a request that its cache does not hold."""
     from kernel_tuner import tune_kernel
 
-    from toolkit.gpu.context import LANGUAGE_OPTIONS
+    from toolkit.gpu.nvcc import LANGUAGE_OPTIONS
     from toolkit.tuning.guard import Guard
 
     if request.workers is not None:

@@ -105,7 +105,7 @@ def collect(shapes: list[Gemm]) -> dict[str, object]:
 
 
 def nvcc() -> str:
-    from toolkit.gpu.context import nvcc_version
+    from toolkit.gpu.nvcc import nvcc_version
 
     return nvcc_version()
 

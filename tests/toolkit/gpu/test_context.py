@@ -11,8 +11,9 @@ import pytest
 
 from analysis.errors import CompileError, InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
-from toolkit.gpu.context import POISON, Gpu, nvcc_version
+from toolkit.gpu.context import POISON, Gpu
 from toolkit.gpu.launch import run
+from toolkit.gpu.nvcc import nvcc_version
 
 SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
 
@@ -179,12 +180,12 @@ def test_a_timed_launch_that_faults_is_a_launch_error(machine: Any) -> None:
         kernel = gpu.load(SOURCE, "twice", name="x.cu")
         buffer = gpu.upload(np.zeros(4, np.float32))
         launch = kernel.prepared(Geometry(grid=(1, 1, 1), block=(1, 1, 1)), [buffer, np.int32(1)])
-        assert gpu.time(launch, flush_l2=True) == pytest.approx(1e-3)
+        assert gpu.timer.time(launch, flush_l2=True) == pytest.approx(1e-3)
         assert gpu.alive
         machine.fault()
         assert not gpu.alive
         for attempt in (
-            lambda: gpu.time(launch, flush_l2=True),
+            lambda: gpu.timer.time(launch, flush_l2=True),
             lambda: gpu.allocate(4),
             lambda: gpu.download(buffer, into=np.zeros(4, np.float32)),
         ):
