@@ -148,7 +148,7 @@ class GpuBench:
             records[problem, selection.label] = self._planned(selection, problem)
         progress.step("float64 reference")
         try:
-            self._check_room(problem)
+            _check_room(problem)
         except ToolkitError as error:
             for selection in plan.selections:
                 key = problem, selection.label
@@ -172,7 +172,7 @@ class GpuBench:
         stage = self._staged(problem, plan, records, progress)
         if stage is None:
             return {}
-        self._measure_cpu(problem, plan, records, progress, stage)
+        _measure_cpu(problem, plan, records, progress, stage)
         # cuBLAS first: whoever is timed is timed in turns with it
         selections = {
             x.label: x
@@ -187,7 +187,7 @@ class GpuBench:
             for label, selection in selections.items()
         }
         waiting = deque(tasks)
-        ahead = AHEAD if self._has_room(problem, CHECKING_COPIES + AHEAD * COPIES_AHEAD) else 1
+        ahead = AHEAD if _has_room(problem, CHECKING_COPIES + AHEAD * COPIES_AHEAD) else 1
         crowded: set[str] = set()  # who had no room beside others
         kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)
@@ -229,19 +229,6 @@ class GpuBench:
             self._time(problem, field, plan, records, progress, observer)
         return kernels
 
-    def _measure_cpu(
-        self, problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
-    ) -> None:
-        """Before anybody else needs the host."""
-        key = problem, CPU.name
-        if key in records:
-            progress.step(f"check {CPU.name}")
-            records[key], interrupted = measure_cpu(
-                records[key], stage.workload, plan, stage.reference
-            )
-            if interrupted:
-                raise KeyboardInterrupt
-
     def _count(
         self,
         counting: Counting,
@@ -262,7 +249,7 @@ class GpuBench:
         if not launches:
             return
         try:
-            markers = self._markers(launches)
+            markers = _markers(self.gpu, launches)
         except ToolkitError as error:
             counting.give_up(str(error))
             return
@@ -279,25 +266,6 @@ class GpuBench:
         )
         for label, result in results.items():
             records[problem, label] = with_counted(records[problem, label], result)
-
-    def _markers(self, launches: Sequence[CountableLaunch]) -> bytes:
-        """Machine code of the kernels that announce the launches."""
-        source = marker_source(launches)
-        return self.gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
-
-    def _has_room(self, problem: Gemm, copies: float) -> bool:
-        """Whether the host can hold so many copies of the matrices, as far as it says."""
-        available = available_bytes()
-        return available is None or copies * problem.matrix_bytes <= available
-
-    def _check_room(self, problem: Gemm) -> None:
-        """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
-        if not self._has_room(problem, CHECKING_COPIES):
-            needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
-            raise ShapeError(
-                f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
-                f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
-            )
 
     def _checked(
         self, record: Record, stage: _Stage, competitor: InAChild
@@ -457,6 +425,40 @@ class _Field:
 
 def _task(record: Record, selection: Selection, seed: int) -> Task:
     return task_of_product(selection, record.shape, record.executed_shape, seed)
+
+
+def _measure_cpu(
+    problem: Gemm, plan: Plan, records: Records, progress: Progress, stage: _Stage
+) -> None:
+    """Before anybody else needs the host."""
+    key = problem, CPU.name
+    if key in records:
+        progress.step(f"check {CPU.name}")
+        records[key], interrupted = measure_cpu(records[key], stage.workload, plan, stage.reference)
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+def _markers(gpu: Gpu, launches: Sequence[CountableLaunch]) -> bytes:
+    """Machine code of the kernels that announce the launches."""
+    source = marker_source(launches)
+    return gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
+
+
+def _has_room(problem: Gemm, copies: float) -> bool:
+    """Whether the host can hold so many copies of the matrices, as far as it says."""
+    available = available_bytes()
+    return available is None or copies * problem.matrix_bytes <= available
+
+
+def _check_room(problem: Gemm) -> None:
+    """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
+    if not _has_room(problem, CHECKING_COPIES):
+        needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
+        raise ShapeError(
+            f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
+            f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
+        )
 
 
 def _warm_up(timer: Timer) -> None:
