@@ -57,6 +57,53 @@ class _Heard:
             self.ended = True
 
 
+@dataclass(kw_only=True)
+class _Profiler:
+    """The ncu of this machine, and the metrics that it says it does not know."""
+
+    path: str = ""
+    version: str = ""
+    unknown: set[str] = field(default_factory=set)
+
+    def known(self, counters: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in counters if name not in self.unknown)
+
+    def run(
+        self,
+        launches: Sequence[CountableLaunch],
+        asked: Sequence[str],
+        folder: LaunchFolder,
+        expected_s: Mapping[str, float],
+        heard: _Heard,
+        progress: Progress,
+    ) -> ncu.Outcome:
+        """Count these launches of the folder once; `heard` gets what they say meanwhile."""
+        labels = {launch.marker: launch.label for launch in launches}
+        log = folder.path / "ncu.log"
+        log.unlink(missing_ok=True)
+
+        def on_line(line: str) -> float:
+            heard.line(line)
+            label = labels.get(heard.begun[-1], "") if heard.begun else ""
+            progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
+            return PATIENCE_S + PATIENCE_LAUNCHES * expected_s.get(label, 0.0)
+
+        options = [*ncu.counting_options(self.known(asked)), *ncu.AS_RAW_CSV]
+        return ncu.run(
+            [self.path, *options, "--log-file", str(log), *folder.command(list(labels))],
+            log=log,
+            on_line=on_line,
+            patience_s=PATIENCE_S,
+            environment=process_environment(),
+        )
+
+    def drop_unknown(self, said: str, asked: Sequence[str]) -> tuple[str, ...]:
+        """Ask no more for the metrics that ncu says it does not know, which are returned."""
+        unknown = tuple(ncu.unknown_metrics(said, self.known(asked)))
+        self.unknown |= set(unknown)
+        return unknown
+
+
 class Counting:
     """Counts launches, shape by shape; a context manager that keeps them in a folder.
 
@@ -68,31 +115,32 @@ class Counting:
         self.problem = ""
         self._progress = progress
         self._runs = runs
-        self._unknown: set[str] = set()
+        self._profiler = _Profiler()
         self._lost: set[tuple[str, ...]] = set()  # what further runs were asked in vain
         self._what = ALL
         self._asked = runs[0]  # in the run at hand
-        self._version = ""
         self._counted_any = False
         self._hopeless = 0
         self._not_permitted = False
 
     def __enter__(self) -> Counting:
         self._folder = LaunchFolder(Path(mkdtemp(prefix="gemm-ladder-")))
-        self._ncu = ncu.path() or ""
-        if not self._ncu:
+        self._profiler.path = ncu.path() or ""
+        if not self._profiler.path:
             self.give_up(f"there is no ncu on this machine: {ncu.INSTALL}")
             return self
         try:
-            self._version = ncu.version(self._ncu)
+            self._profiler.version = ncu.version(self._profiler.path)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            self.give_up(f"{self._ncu} does not work ({first_line(error)}): {ncu.INSTALL}")
+            self.give_up(
+                f"{self._profiler.path} does not work ({first_line(error)}): {ncu.INSTALL}"
+            )
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._not_permitted:
-            options = ncu.counting_options(self._known(ncu.COUNTERS))
-            script = self._folder.write_script([self._ncu, *options])
+            options = ncu.counting_options(self._profiler.known(ncu.COUNTERS))
+            script = self._folder.write_script([self._profiler.path, *options])
             self._progress.notice(
                 f"an administrator can count these launches: sudo sh {script} counters.ncu-rep; "
                 "then profile again with --counters-from counters.ncu-rep"
@@ -102,7 +150,7 @@ class Counting:
 
     def software(self) -> dict[str, str]:
         """What a profile's environment tells: the version, and the problem where there is one."""
-        told = {"Nsight Compute": self._version} if self._version else {}
+        told = {"Nsight Compute": version} if (version := self._profiler.version) else {}
         return told | ({"Hardware counters": f"none: {self.problem}"} if self.problem else {})
 
     def give_up(self, problem: str) -> None:
@@ -191,22 +239,24 @@ class Counting:
             self.problem, self._not_permitted, self._what = "", False, ALL
             self._counted_any, self._hopeless = before
 
-    def _known(self, counters: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in counters if name not in self._unknown)
-
     def _count(
         self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
     ) -> Results:
         if self.problem or not launches:
             return {}
         heard = _Heard()
-        outcome = self._run(launches, expected_s, heard)
+        outcome = self._profiler.run(
+            launches, self._asked, self._folder, expected_s, heard, self._progress
+        )
         if ncu.not_permitted(outcome.everything):
             self._not_permitted = True
             self.give_up(f"only administrators may read them here: {ncu.ALLOW_COUNTERS}")
             return {}
         kernels = _kernels_of(outcome)
-        if not kernels and self._drop_unknown_metrics(outcome.everything):
+        if not kernels and (
+            lacking := self._profiler.drop_unknown(outcome.everything, self._asked)
+        ):
+            self._progress.notice(f"hardware counters that this GPU lacks: {', '.join(lacking)}")
             return self._count(launches, expected_s)
         settled = self._settled(launches, kernels, heard)
         unsettled = [launch for launch in launches if launch.label not in settled]
@@ -233,7 +283,7 @@ class Counting:
     def _counted(
         self, launch: CountableLaunch, kernels: Sequence[ncu.ProfiledKernel]
     ) -> Counted | str:
-        source = f"Nsight Compute {'.'.join(self._version.split('.')[:3])}"
+        source = f"Nsight Compute {'.'.join(self._profiler.version.split('.')[:3])}"
         try:
             result = counted(launch, kernels, asked=self._asked, source=source)
         except CountersError as error:
@@ -273,40 +323,6 @@ class Counting:
             return {}
         others = [launch for launch in unsettled if launch is not culprit]
         return {culprit.label: reason} | self._count(others, expected_s)
-
-    def _run(
-        self,
-        launches: Sequence[CountableLaunch],
-        expected_s: Mapping[str, float],
-        heard: _Heard,
-    ) -> ncu.Outcome:
-        labels = {launch.marker: launch.label for launch in launches}
-        log = self._folder.path / "ncu.log"
-        log.unlink(missing_ok=True)
-
-        def on_line(line: str) -> float:
-            heard.line(line)
-            label = labels.get(heard.begun[-1], "") if heard.begun else ""
-            self._progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
-            return PATIENCE_S + PATIENCE_LAUNCHES * expected_s.get(label, 0.0)
-
-        options = [*ncu.counting_options(self._known(self._asked)), *ncu.AS_RAW_CSV]
-        return ncu.run(
-            [self._ncu, *options, "--log-file", str(log), *self._folder.command(list(labels))],
-            log=log,
-            on_line=on_line,
-            patience_s=PATIENCE_S,
-            environment=process_environment(),
-        )
-
-    def _drop_unknown_metrics(self, said: str) -> bool:
-        """Ask no more for the metrics that ncu says it does not know; whether there are any."""
-        unknown = ncu.unknown_metrics(said, self._known(self._asked))
-        if not unknown:
-            return False
-        self._unknown |= set(unknown)
-        self._progress.notice(f"hardware counters that this GPU lacks: {', '.join(unknown)}")
-        return True
 
 
 def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
