@@ -8,9 +8,8 @@ keeps what a block has read, so that each access is one that reaches L2. The mod
 2. **Merging.** If SMs of one GPC fetch the same sector at the same time, one fetch serves up to
    four of them. That needs blocks in step, and blocks fall out of step (`in_step`).
 3. **Reuse.** SMs drift apart (`relative_times`). Between two accesses to a piece, other pieces take
-   room in L2: the average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a
-   Higher Order Theory of Locality, ASPLOS 2013). Beyond the reach of L2, DRAM reads the piece
-   again.
+   room in L2: the average footprint of a window of that length (`analysis.traffic.reuse`). Beyond
+   the reach of L2, DRAM reads the piece again.
 4. **Partitions.** If L2 has two partitions, an SM reads through the near one. A sector whose home
    is the far partition crosses over once per residence in L2; half of all writes cross.
 5. **Write-backs.** A written piece goes to DRAM when it is evicted or when too much of L2 is dirty,
@@ -24,7 +23,6 @@ docs/validation.md says what the model leaves out, and its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +33,7 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
+from analysis.traffic.reuse import Reuse, reuse_of
 
 MOMENTS = 4096  # per lifetime of a block: accesses in the same moment coincide
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
@@ -232,7 +231,7 @@ def traffic(
             accesses, time=accesses.time * relative_times[accesses.block % device.sm_count]
         )
     visits = _visits(accesses)
-    reuse = _reuse(visits.piece)
+    reuse = reuse_of(visits.piece)
     gone = _gone(visits, reuse, caches)
     missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
     crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
@@ -352,7 +351,7 @@ def _beyond(distance: Floats, reach: float, width: float) -> Floats:
 ROUNDS = 6  # iterations after which the fractions below change by less than a percent
 
 
-def _gone(visits: _Visits, reuse: _Reuse, caches: Caches) -> Floats:
+def _gone(visits: _Visits, reuse: Reuse, caches: Caches) -> Floats:
     """Fraction of the piece that was evicted from L2 between each visit and the previous one.
 
     Room and residence depend on each other: the room of a piece, per byte, depends on the number of
@@ -380,7 +379,7 @@ def _room_of_read(readers: Floats, caches: Caches) -> Floats:
     return found
 
 
-def _written_back(visits: _Visits, reuse: _Reuse, gone: Floats, caches: Caches) -> float:
+def _written_back(visits: _Visits, reuse: Reuse, gone: Floats, caches: Caches) -> float:
     """Bytes written back to DRAM before the launch ends.
 
     Between two visits a dirty piece is evicted like any other. After its last visit it is written
@@ -449,55 +448,3 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
         crossing += float((unread * (1 - alone) * visits.size[visit])[reads].sum()) / SECTOR_BYTES
         near[here] = np.where(reads, unread * alone, near[here] * FAR_FROM_WRITER)
     return crossing
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Reuse:
-    """Previous visit of each visit (-1: none), last visit of each piece, and gaps between visits.
-
-    `lengths` of the gaps are sorted; `absent` is the piece that is not accessed during each gap.
-    """
-
-    previous: Integers
-    last: Integers
-    lengths: Floats
-    absent: Integers
-
-    def footprint(self, window: Integers) -> Callable[[Floats], Floats]:
-        """Function from weights of pieces to the average footprint of a window of `window` visits.
-
-        The mean over all windows of that length: the total weight, less the weight of the absent
-        pieces. A gap of g visits without a piece contains g - w + 1 windows of w visits.
-        """
-        at = np.searchsorted(self.lengths, window.astype(np.float64))
-        windows = np.maximum(len(self.previous) - window + 1, 1)
-
-        def footprint(weights: Floats) -> Floats:
-            absent = weights[self.absent]
-            # sums over all gaps of at least this length
-            weight_from = np.append(np.cumsum(absent[::-1])[::-1], 0.0)
-            length_from = np.append(np.cumsum((absent * self.lengths)[::-1])[::-1], 0.0)
-            missing = length_from[at] - weight_from[at] * (window - 1)
-            found: Floats = float(weights.sum()) - missing / windows
-            return found
-
-        return footprint
-
-
-def _reuse(piece: Integers) -> _Reuse:
-    n = len(piece)
-    order = np.argsort(piece, kind="stable")
-    is_first = np.diff(piece[order], prepend=-1) != 0
-    previous = np.full(n, -1)
-    previous[order[1:]] = np.where(is_first[1:], -1, order[:-1])
-    last = order[np.append(is_first[1:], True)] if n else order
-    first = order[is_first]
-    again = np.flatnonzero(previous >= 0)
-    gaps = np.concatenate([first, n - 1 - last, again - previous[again] - 1])
-    by_length = np.argsort(gaps)
-    return _Reuse(
-        previous=previous,
-        last=last,
-        lengths=gaps[by_length].astype(np.float64),
-        absent=piece[np.concatenate([first, last, again])][by_length],
-    )

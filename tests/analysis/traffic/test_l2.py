@@ -17,12 +17,12 @@ from analysis.traffic.block_schedule import BlockProgress, starts
 from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
     Accesses,
-    _reuse,
     caches_of,
     merged_stores,
     shared_in_l1,
     traffic,
 )
+from analysis.traffic.reuse import reuse_of
 from kernels import LADDER
 from kernels.closed_forms import pieces_of_c, tile_of_c
 from kernels.variant import Variant
@@ -65,7 +65,7 @@ def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
     numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     visits = np.array([numbers[piece] for piece in pieces])
     weights = np.arange(1.0, len(numbers) + 1)
-    reuse = _reuse(visits)
+    reuse = reuse_of(visits)
     for length in range(1, len(visits) + 1):
         windows = [visits[k : k + length] for k in range(len(visits) - length + 1)]
         mean = np.mean([weights[np.unique(window)].sum() for window in windows])
@@ -74,7 +74,7 @@ def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
 
 
 def test_visits_know_the_one_before() -> None:
-    reuse = _reuse(np.array([0, 1, 0, 2, 1]))
+    reuse = reuse_of(np.array([0, 1, 0, 2, 1]))
     assert reuse.previous.tolist() == [-1, -1, 0, -1, 1]
     assert sorted(reuse.last.tolist()) == [2, 3, 4]
 
