@@ -240,6 +240,37 @@ def test_only_the_ladder_names_rungs_and_their_parameters() -> None:
             assert named - OTHER_MEANINGS == MEAN_OTHERS.get(file, set()), file
 
 
+MOST_LINES, MOST_METHODS = 500, 15  # above that, a file or a class holds two ideas
+# What is larger, with its number of lines or methods. A number may only fall, and an entry goes
+# once its file or class is within the limit.
+LARGER = {
+    "analysis/comparison/runs.py": 635,
+    "analysis/timing/predict.py": 660,
+    "analysis/timing/predict.py: _Prediction": 33,
+    "toolkit/microbenchmarks/global_memory.py": 540,
+    "toolkit/sass/isa/integer.py": 651,  # one function per opcode
+}
+
+
+def larger() -> dict[str, int]:
+    """The lines of each file, and the methods of each class, that are above the limits."""
+    lines = {file: len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files()}
+    methods = {
+        f"{file}: {node.name}": sum(isinstance(part, ast.FunctionDef) for part in node.body)
+        for file, nodes in files().items()
+        for node in nodes
+        if isinstance(node, ast.ClassDef)
+    }
+    limits = ((lines, MOST_LINES), (methods, MOST_METHODS))
+    return {name: size for sizes, most in limits for name, size in sizes.items() if size > most}
+
+
+def test_files_and_classes_are_small_and_the_exceptions_do_not_grow() -> None:
+    found = larger()
+    assert found.keys() == LARGER.keys()
+    assert {name: size for name, size in found.items() if size > LARGER[name]} == {}
+
+
 def test_every_module_says_what_it_is() -> None:
     for file, (module, *_) in files().items():
         assert isinstance(module, ast.Module)

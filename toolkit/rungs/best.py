@@ -19,7 +19,7 @@ from kernels.variant import Preference, Variant
 from toolkit.store.tuned import selection_of, tuned_for
 
 # What comes to the time of phases: a start, and the sums that blocks leave for each other. These
-# and the shares of peak of the registry are of products whose times docs/against_cublas.md has.
+# and the shares of peak of the ladder are of products whose times docs/against_cublas.md has.
 START_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 5_000
 SUMS_OF_WORKERS_CLOCKS, SUM_OF_A_WORKER_CLOCKS = 12_000, 1_750  # one after the other
 WORKERS_PER_SM = 2
