@@ -17,12 +17,12 @@ def allocated(
 ) -> tuple[dict[int, int], list[int]]:
     """A register for each value, and the values that found none.
 
-    `operands` are those of the multiply-adds by their new places. `wanted` says the bank that a
+    `operands` are those of the multiply-adds by their new positions. `wanted` says the bank that a
     value should be in; it gets a register of the other one where there is none.
     """
     search = _Search(homes, wanted)
     waiting = sorted(spans(operands).items(), key=lambda item: item[1])
-    without = (value for value, span in waiting if not search.place(value, span))
+    without = (value for value, span in waiting if not search.position(value, span))
     return search.found, list(islice(without, MOST_WITHOUT))
 
 
@@ -30,12 +30,12 @@ def spans(operands: Mapping[int, Operands]) -> dict[int, Span]:
     """From where to where each value is wanted."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for place in sorted(operands):
-        *sources, result = operands[place]
-        last.update({number: place for number in sources if number >= FIRST_VALUE})
+    for position in sorted(operands):
+        *sources, result = operands[position]
+        last.update({number: position for number in sources if number >= FIRST_VALUE})
         if result >= FIRST_VALUE:
-            first[result] = place
-    return {number: (place, last[number]) for number, place in first.items()}
+            first[result] = position
+    return {number: (position, last[number]) for number, position in first.items()}
 
 
 class _Search:
@@ -47,7 +47,7 @@ class _Search:
         self.banks = [[r for r in homes if r & 1 == bank] for bank in (0, 1)]
         self.found: dict[int, int] = {}
 
-    def place(self, value: int, span: Span) -> bool:
+    def position(self, value: int, span: Span) -> bool:
         """Whether a value gets a register: one of its bank if possible, else any."""
         bank = self.wanted.get(value)
         everywhere = list(self.homes)

@@ -18,7 +18,7 @@ _COMPUTED = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Instructions from `start` up to `end`, by their place in the code.
+    """Instructions from `start` up to `end`, by their position in the code.
 
     `following` are the starts of the blocks that may come next; `is_open` says that others may
     come too: those behind a call, or where a function returns to.
@@ -41,18 +41,18 @@ class Loop:
 def blocks(code: Sequence[Instruction]) -> list[Block]:
     """The blocks of a kernel in order of address.
 
-    Raises UnsupportedError for a jump to a computed place.
+    Raises UnsupportedError for a jump to a computed position.
     """
     starts = sorted(_starts(code))
     return [_block(code, start, end) for start, end in pairwise([*starts, len(code)])]
 
 
 def loops(code: Sequence[Instruction]) -> list[Loop]:
-    """The places between jumps back and where they lead, those in others included."""
+    """The positions between jumps back and where they lead, those in others included."""
     found = {
-        Loop(start=target, end=place + 1)
-        for place, instruction in enumerate(code)
-        if instruction.opcode in JUMPS and (target := _target(instruction)) < place
+        Loop(start=target, end=position + 1)
+        for position, instruction in enumerate(code)
+        if instruction.opcode in JUMPS and (target := _target(instruction)) < position
     }
     return sorted(found, key=lambda loop: (loop.start, loop.end))
 
@@ -68,14 +68,14 @@ def _holds(outer: Loop, inner: Loop) -> bool:
 
 def _starts(code: Sequence[Instruction]) -> set[int]:
     starts = {0}
-    for place, instruction in enumerate(code):
+    for position, instruction in enumerate(code):
         if instruction.opcode in _COMPUTED:
             raise UnsupportedError(
                 f"{instruction.text.strip()} at {instruction.address:#06x} jumps to a computed "
-                "place: this kernel cannot be reordered"
+                "position: this kernel cannot be reordered"
             )
-        if instruction.opcode in _ENDS and place + 1 < len(code):
-            starts.add(place + 1)
+        if instruction.opcode in _ENDS and position + 1 < len(code):
+            starts.add(position + 1)
         if instruction.opcode in {*JUMPS, "BSSY", "CALL"}:
             starts.add(_target(instruction))
     return starts

@@ -34,7 +34,7 @@ class Code:
     """A kernel's instructions, as text and as words; of each the unit that executes it, the
     registers that it reads and writes, and how many it reads of each bank.
 
-    `operands` are those of the multiply-adds that may move, by place.
+    `operands` are those of the multiply-adds that may move, by position.
     """
 
     instructions: Sequence[Instruction]
@@ -45,27 +45,30 @@ class Code:
     reads: Sequence[Reads]
     operands: Mapping[int, Operands]
 
-    def moves(self, place: int) -> bool:
-        return place in self.operands
+    def moves(self, position: int) -> bool:
+        return position in self.operands
 
     def with_words(self, start: int, words: Sequence[Word]) -> Code:
-        """The code with other multiply-adds where there are some, from a place on."""
+        """The code with other multiply-adds where there are some, from a position on."""
         changed, operands = list(self.words), dict(self.operands)
         read, written = list(self.read), list(self.written)
-        for place, word in enumerate(words, start=start):
-            changed[place] = word
-            if self.moves(place):
-                operands[place] = (*sources, result) = operands_of(word)
-                read[place], written[place] = frozenset(sources) - {RZ}, frozenset([result]) - {RZ}
+        for position, word in enumerate(words, start=start):
+            changed[position] = word
+            if self.moves(position):
+                operands[position] = (*sources, result) = operands_of(word)
+                read[position], written[position] = (
+                    frozenset(sources) - {RZ},
+                    frozenset([result]) - {RZ},
+                )
         return replace(self, words=changed, operands=operands, read=read, written=written)
 
-    def has_fixed_latency(self, place: int) -> bool:
-        return self.units[place] in _FIXED
+    def has_fixed_latency(self, position: int) -> bool:
+        return self.units[position] in _FIXED
 
-    def keeps(self, place: int) -> bool:
+    def keeps(self, position: int) -> bool:
         """Whether operands that were kept before an instruction are there behind it: compilers
         keep them across loads and stores, which collect their own elsewhere."""
-        return self.units[place] == Unit.LSU
+        return self.units[position] == Unit.LSU
 
     def latency(self, producer: int, consumer: int) -> int:
         """Clocks from an instruction of fixed latency to one that needs its result."""
@@ -76,8 +79,8 @@ class Code:
 def clocks_at(code: Code, block: Block) -> list[int]:
     """When each instruction of a block is issued if nothing waits, and when the next block is."""
     at = [0]
-    for place in range(block.start, block.end):
-        at.append(at[-1] + stall_clocks(code.words[place]))
+    for position in range(block.start, block.end):
+        at.append(at[-1] + stall_clocks(code.words[position]))
     return at
 
 
@@ -131,11 +134,11 @@ def _still_pending(code: Code, block: Block, entry: Clocks) -> dict[int, int]:
     at = clocks_at(code, block)
     end = at[-1]
     left = {r: clocks - end for r, clocks in entry.items()}
-    for place in range(block.start, block.end):
-        is_fixed = code.has_fixed_latency(place)
-        latency = MULTIPLY_ADD_CLOCKS if code.moves(place) else OTHER_CLOCKS
-        for register in code.written[place]:
-            left[register] = at[place - block.start] + latency - end if is_fixed else 0
+    for position in range(block.start, block.end):
+        is_fixed = code.has_fixed_latency(position)
+        latency = MULTIPLY_ADD_CLOCKS if code.moves(position) else OTHER_CLOCKS
+        for register in code.written[position]:
+            left[register] = at[position - block.start] + latency - end if is_fixed else 0
     return {r: clocks for r, clocks in left.items() if clocks > 0}
 
 
@@ -158,10 +161,10 @@ def _wanted(code: Code, blocks: Sequence[Block]) -> dict[int, dict[int, int]]:
 def _wanted_at_start(code: Code, block: Block, after: Clocks) -> dict[int, int]:
     at = clocks_at(code, block)
     wanted = {r: clocks + at[-1] for r, clocks in after.items()}
-    for place in reversed(range(block.start, block.end)):
-        latency = MULTIPLY_ADD_CLOCKS if code.moves(place) else OTHER_CLOCKS
-        for register in code.written[place] | code.read[place]:
-            wanted[register] = at[place - block.start] - latency
+    for position in reversed(range(block.start, block.end)):
+        latency = MULTIPLY_ADD_CLOCKS if code.moves(position) else OTHER_CLOCKS
+        for register in code.written[position] | code.read[position]:
+            wanted[register] = at[position - block.start] - latency
     return {r: clocks for r, clocks in wanted.items() if clocks < 0}
 
 

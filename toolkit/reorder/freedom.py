@@ -1,8 +1,9 @@
 """Where each multiply-add of a block may go without a change of what any instruction reads.
 
-A multiply-add moves among the places that multiply-adds have in its block; all other instructions
-stay. What decides of timing stays with the place: the stall count, and the scoreboards that are
-waited for. So other instructions keep their distances, and loads come as early as before.
+A multiply-add moves among the positions that multiply-adds have in its block; all other
+instructions stay. What decides of timing stays with the position: the stall count, and the
+scoreboards that are waited for. So other instructions keep their distances, and loads come as early
+as before.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from toolkit.reorder.words import waits
 
 @dataclass(frozen=True, kw_only=True)
 class Freedom:
-    """The places of a block's multiply-adds, and of each one (by its number) where it may go.
+    """The positions of a block's multiply-adds, and of each one (by its number) where it may go.
 
-    `places` are places in the code, `clocks` when they are issued. Multiply-add n may take the
-    places from `earliest[n]` to `latest[n]` (numbers of places), after all of `after[n]`, and
-    `results[n]` of them as many clocks earlier as a multiply-add takes.
+    `positions` are positions in the code, `clocks` when they are issued. Multiply-add n may take
+    the positions from `earliest[n]` to `latest[n]` (numbers of positions), after all of `after[n]`,
+    and `results[n]` of them as many clocks earlier as a multiply-add takes.
     """
 
-    places: Sequence[int]
+    positions: Sequence[int]
     clocks: Sequence[int]
     earliest: Sequence[int]
     latest: Sequence[int]
@@ -35,11 +36,11 @@ class Freedom:
 
 @dataclass
 class _Bounds:
-    """Of one multiply-add, as they are found: places in the code, and clocks of the block."""
+    """Of one multiply-add, as they are found: positions in the code, and clocks of the block."""
 
-    first_place: int = 0
+    first_position: int = 0
     first_clock: int = 0
-    last_place: int = 1 << 60
+    last_position: int = 1 << 60
     last_clock: int = 1 << 60
     after: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
@@ -48,21 +49,27 @@ class _Bounds:
 def freedom(code: Code, block: Block, boundary: Boundary) -> Freedom:
     """What may move where in one block."""
     found = _Search(code, block, boundary).bounds()
-    places = sorted(found)
-    number = {place: n for n, place in enumerate(places)}
+    positions = sorted(found)
+    number = {position: n for n, position in enumerate(positions)}
     at = clocks_at(code, block)
-    clocks = [at[place - block.start] for place in places]
-    bounds = [found[place] for place in places]
+    clocks = [at[position - block.start] for position in positions]
+    bounds = [found[position] for position in positions]
     earliest = [
-        next(n for n, p in enumerate(places) if p >= b.first_place and clocks[n] >= b.first_clock)
+        next(
+            n
+            for n, p in enumerate(positions)
+            if p >= b.first_position and clocks[n] >= b.first_clock
+        )
         for b in bounds
     ]
     latest = [
-        max(n for n, p in enumerate(places) if p <= b.last_place and clocks[n] <= b.last_clock)
+        max(
+            n for n, p in enumerate(positions) if p <= b.last_position and clocks[n] <= b.last_clock
+        )
         for b in bounds
     ]
     return Freedom(
-        places=places,
+        positions=positions,
         clocks=clocks,
         earliest=earliest,
         latest=latest,
@@ -78,7 +85,9 @@ class _Search:
         self.code, self.block, self.boundary = code, block, boundary
         self.at = clocks_at(code, block)
         self.found = {
-            place: _Bounds() for place in range(block.start, block.end) if code.moves(place)
+            position: _Bounds()
+            for position in range(block.start, block.end)
+            if code.moves(position)
         }
         # by register: who wrote it last, and who has read it since
         self.writer: dict[int, int] = {}
@@ -86,100 +95,102 @@ class _Search:
         self.touching = _touching(code, block)
 
     def bounds(self) -> dict[int, _Bounds]:
-        for place in range(self.block.start, self.block.end):
-            sources, results = self.code.read[place], self.code.written[place]
+        for position in range(self.block.start, self.block.end):
+            sources, results = self.code.read[position], self.code.written[position]
             for register in sources:
-                self._reads(place, register)
+                self._reads(position, register)
             for register in results:
-                self._writes(place, register)
+                self._writes(position, register)
             for register in sources:
-                self.readers[register].append(place)
+                self.readers[register].append(position)
             for register in results:
-                self.writer[register], self.readers[register] = place, []
-        for register, place in self.writer.items():
-            self._leaves(place, register)
+                self.writer[register], self.readers[register] = position, []
+        for register, position in self.writer.items():
+            self._leaves(position, register)
         return self.found
 
-    def _reads(self, place: int, register: int) -> None:
+    def _reads(self, position: int, register: int) -> None:
         writer = self.writer.get(register)
         if writer is None:
-            self._enters(place, register)
-        elif writer in self.found and place in self.found:
-            self.found[place].results.add(writer)
-            self.found[place].after.add(writer)
+            self._enters(position, register)
+        elif writer in self.found and position in self.found:
+            self.found[position].results.add(writer)
+            self.found[position].after.add(writer)
         elif writer in self.found:
-            self._before(writer, place, latency=self.code.latency(writer, place))
-        elif place in self.found:
-            self._behind(writer, place, register)
+            self._before(writer, position, latency=self.code.latency(writer, position))
+        elif position in self.found:
+            self._behind(writer, position, register)
 
-    def _writes(self, place: int, register: int) -> None:
+    def _writes(self, position: int, register: int) -> None:
         writer = self.writer.get(register)
-        earlier = [p for p in self.readers[register] if p != place]
+        earlier = [p for p in self.readers[register] if p != position]
         if writer is None and not earlier:
-            self._enters(place, register)
+            self._enters(position, register)
         elif writer is not None:
             earlier.append(writer)
         for other in earlier:
-            if other in self.found and place in self.found:
-                self.found[place].after.add(other)
+            if other in self.found and position in self.found:
+                self.found[position].after.add(other)
             elif other in self.found:
                 is_result = other == writer
-                latency = self.code.latency(other, place) if is_result else 1
-                self._before(other, place, latency=latency)
-            elif place in self.found:
-                self._behind(other, place, register)
+                latency = self.code.latency(other, position) if is_result else 1
+                self._before(other, position, latency=latency)
+            elif position in self.found:
+                self._behind(other, position, register)
 
-    def _enters(self, place: int, register: int) -> None:
+    def _enters(self, position: int, register: int) -> None:
         """The register's value is one of before the block."""
-        if place not in self.found:
+        if position not in self.found:
             return
         first = self.touching[register][0]
-        bounds = self.found[place]
+        bounds = self.found[position]
         pending = min(self.boundary.pending.get(register, 0), self._clock(first))
         bounds.first_clock = max(bounds.first_clock, pending)
-        bounds.first_place = max(bounds.first_place, self._last_wait(self.block.start - 1, first))
+        bounds.first_position = max(
+            bounds.first_position, self._last_wait(self.block.start - 1, first)
+        )
 
-    def _leaves(self, place: int, register: int) -> None:
+    def _leaves(self, position: int, register: int) -> None:
         """The register's value may be wanted behind the block."""
-        if place not in self.found:
+        if position not in self.found:
             return
         wanted = self.at[-1] + self.boundary.latest.get(register, 0)
-        bounds = self.found[place]
-        bounds.last_clock = min(bounds.last_clock, max(wanted, self._clock(place)))
+        bounds = self.found[position]
+        bounds.last_clock = min(bounds.last_clock, max(wanted, self._clock(position)))
 
     def _before(self, mover: int, fixed: int, *, latency: int) -> None:
         bounds = self.found[mover]
-        bounds.last_place = min(bounds.last_place, fixed)
+        bounds.last_position = min(bounds.last_position, fixed)
         last = max(self._clock(fixed) - latency, self._clock(mover))
         bounds.last_clock = min(bounds.last_clock, last)
 
     def _behind(self, fixed: int, mover: int, register: int) -> None:
         """What an instruction that stays did to a register is over only where it was waited for:
-        at the last such place before anything else touched the register."""
+        at the last such position before anything else touched the register."""
         first = next(p for p in self.touching[register] if self._clashes(fixed, p, register))
-        place = first if self.code.has_fixed_latency(fixed) else self._last_wait(fixed, first)
+        position = first if self.code.has_fixed_latency(fixed) else self._last_wait(fixed, first)
         bounds = self.found[mover]
-        bounds.first_place = max(bounds.first_place, place)
+        bounds.first_position = max(bounds.first_position, position)
 
     def _clashes(self, fixed: int, later: int, register: int) -> bool:
-        is_written = any(register in self.code.written[place] for place in (fixed, later))
+        is_written = any(register in self.code.written[position] for position in (fixed, later))
         return later > fixed and is_written
 
-    def _last_wait(self, after: int, place: int) -> int:
-        """The last place up to `place` that waits for a scoreboard, else the next or `place`."""
-        for k in range(place, after, -1):
+    def _last_wait(self, after: int, position: int) -> int:
+        """The last position up to `position` that waits for a scoreboard, else the next or it."""
+        for k in range(position, after, -1):
             if waits(self.code.words[k]):
                 return k
-        return self.block.start if after < self.block.start else place
+        return self.block.start if after < self.block.start else position
 
-    def _clock(self, place: int) -> int:
-        return self.at[place - self.block.start]
+    def _clock(self, position: int) -> int:
+        return self.at[position - self.block.start]
 
 
 def _touching(code: Code, block: Block) -> dict[int, list[int]]:
-    """By register: the places that read or write it, in order."""
+    """By register: the positions that read or write it, in order."""
     found: dict[int, list[int]] = defaultdict(list)
-    for place in range(block.start, block.end):
-        for register in code.read[place] | code.written[place]:
-            found[register].append(place)
+    for position in range(block.start, block.end):
+        for register in code.read[position] | code.written[position]:
+            found[register].append(position)
     return found

@@ -93,42 +93,42 @@ def unready(code: Code, blocks: Sequence[Block]) -> list[str]:
 
 def _walk(code: Code, block: Block, pending: _Pending) -> Iterator[str]:
     """Follow a block; what comes too early."""
-    for place in range(block.start, block.end):
-        word, instruction = code.words[place], code.instructions[place]
+    for position in range(block.start, block.end):
+        word, instruction = code.words[position], code.instructions[position]
         pending.waited(bits(word, WAIT, WAIT_BITS))
         if instruction.opcode == "DEPBAR":
             pending.waited(0b111_111)
-        is_load = code.units[place] == Unit.LSU
-        for register in code.read[place] & pending.writes.keys():
+        is_load = code.units[position] == Unit.LSU
+        for register in code.read[position] & pending.writes.keys():
             yield _said(instruction, f"R{register} is read before it was loaded")
-        for register in code.written[place] & pending.writes.keys():
+        for register in code.written[position] & pending.writes.keys():
             if not is_load:
                 yield _said(instruction, f"R{register} is written before it was loaded")
-        for register in code.written[place] & pending.reads.keys():
+        for register in code.written[position] & pending.reads.keys():
             if not is_load:
                 yield _said(instruction, f"R{register} is written before it was stored")
-        _note(code, place, pending)
+        _note(code, position, pending)
 
 
 def _said(instruction: Instruction, what: str) -> str:
     return f"{instruction.text.strip()} at {instruction.address:#06x}: {what}"
 
 
-def _note(code: Code, place: int, pending: _Pending) -> None:
+def _note(code: Code, position: int, pending: _Pending) -> None:
     """What an instruction of variable latency begins."""
-    if code.has_fixed_latency(place):
-        for register in code.written[place]:
+    if code.has_fixed_latency(position):
+        for register in code.written[position]:
             pending.writes.pop(register, None)
         return
-    write, read = scoreboards(code.words[place])
-    is_request = code.units[place] == Unit.LSU
+    write, read = scoreboards(code.words[position])
+    is_request = code.units[position] == Unit.LSU
     own = {write, read} - {NONE}
     if is_request and own:
         pending.requested(own)
-    for register in code.written[place]:
+    for register in code.written[position]:
         if is_request or write != NONE:
             pending.writes[register] = {(write != NONE, frozenset({write} - {NONE}))}
-    for register in code.read[place]:
+    for register in code.read[position]:
         if is_request or read != NONE:
             pending.reads.setdefault(register, set()).add((read != NONE, frozenset(own)))
 
@@ -148,21 +148,21 @@ def soonest(code: Code, blocks: Sequence[Block]) -> dict[tuple[str, str], int]:
         is_changing = False
         for block in blocks:
             ages = {r: dict(of) for r, of in entry[block.start].items()}
-            for place in range(block.start, block.end):
-                _age(code, place, ages, found)
+            for position in range(block.start, block.end):
+                _age(code, position, ages, found)
             for following in block.following:
                 is_changing |= _merge(entry[following], ages)
     return found
 
 
-def _age(code: Code, place: int, ages: Ages, found: dict[tuple[str, str], int]) -> None:
-    opcode, clocks = code.instructions[place].opcode, stall_clocks(code.words[place])
-    for register in code.read[place]:
+def _age(code: Code, position: int, ages: Ages, found: dict[tuple[str, str], int]) -> None:
+    opcode, clocks = code.instructions[position].opcode, stall_clocks(code.words[position])
+    for register in code.read[position]:
         for producer, age in ages.get(register, {}).items():
             pair = producer, opcode
             found[pair] = min(age, found.get(pair, LONGEST))
-    for register in code.written[place]:
-        ages[register] = {opcode: 0} if code.has_fixed_latency(place) else {}
+    for register in code.written[position]:
+        ages[register] = {opcode: 0} if code.has_fixed_latency(position) else {}
     for of in ages.values():
         for producer in list(of):
             of[producer] += clocks
@@ -201,19 +201,19 @@ def too_soon(
 def kept_wrongly(code: Code) -> list[str]:
     """Multiply-adds that keep a value for the next one which is replaced before that, as text."""
     return [
-        _said(code.instructions[place], f"R{register} is kept, and replaced before it is used")
-        for place, (*sources, _) in code.operands.items()
+        _said(code.instructions[position], f"R{register} is kept, and replaced before it is used")
+        for position, (*sources, _) in code.operands.items()
         for slot, register in enumerate(sources)
-        if reuse(code.words[place]) >> slot & 1 and _is_replaced(code, place, slot, register)
+        if reuse(code.words[position]) >> slot & 1 and _is_replaced(code, position, slot, register)
     ]
 
 
-def _is_replaced(code: Code, place: int, slot: int, register: int) -> bool:
+def _is_replaced(code: Code, position: int, slot: int, register: int) -> bool:
     """Whether a register is written before the next multiply-add that has it in the same slot."""
     is_written = False
-    while place < len(code.words) and (code.moves(place) or code.keeps(place)):
-        is_written |= register in code.written[place]
-        place += 1
-        if code.moves(place):
-            return is_written and code.operands[place][slot] == register
+    while position < len(code.words) and (code.moves(position) or code.keeps(position)):
+        is_written |= register in code.written[position]
+        position += 1
+        if code.moves(position):
+            return is_written and code.operands[position][slot] == register
     return False

@@ -20,7 +20,7 @@ from toolkit.reorder.words import waits
 
 FOREVER = 1 << 60
 
-Span = tuple[int, int]  # from the place of a result to that of its last reader
+Span = tuple[int, int]  # from the position of a result to that of its last reader
 
 
 class Taken(NamedTuple):
@@ -56,7 +56,7 @@ def homes(
 ) -> dict[int, Home]:
     """The registers of a block that values may be given, taken by what stays in them.
 
-    `code` is as compiled; `operands` are those of the multiply-adds by their new places.
+    `code` is as compiled; `operands` are those of the multiply-adds by their new positions.
     """
     found = {}
     for register in sorted(_written(code, block) - {RZ}):
@@ -71,16 +71,16 @@ def _written(code: Code, block: Block) -> set[int]:
     """What multiply-adds and loads of a block write."""
     return {
         register
-        for place in range(block.start, block.end)
-        if code.moves(place) or not code.has_fixed_latency(place)
-        for register in code.written[place]
+        for position in range(block.start, block.end)
+        if code.moves(position) or not code.has_fixed_latency(position)
+        for register in code.written[position]
     }
 
 
 class _Event(NamedTuple):
-    """Something that is read, and until which place, or written, whatever was there."""
+    """Something that is read, and until which position, or written, whatever was there."""
 
-    place: int
+    position: int
     until: int
     is_written: bool
     is_sure: bool = True
@@ -108,28 +108,30 @@ class _Staying:
             if not is_read:
                 return None
             found.append(Taken(begun, last, None))
-            begun, last, is_read = event.place, event.place, False
+            begun, last, is_read = event.position, event.position, False
         if not is_read and not is_live_after:
             return None
         found.append(Taken(begun, FOREVER if is_live_after else last, None))
         return found
 
     def _events(self) -> Iterator[_Event]:
-        for place in range(self.block.start, self.block.end):
-            moves = place in self.operands
-            *sources, result = self.operands[place] if moves else (None,)
-            is_read = self.register in (sources if moves else self.code.read[place])
+        for position in range(self.block.start, self.block.end):
+            moves = position in self.operands
+            *sources, result = self.operands[position] if moves else (None,)
+            is_read = self.register in (sources if moves else self.code.read[position])
             is_written = (
-                result == self.register if moves else self.register in self.code.written[place]
+                result == self.register if moves else self.register in self.code.written[position]
             )
             if is_read:
-                yield _Event(place, place if moves else self._released(place), is_written=False)
+                yield _Event(
+                    position, position if moves else self._released(position), is_written=False
+                )
             if is_written:
-                is_sure = self.code.instructions[place].guard is None
-                yield _Event(place, place, is_written=True, is_sure=is_sure)
+                is_sure = self.code.instructions[position].guard is None
+                yield _Event(position, position, is_written=True, is_sure=is_sure)
 
     def _entered(self) -> int:
-        """The place up to which what was before the block may still read or write the register."""
+        """Last position at which code before the block may still read or write the register."""
         first = next(self._touching(self.block.start))
         if self._is_load(first):
             return first
@@ -138,15 +140,15 @@ class _Staying:
         clocks = (k for k in range(self.block.start, first) if at[k - self.block.start] >= pending)
         return max(next(clocks, first), self._last_wait(self.block.start, first))
 
-    def _released(self, place: int) -> int:
-        """The place from which on an instruction that stays has read the register."""
-        if self.code.has_fixed_latency(place):
-            return place
-        writing = (k for k in self._touching(place + 1) if self.register in self.code.written[k])
+    def _released(self, position: int) -> int:
+        """The position from which on an instruction that stays has read the register."""
+        if self.code.has_fixed_latency(position):
+            return position
+        writing = (k for k in self._touching(position + 1) if self.register in self.code.written[k])
         first = next(writing, None)
         if first is None:
             return FOREVER
-        return first if self._is_load(first) else self._last_wait(place + 1, first)
+        return first if self._is_load(first) else self._last_wait(position + 1, first)
 
     def _touching(self, start: int) -> Iterator[int]:
         code = self.code
@@ -156,11 +158,11 @@ class _Staying:
             if self.register in code.read[k] or self.register in code.written[k]
         )
 
-    def _is_load(self, place: int) -> bool:
-        is_variable = not self.code.has_fixed_latency(place)
-        return is_variable and self.register in self.code.written[place]
+    def _is_load(self, position: int) -> bool:
+        is_variable = not self.code.has_fixed_latency(position)
+        return is_variable and self.register in self.code.written[position]
 
-    def _last_wait(self, start: int, place: int) -> int:
-        """The last place up to `place` that waits for a scoreboard, else that itself."""
-        waiting = [k for k in range(start, place + 1) if waits(self.code.words[k])]
-        return waiting[-1] if waiting else place
+    def _last_wait(self, start: int, position: int) -> int:
+        """The last position up to `position` that waits for a scoreboard, else that itself."""
+        waiting = [k for k in range(start, position + 1) if waits(self.code.words[k])]
+        return waiting[-1] if waiting else position

@@ -21,7 +21,7 @@ from toolkit.reorder.homes import homes
 from toolkit.reorder.liveness import live_after
 from toolkit.reorder.modelled import LoopClocks, loop_clocks
 from toolkit.reorder.operands import read, written
-from toolkit.reorder.place import problem, reordered
+from toolkit.reorder.placement import problem, reordered
 from toolkit.reorder.schedule import Choice, Problem, in_places, late_clocks, ordered, wishes
 from toolkit.reorder.values import with_registers, with_values
 from toolkit.reorder.verify import check, check_understood
@@ -186,7 +186,7 @@ def _renamed(
             return _candidate(code, block, asked, choices, registers)
         if len(without) == MOST_WITHOUT:
             return None
-        bound |= {place for place, names in free.operands.items() if names[3] in without}
+        bound |= {position for position, names in free.operands.items() if names[3] in without}
     return None
 
 

@@ -31,8 +31,8 @@ def _live_behind(block: Block, before: dict[int, frozenset[int]]) -> frozenset[i
 
 def _live_before(code: Code, block: Block, behind: frozenset[int]) -> frozenset[int]:
     live = set(behind)
-    for place in reversed(range(block.start, block.end)):
-        if code.instructions[place].guard is None:  # else threads may keep what was there
-            live -= code.written[place]
-        live |= code.read[place]
+    for position in reversed(range(block.start, block.end)):
+        if code.instructions[position].guard is None:  # else threads may keep what was there
+            live -= code.written[position]
+        live |= code.read[position]
     return frozenset(live)

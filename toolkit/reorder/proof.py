@@ -29,12 +29,12 @@ def check_same(
     live_after: dict[int, frozenset[int]],
 ) -> None:
     """Raise ToolkitError where the codes of a kernel, and their words, do not do the same."""
-    for place, (old, new) in enumerate(zip(*words, strict=True)):
-        is_sum = all(_is_sum(code[place]) for code in (before, after))
+    for position, (old, new) in enumerate(zip(*words, strict=True)):
+        is_sum = all(_is_sum(code[position]) for code in (before, after))
         if not is_sum and with_field(old, REUSE, REUSE_BITS, 0) != with_field(
             new, REUSE, REUSE_BITS, 0
         ):
-            _fail(after[place], "it is not the instruction that was there")
+            _fail(after[position], "it is not the instruction that was there")
     for block in blocks:
         _check_block(before, after, block, live_after[block.start])
 
@@ -47,9 +47,9 @@ def _check_block(
 ) -> None:
     names: dict[Symbol, int] = {}
     old, new = _State(names), _State(names)
-    for place in range(block.start, block.end):
-        if old.execute(before[place]) != new.execute(after[place]):
-            _fail(after[place], "it reads other values than before")
+    for position in range(block.start, block.end):
+        if old.execute(before[position]) != new.execute(after[position]):
+            _fail(after[position], "it reads other values than before")
     for register in live:
         if old.value(register) != new.value(register):
             _fail(after[block.end - 1], f"R{register} has another value behind it than before")

@@ -1,7 +1,7 @@
 """The order of a block's multiply-adds in which their operands are read with the fewest conflicts.
 
-A beam search fills the places one after the other: of the partial orders with the fewest clocks
-lost so far, `WIDTH` go on. An order that leaves no place for something before its last one is
+A beam search fills the positions one after the other: of the partial orders with the fewest clocks
+lost so far, `WIDTH` go on. An order that leaves no position for something before its last one is
 never begun.
 """
 
@@ -30,9 +30,9 @@ LEFT_BEHIND = 0.2
 class Manner:
     """How a search weighs what it cannot know.
 
-    `ahead` are places before the last possible one at which what is due comes first: some have to
-    wait for results, and then there is none that can go on. `of_one_bank` counts for two reads of
-    one bank, which cost nothing where neighbours read the other one. That is so by the model; of
+    `ahead` are positions before the last possible one at which what is due comes first: some have
+    to wait for results, and then there is none that can go on. `of_one_bank` counts for two reads
+    of one bank, which cost nothing where neighbours read the other one. That is so by the model; of
     36 patterns that were measured one takes longer (docs/timing.md).
     """
 
@@ -51,7 +51,7 @@ LAST_RESORT = Manner(ahead=20, of_one_bank=0.3)
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """What lies between two places of multiply-adds: whether what was kept is lost, and the
+    """What lies between two positions of multiply-adds: whether what was kept is lost, and the
     register reads of other instructions, with the clocks from each to the next."""
 
     is_break: bool
@@ -61,7 +61,7 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Multiply-adds by number, where each may go, and what lies before each place."""
+    """Multiply-adds by number, where each may go, and what lies before each position."""
 
     operands: Sequence[Operands]
     freedom: Freedom
@@ -69,16 +69,16 @@ class Problem:
 
     @cached_property
     def deadlines(self) -> list[tuple[int, int]]:
-        """(place, multiply-adds that must not come after it), in order."""
+        """(position, multiply-adds that must not come after it), in order."""
         latest = self.latest
         return [
-            (place, sum(1 << n for n, last in enumerate(latest) if last <= place))
-            for place in sorted(set(latest))
+            (position, sum(1 << n for n, last in enumerate(latest) if last <= position))
+            for position in sorted(set(latest))
         ]
 
     @cached_property
     def latest(self) -> list[int]:
-        """The last places, each before those of all that come after it, results in time."""
+        """The last positions, each before those of all that come after it, results in time."""
         free = self.freedom
         latest = list(map(min, free.latest, self._needed))
         for n in reversed(range(len(latest))):
@@ -91,31 +91,30 @@ class Problem:
 
     @cached_property
     def _needed(self) -> list[int]:
-        """The places up to which each is needed: where no more can come than there are places, all
-        of them have to."""
+        """Last position of each: if only as many can come as there are positions, all have to."""
         needed = [len(self.operands)] * len(self.operands)
-        for place, may_come in reversed(list(enumerate(self.released, start=1))):
-            if may_come.bit_count() == place:
+        for position, may_come in reversed(list(enumerate(self.released, start=1))):
+            if may_come.bit_count() == position:
                 for n, earliest in enumerate(self.freedom.earliest):
-                    needed[n] = place - 1 if earliest < place else needed[n]
+                    needed[n] = position - 1 if earliest < position else needed[n]
         return needed
 
     @cached_property
     def released(self) -> list[int]:
-        """By place: those that may be there or later."""
-        masks = [0] * len(self.freedom.places)
-        for n, place in enumerate(self.freedom.earliest):
-            masks[place] |= 1 << n
-        for place in range(1, len(masks)):
-            masks[place] |= masks[place - 1]
+        """By position: those that may be there or later."""
+        masks = [0] * len(self.freedom.positions)
+        for n, position in enumerate(self.freedom.earliest):
+            masks[position] |= 1 << n
+        for position in range(1, len(masks)):
+            masks[position] |= masks[position - 1]
         return masks
 
     @cached_property
     def expired(self) -> list[int]:
-        """By place: those that may only be before it."""
+        """By position: those that may only be before it."""
         return [
-            sum(1 << n for n, latest in enumerate(self.freedom.latest) if latest < place)
-            for place in range(len(self.freedom.places))
+            sum(1 << n for n, latest in enumerate(self.freedom.latest) if latest < position)
+            for position in range(len(self.freedom.positions))
         ]
 
     @cached_property
@@ -159,12 +158,12 @@ class Problem:
         return found
 
 
-Choice = tuple[int, bool]  # number, whether its first two sources change places
+Choice = tuple[int, bool]  # number, whether its first two sources change positions
 Slots = tuple[int, int, int]
 
 
 class _Partial(NamedTuple):
-    """An order of the first places: what it lost, who is done and who can go on."""
+    """An order of the first positions: what it lost, who is done and who can go on."""
 
     cost: float
     done: int
@@ -193,10 +192,11 @@ def kept_after(slots: Slots, result: int) -> Slots:
 
 
 def in_places(problem: Problem, choices: Sequence[Choice]) -> dict[int, Operands]:
-    """The operands of the multiply-adds by their new places in the code."""
-    places = problem.freedom.places
+    """The operands of the multiply-adds by their new positions in the code."""
+    positions = problem.freedom.positions
     return {
-        place: problem.operands[number] for place, (number, _) in zip(places, choices, strict=True)
+        position: problem.operands[number]
+        for position, (number, _) in zip(positions, choices, strict=True)
     }
 
 
@@ -252,10 +252,10 @@ def _ordered(problem: Problem, manner: Manner) -> list[Choice] | None:
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
     beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
-    for place in range(count):
+    for position in range(count):
         following: dict[tuple[int, object], _Partial] = {}
         for order in beam:
-            for extended in _extensions(problem, order, place, manner, chance):
+            for extended in _extensions(problem, order, position, manner, chance):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
@@ -276,13 +276,13 @@ def _choices(order: _Partial) -> list[Choice]:
 
 
 def _extensions(
-    problem: Problem, order: _Partial, place: int, manner: Manner, chance: random.Random
+    problem: Problem, order: _Partial, position: int, manner: Manner, chance: random.Random
 ) -> Iterator[_Partial]:
-    gap, clock = problem.gaps[place], problem.freedom.clocks[place]
+    gap, clock = problem.gaps[position], problem.freedom.clocks[position]
     banks = _behind_gap(gap, order.banks)
     last = None if gap.is_break else order.last
     recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
-    allowed = _allowed(problem, order, place, manner.ahead, recent)
+    allowed = _allowed(problem, order, position, manner.ahead, recent)
     for number in _tried(problem, allowed, last, chance):
         under_way = (*recent, (number, clock))
         yield _extended(problem, order, number, last, banks, under_way, manner.of_one_bank)
@@ -291,19 +291,19 @@ def _extensions(
 def _allowed(
     problem: Problem,
     order: _Partial,
-    place: int,
+    position: int,
     ahead: int,
     recent: Sequence[tuple[int, int]],
 ) -> int:
-    """Those that can take a place: what is due before the others, some places ahead."""
-    if problem.expired[place] & ~order.done:
+    """Those that can take a position: what is due before the others, some positions ahead."""
+    if problem.expired[position] & ~order.done:
         return 0
-    allowed = order.ready & problem.released[place]
+    allowed = order.ready & problem.released[position]
     for number, _ in recent:
         allowed &= ~problem.consumers[number]
-    for last_place, due in problem.deadlines:
+    for last_position, due in problem.deadlines:
         left = (due & ~order.done).bit_count()
-        is_urgent, is_soon = (left > last_place - place - early for early in (0, ahead))
+        is_urgent, is_soon = (left > last_position - position - early for early in (0, ahead))
         if left and (is_urgent or (is_soon and allowed & due)):
             return allowed & due
     return allowed

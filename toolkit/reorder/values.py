@@ -19,7 +19,7 @@ from toolkit.reorder.flow import Code
 
 @dataclass
 class _Value:
-    """A result: where it is written, and which sources of which places read it."""
+    """A result: where it is written, and which sources of which positions read it."""
 
     writer: int
     readers: list[tuple[int, int]] = field(default_factory=list)
@@ -31,7 +31,7 @@ def with_values(
 ) -> Code:
     """The code with a number for each value of a block that may change its register.
 
-    `bound` are places whose results stay where they are, all the same.
+    `bound` are positions whose results stay where they are, all the same.
     """
     free = [
         value
@@ -40,13 +40,16 @@ def with_values(
     ]
     operands: dict[int, Operands] = dict(code.operands)
     for number, value in enumerate(free, start=FIRST_VALUE):
-        for place, slot in ((value.writer, -1), *value.readers):
-            operands[place] = _renamed(operands[place], slot, number)
+        for position, slot in ((value.writer, -1), *value.readers):
+            operands[position] = _renamed(operands[position], slot, number)
     read, written = list(code.read), list(code.written)
-    for place in range(block.start, block.end):
-        if code.moves(place):
-            *sources, result = operands[place]
-            read[place], written[place] = frozenset(sources) - {RZ}, frozenset([result]) - {RZ}
+    for position in range(block.start, block.end):
+        if code.moves(position):
+            *sources, result = operands[position]
+            read[position], written[position] = (
+                frozenset(sources) - {RZ},
+                frozenset([result]) - {RZ},
+            )
     return replace(code, operands=operands, read=read, written=written)
 
 
@@ -67,20 +70,20 @@ def _values(code: Code, block: Block, live_after: frozenset[int]) -> list[_Value
     """The results of a block's multiply-adds; bound are those that anything else touches."""
     found: list[_Value] = []
     current: dict[int, _Value] = {}
-    for place in range(block.start, block.end):
-        if code.moves(place):
-            *sources, result = code.operands[place]
+    for position in range(block.start, block.end):
+        if code.moves(position):
+            *sources, result = code.operands[position]
             for slot, register in enumerate(sources):
                 if register in current:
-                    current[register].readers.append((place, slot))
-            current[result] = _Value(place, is_bound=result == RZ)
+                    current[register].readers.append((position, slot))
+            current[result] = _Value(position, is_bound=result == RZ)
             found.append(current[result])
             continue
-        is_sure = code.instructions[place].guard is None
-        for register in code.read[place] | (frozenset() if is_sure else code.written[place]):
+        is_sure = code.instructions[position].guard is None
+        for register in code.read[position] | (frozenset() if is_sure else code.written[position]):
             if register in current:
                 current[register].is_bound = True
-        for register in code.written[place] if is_sure else ():
+        for register in code.written[position] if is_sure else ():
             current.pop(register, None)
     for register in live_after & current.keys():
         current[register].is_bound = True

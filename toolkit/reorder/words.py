@@ -1,7 +1,7 @@
 """The fields of a 128-bit instruction that this pass reads and writes, beside those of a patch.
 
-Numbers of registers stand in four places: the result's, and one for each of three sources. Which
-source has which place depends on the form of the operands, and is found by comparing them with
+Numbers of registers stand in four positions: the result's, and one for each of three sources. Which
+source has which position depends on the form of the operands, and is found by comparing them with
 what nvdisasm prints.
 """
 
@@ -81,8 +81,8 @@ def with_reuse(word: Word, slots: int) -> Word:
     return with_field(word, REUSE, REUSE_BITS, slots)
 
 
-def moved(word: Word, place: Word) -> Word:
-    """The arithmetic of one instruction with the schedule of the place that another one had."""
+def moved(word: Word, position: Word) -> Word:
+    """The arithmetic of one instruction with the schedule of the position that another one had."""
     for at, bits in ((STALL, STALL_BITS), (WAIT, WAIT_BITS)):
-        word = with_field(word, at, bits, field(place, at, bits))
+        word = with_field(word, at, bits, field(position, at, bits))
     return with_reuse(word, 0)

@@ -155,7 +155,7 @@ def follows_shared_memory(translated: Translated) -> bool:
 
 def reaches(code: Sequence[Instruction], start: int, end: int) -> bool:
     """True if instruction `end` may be executed after `start`, or if a jump has no fixed target."""
-    place = {instruction.address: index for index, instruction in enumerate(code)}
+    index_of = {instruction.address: index for index, instruction in enumerate(code)}
     left, seen = [start], {start}
     while left:
         index = left.pop()
@@ -163,7 +163,7 @@ def reaches(code: Sequence[Instruction], start: int, end: int) -> bool:
         if index == end or one.opcode in ("RET", "BRX", "JMX"):
             return True
         goes_on = one.opcode not in ("BRA", "JMP", "EXIT") or one.guard or len(one.operands) > 1
-        jumps = [place.get(getattr(operand, "integer", -1)) for operand in one.operands]
+        jumps = [index_of.get(getattr(operand, "integer", -1)) for operand in one.operands]
         following = [index + 1] if goes_on else []
         following += [to for to in jumps if to is not None] if one.opcode in ("BRA", "JMP") else []
         new = {to for to in following if to < len(code)} - seen

@@ -39,12 +39,12 @@ def describe(
     """One line on the fault that stopped a launch; `limit` is within what it was to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
     if fault.kind in _OF_MEMORY:
-        return f"{kernel}: {_access(fault, bound)}; {_who(fault, bound)}, {where}"
+        return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
     if fault.kind in (machine.ARRIVALS, machine.NO_TENSOR_MAP):
         said = _arrivals(fault, bound) if fault.kind == machine.ARRIVALS else _no_map(fault)
-        return f"{kernel}: {said}; {_who(fault, bound)}, {where}"
+        return f"{kernel}: {said}; {_thread_of(fault, bound)}, {where}"
     reason = {
         machine.LIMIT: f"did not end within {limit}",
         machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
@@ -52,8 +52,8 @@ def describe(
         machine.UNIMPLEMENTED: _unknown(fault, translated),
         machine.NO_MEMORY: "needs more memory than there is",
     }[fault.kind]
-    who = _block(fault, bound) if fault.kind == machine.LIMIT else _who(fault, bound)
-    return f"{kernel} {reason}; {who}, {where}"
+    subject = _block(fault, bound) if fault.kind == machine.LIMIT else _thread_of(fault, bound)
+    return f"{kernel} {reason}; {subject}, {where}"
 
 
 def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound) -> Iterator[str]:
@@ -66,7 +66,7 @@ def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound
     yield (
         f"shared memory was read {times} where no thread had written, first "
         f"{_bytes(first.width_bytes)} at {_shared_address(first.address, bound)}; "
-        f"{_who(first, bound)}, {_where(first, translated)}; "
+        f"{_thread_of(first, bound)}, {_where(first, translated)}; "
         "`check` says which lines use such a value"
     )
 
@@ -133,15 +133,15 @@ def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
     opcode = translated.kernel.instructions[fault.instruction].opcode
     threads = bound.geometry.threads_per_block
     waits = "waits" if fault.waiting == 1 else "wait"
-    who = (
+    subject = (
         f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} {waits}"
     )
     if opcode == "SYNCS":
-        return f"{who} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
+        return f"{subject} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
     if opcode in _WAITS:
-        return f"{who} {_WAITS[opcode]} and the others never come"
+        return f"{subject} {_WAITS[opcode]} and the others never come"
     resident = f", of {fault.resident:,} blocks that run" if fault.resident > 1 else ""
-    return f"{who} for what nobody writes any more{resident}: all that run go round in circles"
+    return f"{subject} for what nobody writes any more{resident}: all that run go round in circles"
 
 
 def _lacking(fault: Fault) -> str:
@@ -194,7 +194,7 @@ def _where(fault: Fault, translated: Translated) -> str:
     return f"{instruction.source.file}, line {instruction.source.line}: {code}"
 
 
-def _who(fault: Fault, bound: Bound) -> str:
+def _thread_of(fault: Fault, bound: Bound) -> str:
     thread = coordinates(fault.warp * LANES + fault.lane, bound.geometry.block)
     return f"{_block(fault, bound)}, thread {thread}"
 

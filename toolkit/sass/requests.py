@@ -21,7 +21,7 @@ SHARED_MEMORY = "shared"
 class Noted:
     """A request of a warp; `lanes` are byte offsets from the start of `buffer`."""
 
-    place: int
+    index: int
     block: int
     warp: int
     buffer: str
@@ -37,12 +37,12 @@ def noted(requests: NDArray[Any] | None, bound: Bound) -> tuple[Noted, ...]:
 def _noted(row: Any, bound: Bound) -> Noted | None:
     mask, addresses = int(row["mask"]), row["address"].tolist()
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
-    place = _buffer(int(row["space"]), addresses[lanes[0]], bound)
-    if place is None:
+    buffer = _buffer(int(row["space"]), addresses[lanes[0]], bound)
+    if buffer is None:
         return None
-    name, start = place
+    name, start = buffer
     return Noted(
-        place=int(row["pc"]),
+        index=int(row["pc"]),
         block=int(row["block"]),
         warp=int(row["warp"]),
         buffer=name,
@@ -69,30 +69,30 @@ def line_accesses(
     row_floats: Mapping[str, int],
 ) -> tuple[LineAccess, ...]:
     """What accessed memory, each with its first request at K = `k`; unrolled copies are one."""
-    first = {one.place: one for one in reversed(requests)}
+    first = {one.index: one for one in reversed(requests)}
     alike: dict[tuple[object, ...], list[int]] = {}
-    for place, one in enumerate(instructions):
+    for index, one in enumerate(instructions):
         if one.space and one.requests:
-            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(place)))
-            alike.setdefault(kind, []).append(place)
+            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(index)))
+            alike.setdefault(kind, []).append(index)
     return tuple(
         _access(
-            places[0],
-            [instructions[place] for place in places],
-            _first(first.get(places[0]), k, row_floats),
+            indices[0],
+            [instructions[index] for index in indices],
+            _first(first.get(indices[0]), k, row_floats),
         )
-        for places in alike.values()
+        for indices in alike.values()
     )
 
 
 def _access(
-    place: int, copies: Sequence[InstructionCounts], first: FirstRequest | None
+    index: int, copies: Sequence[InstructionCounts], first: FirstRequest | None
 ) -> LineAccess:
     one = copies[0]
     assert one.space is not None
     assert one.action is not None
     return LineAccess(
-        place=place,
+        place=index,
         space=one.space,
         action=one.action,
         bytes_per_lane=one.bytes_per_lane,

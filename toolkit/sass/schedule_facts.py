@@ -26,7 +26,7 @@ class ScheduleFacts:
     """How tiles come to shared memory, whether the next one comes while one is computed, and
     whether the threads of a block wait for each other.
 
-    `sums` are the places of the instructions that add to one sum after another. `waits` says that
+    `sums` are the indices of the instructions that add to one sum after another. `waits` says that
     some loop does nothing but wait for what other blocks write.
     """
 
@@ -42,7 +42,7 @@ class ScheduleFacts:
         `executed` says how often each instruction was; of several sums that of the median addition
         counts. 0 for a kernel without.
         """
-        found = sorted(sum(executed[place] for place in places) for places in self.sums)
+        found = sorted(sum(executed[index] for index in indices) for indices in self.sums)
         half, so_far = sum(found) / 2, 0
         for count in found:
             so_far += count
@@ -75,18 +75,18 @@ def _sums(kernel: Kernel) -> list[list[int]]:
     sums: list[list[int]] = []
     held: dict[int, list[int]] = {}  # by register
     words = machine_code(kernel)["registers"]
-    for place, instruction in enumerate(kernel.instructions):
+    for index, instruction in enumerate(kernel.instructions):
         result = next(iter(instruction.operands), None)
         if not isinstance(result, Register) or result.file != "R":
             continue
         before = [held[r] for r in _addends(instruction) if r in held]
-        for register in range(result.index, result.index + max(1, int(words[place]))):
+        for register in range(result.index, result.index + max(1, int(words[index]))):
             held.pop(register, None)
         if instruction.opcode in MULTIPLY_ADDS | ADDITIONS and result.index != RZ:
             own = max(before, key=len, default=[])
             if not own:
                 sums.append(own)
-            own.append(place)
+            own.append(index)
             held[result.index] = own
     return sums
 
@@ -103,15 +103,15 @@ def _loads_ahead(kernel: Kernel) -> bool:
     opcodes = [instruction.opcode for instruction in kernel.instructions]
     table = machine_code(kernel)
     for loop in _loops(kernel):
-        body = [opcodes[place] for place in loop]
+        body = [opcodes[index] for index in loop]
         reads = body.count("LDS")
         if not reads or "STS" not in body:
             continue
         shares = []
-        for start, place in enumerate(loop):
-            if opcodes[place] != "LDG":
+        for start, index in enumerate(loop):
+            if opcodes[index] != "LDG":
                 continue
-            barrier, between = int(table["write_barrier"][place]), 0
+            barrier, between = int(table["write_barrier"][index]), 0
             for step in range(1, len(loop) + 1):
                 other = loop[(start + step) % len(loop)]
                 if int(table["wait"][other]) >> barrier & 1:
@@ -124,7 +124,7 @@ def _loads_ahead(kernel: Kernel) -> bool:
 
 
 def _loops(kernel: Kernel) -> Iterator[range]:
-    """The places of each loop: from the target of a branch backward to the branch."""
+    """The indices of each loop: from the target of a branch backward to the branch."""
     for end, instruction in enumerate(kernel.instructions):
         target = instruction.operands[-1] if instruction.opcode == "BRA" else None
         if isinstance(target, Immediate) and target.integer <= instruction.address:

@@ -160,7 +160,7 @@ def bank_layout(architecture: int) -> BankLayout:
     return _SM_90 if architecture >= 90 else _BEFORE_100
 
 
-def place(
+def allocate(
     named: Sequence[tuple[str, NDArray[np.uint8], bool]], first: int = FIRST_ADDRESS
 ) -> list[Buffer]:
     """Give each (name, bytes, writable) an address, in order, apart from each other."""

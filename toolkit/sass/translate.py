@@ -26,10 +26,10 @@ from toolkit.sass.space import (
     FIRST_VARIABLE,
     PARAMETER_WINDOW,
     Buffer,
+    allocate,
     bank_layout,
     launch_bank,
     pack_parameters,
-    place,
 )
 from toolkit.sass.tensor_maps import described
 from toolkit.sass.waits import waits
@@ -100,7 +100,7 @@ def bind(
     copies = arrays
     if not in_place:
         copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
-    buffers = place(
+    buffers = allocate(
         [
             (f"argument {k}", copy.reshape(-1).view(np.uint8), copy.flags.writeable)
             for k, copy in copies.items()
@@ -200,7 +200,7 @@ def _reads_parameters(kernel: Kernel) -> bool:
 
 def _place_variables(kernel: Kernel) -> list[Buffer]:
     """The `__device__` variables, empty, in the order that they have in every launch."""
-    return place(
+    return allocate(
         [(x.name, np.zeros(x.size, dtype=np.uint8), True) for x in kernel.variables],
         FIRST_VARIABLE,
     )
@@ -217,10 +217,10 @@ def _memory_of_module(
     if _reads_parameters(translated.kernel):
         base = translated.kernel.parameter_base
         parameters = ("the parameters", banks[0][base:], False)
-        buffers = place([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
+        buffers = allocate([parameters], PARAMETER_WINDOW + base)  # aligned as they are in the bank
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
-        buffers += place([("constant memory", content, False)], CONSTANT_WINDOW)
+        buffers += allocate([("constant memory", content, False)], CONSTANT_WINDOW)
     for buffer in _place_variables(translated.kernel):
         buffer.data[:] = np.frombuffer(translated.linked.variables[buffer.name], dtype=np.uint8)
         buffers.append(buffer)

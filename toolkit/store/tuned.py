@@ -74,8 +74,8 @@ class Tuned:
         return parse_shape(self.shape)
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        """What a newer entry replaces an older one of."""
+    def key(self) -> tuple[str, str, str]:
+        """Key of an entry. A newer entry replaces an older one with the same key."""
         return self.device, self.shape, self.variant
 
 
@@ -197,7 +197,7 @@ def _shipped() -> tuple[Tuned, ...]:
 
 
 def _write(path: Path, entries: Sequence[Tuned]) -> Path:
-    newest = {entry.place: entry for entry in entries}
+    newest = {entry.key: entry for entry in entries}
     document = asdict(TunedFile(schema_version=1, entries=tuple(newest.values())))
     write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     return path

@@ -238,12 +238,12 @@ def test_all_that_fail_at_once_end_the_run(
 
 
 @pytest.mark.parametrize("position", range(12))
-@pytest.mark.parametrize("who", ["p", "a", "b"])
-def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, who: str, position: int) -> None:
+@pytest.mark.parametrize("stopped", ["p", "a", "b"])
+def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, stopped: str, position: int) -> None:
     samples: dict[str, Iterator[float | BaseException]] = {
         label: iter(
             [
-                KeyboardInterrupt() if (label, n) == (who, position) else float(n + 1)
+                KeyboardInterrupt() if (label, n) == (stopped, position) else float(n + 1)
                 for n in range(99)
             ]
         )
@@ -252,7 +252,7 @@ def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, who: str, position
     series, interrupted = bench.run(Sampling(time_limit_s=1e9), peer="p", **samples)
     assert interrupted
     turns = ["p", "a", "b"] if position % 2 == 0 else ["p", "b", "a"]
-    done = turns.index(who)
+    done = turns.index(interrupted)
     for turn, label in enumerate(turns):
         taken = position + (turn < done)
         assert series[label].samples_s == [float(n + 1) for n in range(taken)]

@@ -48,7 +48,7 @@ def _problem(operands: list[tuple[int, int, int, int]]) -> Problem:
     return Problem(
         operands=operands,
         freedom=Freedom(
-            places=range(count),
+            positions=range(count),
             clocks=range(count),
             earliest=[0] * count,
             latest=[count - 1] * count,

@@ -37,8 +37,8 @@ def test_what_a_load_brings_is_read_where_it_was_waited_for_or_later() -> None:
         FFMA R2, R8, R9, R1; 1 W0
         FFMA R3, R8, R4, R1"""
     )
-    # the third place waits, and the last one may move up to it; so may not what is there move up:
-    # R2 is first touched there, and may be what is waited for
+    # the third position waits, and the last one may move up to it; so may not what is there move
+    # up: R2 is first touched there, and may be what is waited for
     assert found.earliest == [0, 0, 2, 2]
 
 
@@ -84,10 +84,10 @@ def test_the_block_behind_gets_its_results_in_time() -> None:
     )
     block, *_ = blocks(made.instructions)
     found = freedom(made, block, boundaries(made, [block])[0])
-    # four clocks before the first place of the next turn, which begins in clock 5
+    # four clocks before the first position of the next turn, which begins in clock 5
     assert found.latest == [1, 2, 3, 3]
 
 
 def test_multiply_adds_that_some_threads_do_not_execute_stay() -> None:
     found = _freedom("FFMA R0, R8, R9, R0\n@P0 FFMA R1, R8, R9, R1\nFFMA R2, R8, R9, R2")
-    assert list(found.places) == [0, 2]
+    assert list(found.positions) == [0, 2]

@@ -101,22 +101,22 @@ def test_every_wait_of_a_multiply_add_is_needed(compiled: Code) -> None:
     of_kernel = blocks(compiled.instructions)
     waiting = [k for k in compiled.operands if field(compiled.words[k], WAIT, WAIT_BITS)]
     assert len(waiting) > 20
-    for place in waiting[:8]:
+    for position in waiting[:8]:
         words = list(compiled.words)
-        words[place] = with_field(words[place], WAIT, WAIT_BITS, 0)
-        assert unready(replace(compiled, words=words), of_kernel), hex(16 * place)
+        words[position] = with_field(words[position], WAIT, WAIT_BITS, 0)
+        assert unready(replace(compiled, words=words), of_kernel), hex(16 * position)
 
 
 def test_a_shorter_stall_is_found(compiled: Code) -> None:
     of_kernel = blocks(compiled.instructions)
     before = soonest(compiled, of_kernel)
-    place = next(
+    position = next(
         k
         for k, i in enumerate(compiled.instructions)
         if i.opcode == "STG" and compiled.instructions[k - 1].opcode == "FFMA"
     )
     words = list(compiled.words)
-    words[place - 1] = with_field(words[place - 1], STALL, 4, 4)
+    words[position - 1] = with_field(words[position - 1], STALL, 4, 4)
     after = soonest(replace(compiled, words=words), of_kernel)
     assert before["FFMA", "STG"] == 5
     assert too_soon(before, after) == ["STG reads the result of FFMA after 4 clocks, not 5"]

@@ -79,17 +79,17 @@ def test_only_multiply_adds_change_but_for_what_is_kept() -> None:
         words(cubin.image, cubin.symbol)
         for cubin in (_compiled("sm_90"), _reordered("sm_90").after)
     )
-    for place in changed(before, after):
-        pair = [with_field(code[place], REUSE, REUSE_BITS, 0) for code in (before, after)]
+    for position in changed(before, after):
+        pair = [with_field(code[position], REUSE, REUSE_BITS, 0) for code in (before, after)]
         assert pair[0] == pair[1] or all(map(is_movable, pair))
 
 
 def test_code_that_does_something_else_is_not_handed_out() -> None:
     before = _compiled("sm_90")
-    place = next(k for k, w in enumerate(words(before.image, before.symbol)) if is_movable(w))
+    position = next(k for k, w in enumerate(words(before.image, before.symbol)) if is_movable(w))
 
     def negated(code: list[int]) -> list[int]:
-        code[place] ^= 1 << 75  # the sign of the third operand
+        code[position] ^= 1 << 75  # the sign of the third operand
         return code
 
     image = rewritten(before.image, {before.symbol: negated})
@@ -110,5 +110,5 @@ def test_a_kernel_without_products_stays_as_it_is() -> None:
 
 def test_a_jump_to_a_computed_place_is_refused() -> None:
     cases = "".join(f"case {n}: x[{n}] = x[n + {7 * n}] * {n}; break; " for n in range(9))
-    with pytest.raises(UnsupportedError, match=r"BRX .* jumps to a computed place"):
+    with pytest.raises(UnsupportedError, match=r"BRX .* jumps to a computed position"):
         reorder(_of(f"switch (n) {{ {cases} }}"))

@@ -9,7 +9,7 @@ from toolkit.reorder.banks import FIRST_VALUE
 from toolkit.reorder.blocks import blocks
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS, Boundary
 from toolkit.reorder.freedom import freedom
-from toolkit.reorder.place import problem
+from toolkit.reorder.placement import problem
 from toolkit.reorder.schedule import Problem, in_places, late_clocks, ordered
 
 
@@ -54,7 +54,7 @@ def test_all_are_placed_once() -> None:
 
 
 @given(st.integers(0, 10_000))
-@example(2751)  # two are due at one place
+@example(2751)  # two are due at one position
 def test_no_order_breaks_a_bound(seed: int) -> None:
     chance = random.Random(seed)
     asked = _problem("\n".join(_line(chance) for _ in range(30)))
@@ -72,12 +72,12 @@ def _line(chance: random.Random) -> str:
 
 
 def _hold(asked: Problem, order: list[int]) -> None:
-    free, place_of = asked.freedom, {number: place for place, number in enumerate(order)}
-    for number, place in place_of.items():
-        assert free.earliest[number] <= place <= free.latest[number]
-        assert all(place_of[other] < place for other in free.after[number])
+    free, position_of = asked.freedom, {number: position for position, number in enumerate(order)}
+    for number, position in position_of.items():
+        assert free.earliest[number] <= position <= free.latest[number]
+        assert all(position_of[other] < position for other in free.after[number])
         for other in free.results[number]:
-            clocks = free.clocks[place] - free.clocks[place_of[other]]
+            clocks = free.clocks[position] - free.clocks[position_of[other]]
             assert clocks >= MULTIPLY_ADD_CLOCKS
 
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import State, probe
 from toolkit.launch.tensor_map import MAP_BYTES, Tiling
-from toolkit.sass.space import Buffer, place
+from toolkit.sass.space import Buffer, allocate
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 
 LANES = np.arange(32)
@@ -117,7 +117,7 @@ def test_what_is_not_known_is_refused(text: str) -> None:
 
 
 def buffer(array: np.ndarray) -> Buffer:
-    (made,) = place([("data", array.reshape(-1).view(np.uint8), True)])
+    (made,) = allocate([("data", array.reshape(-1).view(np.uint8), True)])
     return made
 
 

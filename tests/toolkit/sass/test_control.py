@@ -9,7 +9,7 @@ from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.space import place
+from toolkit.sass.space import allocate
 
 LANES = np.arange(32)
 ODD = 0xAAAAAAAA
@@ -224,7 +224,7 @@ def test_the_smaller_part_of_a_split_goes_first() -> None:
         state.p[0] = odd
         # each part notes how many atomics on one word came before its own
         data = np.zeros(1, dtype=np.uint32)
-        (buffer,) = place([("data", data.view(np.uint8), True)])
+        (buffer,) = allocate([("data", data.view(np.uint8), True)])
         state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
         state.r[4] = 1
         text = """@P0 BRA 0x30
@@ -321,7 +321,7 @@ def test_the_uniform_value_says_which_lanes_differ_from_it() -> None:
 
 def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for() -> None:
     data = np.zeros(2, dtype=np.uint32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = State()
     state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
     state.r[4] = 1

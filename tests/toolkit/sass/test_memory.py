@@ -11,7 +11,7 @@ from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, place
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocate
 
 LANES = np.arange(32)
 ARCHITECTURES = (75, 80, 90, 120)
@@ -19,7 +19,7 @@ ARCHITECTURES = (75, 80, 90, 120)
 
 def filled(count: int = 4096) -> Buffer:
     rng = np.random.default_rng()
-    (buffer,) = place([("data", rng.integers(0, 256, count, dtype=np.uint8), True)])
+    (buffer,) = allocate([("data", rng.integers(0, 256, count, dtype=np.uint8), True)])
     return buffer
 
 
@@ -159,7 +159,7 @@ def test_generic_addresses_reach_all_three_memories_in_one_request() -> None:
 def test_sectors_are_those_of_the_analysis(width: int) -> None:
     rng = np.random.default_rng()
     modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
-    (buffer,) = place([("data", np.zeros(1 << 16, dtype=np.uint8), True)])
+    (buffer,) = allocate([("data", np.zeros(1 << 16, dtype=np.uint8), True)])
     for _ in range(150):
         at = random_addresses(rng, width, 1 << 14)
         lanes = active_lanes(rng)
@@ -195,7 +195,7 @@ def test_wavefronts_are_those_of_the_analysis(width: int, operation: str) -> Non
 
 
 def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector() -> None:
-    (buffer,) = place([("data", np.zeros(1 << 14, dtype=np.uint8), True)])
+    (buffer,) = allocate([("data", np.zeros(1 << 14, dtype=np.uint8), True)])
     text = "LDG.E R4, [R2.64]\n" * 9
     counts = np.zeros(10, dtype=COUNT)
     for start in range(9):
@@ -288,7 +288,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: obje
     rng = np.random.default_rng()
     for _ in range(20):
         data = rng.integers(0, FULL, 8, dtype=np.uint32)
-        (buffer,) = place([("data", data.view(np.uint8), True)])
+        (buffer,) = allocate([("data", data.view(np.uint8), True)])
         which = rng.integers(0, 8, 32)
         state = with_pair(State(), 2, buffer.address + which * 4)
         state.r[4] = rng.integers(0, FULL, 32)
@@ -305,7 +305,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: obje
 
 def test_compare_and_swap_stores_for_the_first_lane_only() -> None:
     data = np.array([5], dtype=np.uint32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.full(32, buffer.address))
     state.r[4], state.r[5] = 5, LANES + 100
     after = probe(
@@ -326,7 +326,7 @@ def test_the_spinning_form_says_whether_it_stored() -> None:
 
 def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
     data = np.array([1e-40, 1.5], dtype=np.float32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.full(32, buffer.address))
     state.r[4] = np.float32(0).view(np.uint32)
     probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, architecture=80, buffers=[buffer])
@@ -335,7 +335,7 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
 
 def test_half_precision_pairs_are_added() -> None:
     data = np.array([1.5, -2.0], dtype=np.float16)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.full(32, buffer.address))
     state.r[4] = np.array([0.25, 1.0], dtype=np.float16).view(np.uint32)[0]
     probe("REDG.E.ADD.F16x2.RN.STRONG.GPU [R2.64], R4", state, architecture=90, buffers=[buffer])
@@ -344,7 +344,7 @@ def test_half_precision_pairs_are_added() -> None:
 
 def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
     data = np.zeros(1, dtype=np.float32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     addresses = np.where(LANES % 2, SHARED_WINDOW, buffer.address)
     state = with_pair(State(), 2, addresses)
     state.r[4] = np.float32(1).view(np.uint32)
@@ -357,7 +357,7 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
 @pytest.mark.parametrize("text", ["ATOM.E.ADD.STRONG.GPU PT, R6, {}", "RED.E.ADD.STRONG.GPU {}"])
 def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text: str) -> None:
     data = np.zeros(1, dtype=np.uint32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.where(LANES % 2, SHARED_WINDOW, buffer.address))
     state.r[4] = 3
     program = f"STS [RZ], RZ\n{text.format('[R2.64]')}, R4\nLDS R8, [RZ]"
@@ -393,7 +393,7 @@ def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
         )
 
     data = words([1.0, -0.0, 3.0, np.nan])
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.full(32, buffer.address))
     state.r[4:6] = words([-4.0, 0.0, 2.0, 1.0])[:, None]
     text = f"REDG.E.{what}.{kind}x4.RN.STRONG.GPU [R2.64], R4"
@@ -409,7 +409,7 @@ def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
 
 def test_vectors_of_floats_give_their_old_values() -> None:
     data = np.arange(128, dtype=np.float32)
-    (buffer,) = place([("data", data.view(np.uint8), True)])
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, buffer.address + LANES * 16)
     state.r[4:8] = np.array([1, 2, 3, 4], np.float32).view(np.uint32)[:, None]
     text = "ATOMG.E.ADD.F32x4.FTZ.RN.STRONG.GPU PT, R8, [R2.64], R4"

@@ -26,20 +26,20 @@ from toolkit.reorder.words import (
 def problem(code: Code, free: Freedom) -> Problem:
     """What is known of a block's multiply-adds, for the search."""
     return Problem(
-        operands=[code.operands[place] for place in free.places],
+        operands=[code.operands[position] for position in free.positions],
         freedom=free,
         gaps=[
-            _gap(code, earlier, place)
-            for earlier, place in zip([None, *free.places], free.places, strict=False)
+            _gap(code, earlier, position)
+            for earlier, position in zip([None, *free.positions], free.positions, strict=False)
         ],
     )
 
 
-def _gap(code: Code, earlier: int | None, place: int) -> Gap:
-    """What lies before a place."""
+def _gap(code: Code, earlier: int | None, position: int) -> Gap:
+    """What lies before a position."""
     if earlier is None:
         return Gap(is_break=True, first_clocks=1, reads=())
-    between = range(earlier + 1, place)
+    between = range(earlier + 1, position)
     return Gap(
         is_break=not all(code.keeps(k) for k in between) or stall_clocks(code.words[earlier]) > 1,
         first_clocks=stall_clocks(code.words[earlier]) - 1,
@@ -55,14 +55,14 @@ def reordered(
 ) -> list[Word]:
     """The words of a block with its multiply-adds in the order of the choices."""
     words = list(code.words[block.start : block.end])
-    places = found.freedom.places
-    for place, (number, is_swapped) in zip(places, choices, strict=True):
+    positions = found.freedom.positions
+    for position, (number, is_swapped) in zip(positions, choices, strict=True):
         operands = found.operands[number]
         numbers = (*in_slots(operands, is_swapped=is_swapped), operands[3])
-        word = code.words[places[number]]
+        word = code.words[positions[number]]
         for at, n in zip((*SOURCES, RESULT), numbers, strict=True):
             word = with_register(word, at, n)
-        words[place - block.start] = moved(word, code.words[place])
+        words[position - block.start] = moved(word, code.words[position])
     return with_reuse_set(code.with_words(block.start, words), block)
 
 
@@ -70,25 +70,27 @@ def with_reuse_set(code: Code, block: Block) -> list[Word]:
     """The words of a block, in which operands are kept for multiply-adds, and by them, where the
     next one reads them in the same slot."""
     words = list(code.words[block.start : block.end])
-    for place in range(block.start, block.end):
-        following = next((k for k in range(place + 1, block.end) if not code.keeps(k)), block.end)
-        if following < block.end and (code.moves(place) or code.moves(following)):
-            kept = _shared_slots(code, place, following) if code.moves(following) else 0
-            if not code.moves(place):
-                kept &= reuse(words[place - block.start])
-            words[place - block.start] = with_reuse(words[place - block.start], kept)
+    for position in range(block.start, block.end):
+        following = next(
+            (k for k in range(position + 1, block.end) if not code.keeps(k)), block.end
+        )
+        if following < block.end and (code.moves(position) or code.moves(following)):
+            kept = _shared_slots(code, position, following) if code.moves(following) else 0
+            if not code.moves(position):
+                kept &= reuse(words[position - block.start])
+            words[position - block.start] = with_reuse(words[position - block.start], kept)
     return words
 
 
-def _shared_slots(code: Code, place: int, following: int) -> int:
+def _shared_slots(code: Code, position: int, following: int) -> int:
     """The slots whose registers a later instruction reads in the same ones, unchanged.
 
     Where the warp has to wait another one goes on, and nothing is kept.
     """
-    if any(stall_clocks(code.words[k]) > 1 for k in range(place, following)):
+    if any(stall_clocks(code.words[k]) > 1 for k in range(position, following)):
         return 0
-    changed = frozenset[int]().union(*code.written[place:following])
-    words = code.words[place], code.words[following]
+    changed = frozenset[int]().union(*code.written[position:following])
+    words = code.words[position], code.words[following]
     named = ((register(word, at) for word in words) for at in SOURCES)
     return sum(
         1 << slot
