@@ -90,9 +90,9 @@ class LevelBound:
 class Hierarchy:
     """Bounds of a launch at every level that one grade counted, the level nearest the SM first.
 
-    `attainable_flop_per_s` is the least of the levels' roofs and of the ceilings of theory (FP32
-    where there are none), and `limiter` whose it is. Roofs of what each SM has for itself are
-    those of the SMs that get a block.
+    `attainable_flop_per_s`: the lowest roof of all levels and of the ceilings of theory (FP32 if
+    there are none). `limiter`: the name of that roof. Roofs of resources that each SM has count
+    only SMs with a block.
     """
 
     grade: Grade

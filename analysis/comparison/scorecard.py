@@ -20,28 +20,28 @@ from analysis.records.counters import ALL_COUNTERS, Counter, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import Record, Score, Verdict
 
-# How a note on a record begins whose L2 and DRAM traffic was counted later than all else.
+# Beginning of the note on a record if its L2 and DRAM traffic was counted later than the rest.
 TRAFFIC_COUNTED = "L2 and DRAM traffic counted in one pass, "
 
-# What arbitration with other traffic adds to wavefronts on the hardware; it never takes any away.
-# Stores: in 110 recorded launches up to 15% of what was counted (the tiled rung at 4097×4095×4093,
+# Wavefronts that arbitration with other traffic adds on the hardware; it never removes any.
+# Stores: in 110 recorded launches up to 15% of the counted ones (the tiled rung at 4097×4095×4093,
 # docs/validation.md); wider would hide a conflict in one of five requests.
 STORE_ARBITRATION = 0.18
-# Loads: up to 1.13% where guards leave lanes idle. What it adds are conflicts, and the hardware
-# counts these apart: where it did, wavefronts less conflicts must agree to the second number,
-# which is what kernels with conflicts of their own were seen to miss by.
+# Loads: up to 1.13% where guards leave lanes idle. The additional wavefronts are conflicts, which
+# have a counter of their own: if it was counted, wavefronts less conflicts must agree to the second
+# number, the largest error seen in kernels with conflicts of their own.
 LOAD_ARBITRATION, LOAD_REMAINDER = 0.015, 0.002
-# Estimates: the errors that the model of the caches promises (docs/validation.md). DRAM's is
-# wider: other traffic and the state of L2 at the start reach it too.
+# Estimates: the stated errors of the model of the caches (docs/validation.md). The error of DRAM is
+# larger, because other traffic and the state of L2 at the start affect it too.
 L2_ERROR, DRAM_ERROR = 0.10, 0.15
-# What waits add, which the simulator counts as if each succeeded at once or after a few turns. At
-# barriers that bulk copies complete, hardware waits within one instruction, up to a limit of its
-# own: up to 0.0007% came back unserved in 21 recorded launches. Flags of other blocks are asked for
-# in a loop: 2.5% of the global loads of a launch of 34 µs, whose blocks all wait for copies, and up
-# to 0.97% in 25 others; of all instructions 0.27% and 0.1%.
+# Polls that waits add; in the simulator each wait succeeds at once or after a few polls. At
+# barriers that bulk copies complete, hardware waits within one instruction, up to a time limit: up
+# to 0.0007% timed out in 21 recorded launches. Flags of other blocks are polled in a loop: 2.5% of
+# the global loads of a launch of 34 µs in which all blocks wait for copies, and up to 0.97% in 25
+# others; of all instructions 0.27% and 0.1%.
 BARRIER_WAITS, FLAG_WAITS, FLAG_WAITS_OF_ALL = 0.0001, 0.05, 0.005
-# Where one block stands for others that share tiles as it does, guarded steps of divisions depend
-# on the numbers that are divided: up to 0.033% of the lanes in products of 20 and 5 deep.
+# If one block represents others that share tiles in the same way, guarded steps of divisions depend
+# on the operands: up to 0.033% of the lanes in products with K = 20 and 5.
 GUARDS = 0.001
 _PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
 _ASKED_AT_BARRIERS = (
@@ -55,7 +55,7 @@ _ASKED_FOR_FLAGS = (
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
 )
-NEGLIGIBLE_BYTES = 2**20  # of traffic: every launch has some of its own, which no kernel asks for
+NEGLIGIBLE_BYTES = 2**20  # of traffic: every launch has some that the kernel does not request
 
 _CONFLICTS_OF = dict(zip(SHARED_WAVEFRONTS, BANK_CONFLICTS, strict=True))
 _WAVEFRONTS_OF = dict(zip(BANK_CONFLICTS, SHARED_WAVEFRONTS, strict=True))

@@ -27,7 +27,7 @@ from analysis.records.profile import Interval
 
 TimeVerdict = Literal["faster", "slower", "same", "ambiguous"]
 
-# The change of a time that nobody acts on. Sampling stops when a median is known to 1%, which makes
+# A change of time too small to act on. Sampling stops when a median is known to 1%, which makes
 # a quotient known to 2%: less than 3% would leave most runs ambiguous, more would hide a lost
 # optimisation of a few percent.
 NEGLIGIBLE_CHANGE = 0.03

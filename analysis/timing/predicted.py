@@ -37,12 +37,12 @@ class Predicted:
     """Time of a launch by the model of `analysis.timing.predict`, and its limiter.
 
     `time_s`: time that CUDA events around one launch would show at `clock_hz`, including
-    `launch_s`, the time of an empty launch. `cycles`: cycles of an SM without the latter. `l2`:
+    `launch_s`, the time of an empty launch. `cycles`: cycles of an SM, without `launch_s`. `l2`:
     state of L2 at the start. `limiter`: the resource that is busy for the largest fraction of the
-    time, `limiter_share`; `next_limiter` has the second largest. `bounds`: lower bounds per
-    resource. `gap`: steps from nominal peak to `time_s`. `constants`: the architecture of the
-    constants. `basis`: what was simulated. `is_fitted`: the constants were fitted on this kind of
-    device.
+    time, `limiter_share`. `next_limiter`: the resource with the second largest fraction,
+    `next_share`. `bounds`: lower bounds per resource. `gap`: steps from nominal peak to `time_s`.
+    `constants`: the architecture of the constants. `basis`: what was simulated. `is_fitted`: the
+    constants were fitted on this kind of device.
     """
 
     time_s: float

@@ -252,7 +252,7 @@ def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, stopped: str, posi
     series, interrupted = bench.run(Sampling(time_limit_s=1e9), peer="p", **samples)
     assert interrupted
     turns = ["p", "a", "b"] if position % 2 == 0 else ["p", "b", "a"]
-    done = turns.index(interrupted)
+    done = turns.index(stopped)
     for turn, label in enumerate(turns):
         taken = position + (turn < done)
         assert series[label].samples_s == [float(n + 1) for n in range(taken)]
