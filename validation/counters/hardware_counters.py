@@ -1,6 +1,6 @@
-"""Launch the ladder under Nsight Compute and print what the hardware counted, as JSON.
+"""Count the configurations of a recording again under Nsight Compute; print JSON of the same form.
 
-    python -m validation.counters.hardware_counters 256x256x256 > counters_sm_90.json
+    python -m validation.counters.hardware_counters 256x256x256 > new.json
 
 Needs a GPU, PyCUDA, nvcc, and ncu with permission to read hardware counters.
 """
@@ -18,7 +18,10 @@ from itertools import product
 import numpy as np
 
 from analysis.problem import Gemm, parse_shape
-from kernels import LADDER, Variant
+from kernels import Variant, parse_selection
+from validation import ROOT
+
+RECORDING = ROOT / "tests/kernels/recorded/counters_sm_90.json"
 
 METRICS = (
     "smsp__inst_executed.sum",
@@ -34,12 +37,13 @@ METRICS = (
 
 
 def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
-    """Every rung with every legal set of parameters, at every shape that it takes."""
-    for shape, variant in product(shapes, LADDER):
-        if variant.max_extent and max(shape.m, shape.n) > variant.max_extent:
-            continue
-        for parameters in variant.parameter_sets():
-            yield variant, parameters, variant.executed(shape)
+    """The configurations of the recording, at every shape that they take."""
+    launches = json.loads(RECORDING.read_text(encoding="utf-8"))["launches"]
+    for shape, label in product(shapes, dict.fromkeys(x["label"] for x in launches)):
+        selection = parse_selection(label)
+        variant = selection.variant
+        if not variant.max_extent or max(shape.m, shape.n) <= variant.max_extent:
+            yield variant, dict(selection.parameters), variant.executed(shape)
 
 
 def launch_all(shapes: list[Gemm]) -> None:
