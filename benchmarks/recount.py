@@ -1,7 +1,7 @@
 """The traffic of a run on a GPU, counted anew on a GPU of its kind: L2 and DRAM, in one pass.
 
-    python -m benchmarks.recount toolkit/recorded/h100-sxm.json.xz --output FILE   # needs ncu
-    python -m benchmarks.recount FILE --with FILE FILE --output FILE               # needs no GPU
+    python -m benchmarks.recount h100-sxm --output FILE               # the shipped run; needs ncu
+    python -m benchmarks.recount FILE --with FILE FILE --output FILE  # needs no GPU
 
 What was measured and simulated stays, and so do all counters but those of traffic, and whatever
 has other parameters by now. The machine code is that of the run: needs its nvcc, which gives the
@@ -33,6 +33,7 @@ from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.store.profile_json import compressed, dumps, load
+from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.user_files import write_atomically
 
 TIMES = 5  # that each launch is counted
@@ -216,7 +217,7 @@ def _with_traffic(record: Record, found: Counted, when: str) -> Record:
 def main() -> None:
     """Write the run with its traffic counted anew."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("profile", type=Path)
+    parser.add_argument("profile", help="a profile.json, or the key of a device")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--times", type=int, help=f"launches of each rung, default: {TIMES}")
     parser.add_argument(
@@ -228,7 +229,7 @@ def main() -> None:
     if asked.times is not None and asked.others:
         parser.error("--times says how often to count: with --with nothing is counted")
     try:
-        run = load(asked.profile)
+        run = recorded_run(asked.profile) or load(asked.profile)
         if asked.others:
             run = merged(run, [load(other) for other in asked.others])
         else:

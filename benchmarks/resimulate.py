@@ -1,7 +1,7 @@
 """The simulated part of a run on a GPU, made anew: counters, traffic and predicted times.
 
     python -m benchmarks.resimulate profile.json [VARIANT...] [--shape 4096 ...] [--output FILE]
-    python -m benchmarks.resimulate toolkit/recorded/h200.json.xz
+    python -m benchmarks.resimulate h200        # of the run that ships: writes its model part alone
 
 What was measured and counted stays. Needs no GPU, but the nvcc of that run: the same source gives
 the same machine code. Takes some minutes for a whole ladder at seven shapes.
@@ -33,6 +33,7 @@ from toolkit.profiling.record import with_prediction
 from toolkit.profiling.resume import SOURCES, digest
 from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import compressed, dumps, load
+from toolkit.store.recorded_runs import recorded_run, ship_model
 from toolkit.store.user_files import write_atomically
 
 
@@ -137,16 +138,20 @@ def by_nvcc(
 def main() -> None:
     """Make the simulated part anew, in place of the old one or elsewhere."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("profile", type=Path)
+    parser.add_argument("profile", help="a profile.json, or the key of a device")
     parser.add_argument("variant", nargs="*", help="default: all")
     parser.add_argument("--shape", action="append", default=[], type=parse_shape)
     parser.add_argument("--output", type=Path, help="default: in its place")
     asked = parser.parse_args()
-    target = asked.output or asked.profile
     try:
-        run = resimulated(load(asked.profile), asked.variant, asked.shape)
+        shipped = recorded_run(asked.profile)
+        run = resimulated(shipped or load(asked.profile), asked.variant, asked.shape)
     except ToolkitError as error:
         sys.exit(f"error: {error}")
+    if shipped and not asked.output:
+        print(f"wrote {ship_model(run)}")
+        return
+    target = asked.output or Path(asked.profile)
     compress = target.suffix == ".xz"
     write_atomically(target, compressed(run) if compress else dumps(run))
     print(f"wrote {target}")

@@ -141,7 +141,8 @@ def test_tables_are_those_of_the_recorded_run() -> None:
 
 
 def test_recorded_runs_are_readable_and_right() -> None:
-    paths = sorted((ROOT / "toolkit" / "recorded").glob("*.json.xz"))
+    folder = ROOT / "toolkit" / "recorded"
+    paths = sorted(set(folder.glob("*.json.xz")) - set(folder.glob("*.model.json.xz")))
     assert paths
     for path in paths:
         run = shipped(path.name.removesuffix(".json.xz"))

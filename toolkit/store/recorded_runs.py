@@ -1,7 +1,9 @@
 """Runs on real GPUs that ship with the package, for readers who have no such GPU.
 
-Each is a profile.json, compressed: recorded/KEY.json.xz, KEY being the device's. To ship one, or to
-put what a later run measured of some variants in the place of what is shipped of them:
+Each device has two compressed files. recorded/KEY.json.xz holds what was measured and changes only
+with a new measurement. recorded/KEY.model.json.xz holds what the simulator and the model say about
+the same launches; `python -m benchmarks.resimulate KEY` writes it again. To ship a run, or to
+replace some variants by a later run:
 
     python -m toolkit.recorded profile.json
     python -m toolkit.recorded profile.json VARIANT...
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.records.profile import Profile, Record
 
 FOLDER = Path(str(files("toolkit").joinpath("recorded")))
+_MODEL = ".model"
 
 
 def recorded_run(device_key: str) -> Profile | None:
@@ -35,7 +38,7 @@ def recorded_run(device_key: str) -> Profile | None:
     if not path.is_file():
         return None
     try:
-        return load(path)
+        return _joined(load(path), load(_path(device_key, _MODEL)))
     except RecordError as error:
         raise RecordError(f"{error}; it came with the package: install that again") from error
 
@@ -54,8 +57,7 @@ def ship(source: Path) -> Path:
     The same profile gives the same bytes. Raises RecordError for a file that is no profile,
     InputError for a run that was not finished on a GPU.
     """
-    from toolkit.store.profile_json import compressed, load
-    from toolkit.store.user_files import write_atomically
+    from toolkit.store.profile_json import load
 
     run = load(source)
     if run.executor != "gpu" or run.status != "complete":
@@ -63,9 +65,85 @@ def ship(source: Path) -> Path:
             f"{source}: a {run.status} run of executor {run.executor}: "
             "give a complete one of executor gpu"
         )
-    path = _path(run.device.key)
-    write_atomically(path, compressed(run))
+    return _write(run)
+
+
+def ship_model(run: Profile) -> Path:
+    """Replace what is shipped of the simulator's and the model's part of a run; its path."""
+    from toolkit.store.profile_json import compressed
+    from toolkit.store.user_files import write_atomically
+
+    path = _path(run.device.key, _MODEL)
+    write_atomically(path, compressed(_of_model(run)))
     return path
+
+
+def _write(run: Profile) -> Path:
+    from toolkit.store.profile_json import compressed
+    from toolkit.store.user_files import write_atomically
+
+    ship_model(run)
+    path = _path(run.device.key)
+    write_atomically(path, compressed(_of_hardware(run)))
+    return path
+
+
+def _of_hardware(run: Profile) -> Profile:
+    """What was measured and compiled, without the model's part."""
+    records = (
+        replace(
+            record,
+            simulated=None,
+            predicted=None,
+            scores=(),
+            notes=tuple(note for note in record.notes if not _is_of_model(note)),
+        )
+        for record in run.records
+    )
+    return replace(run, records=tuple(records), listings=())
+
+
+def _of_model(run: Profile) -> Profile:
+    """What the simulator and the model say, without anything that was measured."""
+    records = (
+        replace(
+            record,
+            theory=None,
+            measured=None,
+            counted=None,
+            check=None,
+            published=(),
+            notes=tuple(filter(_is_of_model, record.notes)),
+        )
+        for record in run.records
+    )
+    return replace(run, records=tuple(records), conditions=())
+
+
+def _is_of_model(note: str) -> bool:
+    return note.startswith(("not simulated: ", "not predicted: "))
+
+
+def _joined(hardware: Profile, model: Profile) -> Profile:
+    """A run of both parts. Raises RecordError where they are not of the same launches."""
+    parts = {(record.shape, record.label): record for record in model.records}
+    if parts.keys() != {(record.shape, record.label) for record in hardware.records}:
+        raise RecordError(
+            f"{_path(model.device.key, _MODEL)}: it is of other launches than the run"
+        )
+    records = []
+    for record in hardware.records:
+        part = parts[record.shape, record.label]
+        records.append(
+            replace(
+                record,
+                simulated=part.simulated,
+                predicted=part.predicted,
+                scores=part.scores,
+                notes=(*record.notes, *part.notes),
+            )
+        )
+    return replace(hardware, records=tuple(records), listings=model.listings)
 
 
 def amend(source: Path, labels: Collection[str]) -> Path:
@@ -76,8 +154,7 @@ def amend(source: Path, labels: Collection[str]) -> Path:
     a file that is no profile, InputError where one of the variants was not measured, or no run of
     the device is shipped.
     """
-    from toolkit.store.profile_json import compressed, load
-    from toolkit.store.user_files import write_atomically
+    from toolkit.store.profile_json import load
 
     later = load(source)
     shipped = recorded_run(later.device.key)
@@ -106,9 +183,7 @@ def amend(source: Path, labels: Collection[str]) -> Path:
             *(one for one in later.listings if one.label in names),
         ),
     )
-    path = _path(shipped.device.key)
-    write_atomically(path, compressed(amended))
-    return path
+    return _write(amended)
 
 
 def _place(record: Record) -> tuple[bool, int]:
@@ -120,8 +195,8 @@ def _dated(record: Record, created: str) -> Record:
     return record.noted(f"measured on {created[:10]}, after the others")
 
 
-def _path(device_key: str) -> Path:
-    return FOLDER / f"{device_key}.json.xz"
+def _path(device_key: str, part: str = "") -> Path:
+    return FOLDER / f"{device_key}{part}.json.xz"
 
 
 def main() -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from analysis.comparison.scorecard import disagreements, scores
 from analysis.errors import InputError, RecordError
+from analysis.records.profile import Profile, Record
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
 from toolkit.store import recorded_runs as recorded
 from toolkit.store.profile_json import load, save
-from toolkit.store.recorded_runs import amend, recorded_run, ship
+from toolkit.store.recorded_runs import amend, recorded_run, ship, ship_model
 
 
 @pytest.fixture
@@ -74,16 +75,49 @@ def test_what_is_shipped_comes_back_equal_and_small(source: Path, folder: Path) 
 def test_the_same_profile_gives_the_same_bytes(source: Path, folder: Path) -> None:
     first = ship(source).read_bytes()
     assert ship(source).read_bytes() == first
-    assert ship(folder / "h200.json.xz").read_bytes() == first  # a shipped one is a profile too
 
 
 @pytest.mark.exhaustive
-def test_every_shipped_run_can_be_shipped_again(folder: Path) -> None:
-    paths = sorted(Path(recorded.__file__).with_suffix("").glob("*"))
-    assert paths
-    for path in paths:
-        assert ship(path) == folder / path.name
-        assert load(folder / path.name) == load(path)
+@pytest.mark.parametrize("device", ["h100-sxm", "h200"])
+def test_every_shipped_run_can_be_shipped_again(device: str, tmp_path: Path) -> None:
+    run = shipped_run(device)
+    assert run is not None
+    save(run, tmp_path / "profile.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorded, "FOLDER", tmp_path)
+        ship(tmp_path / "profile.json")
+        assert recorded_run(device) == run
+
+
+def test_the_model_changes_no_file_of_measurements(tmp_path: Path) -> None:
+    run = shipped_run("h200")
+    assert run is not None
+    record = next(record for record in run.records if record.predicted and record.measured)
+    run = replace(run, records=(record,), listings=())
+    save(run, tmp_path / "profile.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorded, "FOLDER", tmp_path)
+        _only_the_model_changes(run, record, ship(tmp_path / "profile.json"))
+
+
+def _only_the_model_changes(run: Profile, record: Record, path: Path) -> None:
+    before = path.read_bytes()
+    assert load(path).records[0].measured == record.measured
+    assert load(path).records[0].predicted is None
+    assert record.predicted is not None
+    slower = replace(record.predicted, time_s=2 * record.predicted.time_s)
+    changed = replace(run, records=(replace(record, predicted=slower),))
+    assert ship_model(changed).name == "h200.model.json.xz"
+    assert path.read_bytes() == before
+    assert recorded_run("h200") == changed
+
+
+def test_a_model_of_other_launches_is_refused(source: Path, folder: Path) -> None:
+    ship(source)
+    run = load(source)
+    ship_model(replace(run, records=()))
+    with pytest.raises(RecordError, match="it is of other launches than the run"):
+        recorded_run("h200")
 
 
 @pytest.mark.parametrize(
