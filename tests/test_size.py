@@ -1,0 +1,99 @@
+"""The size of each folder, in code tokens: comments, docstrings and blank lines are free.
+
+A limit may be lowered freely. Raising one needs a reason in docs/decisions.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from validation import ROOT
+
+LIMITS = {
+    "analysis": 59_100,
+    "kernels": 22_700,
+    "reports": 59_300,
+    "toolkit/cli": 14_700,
+    "toolkit/execution": 20_500,
+    "toolkit/gpu": 15_500,
+    "toolkit/launch": 3_800,
+    "toolkit/machine_code": 15_000,
+    "toolkit/microbenchmarks": 20_100,
+    "toolkit/native": 1_100,
+    "toolkit/profiling": 12_800,
+    "toolkit/reorder": 16_300,
+    "toolkit/rungs": 4_900,
+    "toolkit/sass": 113_900,
+    "toolkit/store": 5_400,
+    "toolkit/tuning": 9_100,
+    "benchmarks": 32_100,
+    "docs": 69_200,
+    "tests": 433_100,
+    "validation": 181_500,
+}
+
+WITHOUT_MEANING = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+C_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d[\w.]*|[^\s\w]')
+C_FILES = {".c", ".h", ".cu", ".cuh", ".js"}
+
+
+def python_tokens(text: str) -> int:
+    """Tokens of a Python module without comments and docstrings."""
+    docstrings = {
+        (node.body[0].lineno, node.body[0].col_offset)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and ast.get_docstring(node, clean=False) is not None
+    }
+    found = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(t.type not in WITHOUT_MEANING and t.start not in docstrings for t in found)
+
+
+def tokens(path: Path) -> int:
+    """Code tokens of a file; words of a text; 0 for data that is compressed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return 0
+    if path.suffix == ".py":
+        return python_tokens(text)
+    if path.suffix in C_FILES:
+        return len(C_TOKEN.findall(C_COMMENT.sub(" ", text)))
+    return len(text.split())
+
+
+def size_of(folder: str) -> int:
+    """Tokens of all tracked files of a folder, without those of folders that have own limits."""
+    command = ["git", "ls-files", "-co", "--exclude-standard", "-z", folder]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    inner = tuple(f"{other}/" for other in LIMITS if other.startswith(f"{folder}/"))
+    names = {name for name in listed.split("\0") if name and not name.startswith(inner)}
+    return sum(tokens(ROOT / name) for name in names if (ROOT / name).is_file())
+
+
+def test_tokens_are_counted_without_comments_and_docstrings() -> None:
+    assert python_tokens('"""Doc."""\n\nx = 1  # one\n') == 3  # x, =, 1
+    assert (
+        python_tokens('def f():\n    """Doc."""\n    return "a"\n') == 7
+    )  # def f ( ) : return "a"
+
+
+@pytest.mark.parametrize("folder", LIMITS)
+def test_a_folder_does_not_grow(folder: str) -> None:
+    size = size_of(folder)
+    assert size <= LIMITS[folder], f"{folder}: {size:,} tokens: remove some, or give the reason"
