@@ -1,6 +1,6 @@
 """The size of each folder, in code tokens: comments, docstrings and blank lines are free.
 
-A limit may be lowered freely. Raising one needs a reason in docs/decisions.
+A limit may be lowered freely. Raising one needs a reason in docs/decisions, which has no limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LIMITS = {
     "toolkit/store": 5_400,
     "toolkit/tuning": 9_100,
     "benchmarks": 32_100,
-    "docs": 69_200,
+    "docs": 57_000,
     "tests": 433_100,
     "validation": 181_500,
 }
@@ -78,11 +78,10 @@ def tokens(path: Path) -> int:
 
 
 def size_of(folder: str) -> int:
-    """Tokens of all tracked files of a folder, without those of folders that have own limits."""
+    """Tokens of all files of a folder that git tracks or would add, without decisions."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "-z", folder]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    inner = tuple(f"{other}/" for other in LIMITS if other.startswith(f"{folder}/"))
-    names = {name for name in listed.split("\0") if name and not name.startswith(inner)}
+    names = {name for name in listed.split("\0") if not name.startswith("docs/decisions/")}
     return sum(tokens(ROOT / name) for name in names if (ROOT / name).is_file())
 
 
