@@ -35,7 +35,7 @@ LIMITS = {
     "toolkit/tuning": 9_100,
     "benchmarks": 32_100,
     "docs": 57_000,
-    "tests": 433_100,
+    "tests": 434_000,
     "validation": 181_500,
 }
 

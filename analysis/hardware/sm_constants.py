@@ -8,13 +8,15 @@ these on a GPU that is at hand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from analysis.sm import Unit
+from analysis.sm import Numbers, Unit
 
 KIB = 1024
+Fact = tuple[float | dict[Unit, int], str]  # a value and its source
 
 _GUIDE = "CUDA C++ Programming Guide, arithmetic throughput per compute capability"
 _H100 = "measured on an H100, CUDA 13.0 (docs/timing.md)"
@@ -31,7 +33,7 @@ _T4 = "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarkin
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmConstants:
+class SmConstants(Numbers):
     """The constants of one architecture.
 
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
@@ -54,44 +56,10 @@ class SmConstants:
     architecture: str
     units: dict[Unit, int]
     latencies: dict[Unit, int]
-    fma_halves: int
-    integers_share: int
-    bank_count: int
-    queue: int
-    global_queue: int
-    operand_clocks: int
-    shared_latency: int
-    l1_latency: int
-    l2_latency: int
-    dram_latency: int
-    dram_scatter: float
-    dram_spread: int
-    atomic_latency: int
-    shared_atomic_latency: int
-    barrier_latency: int
-    barrier_per_warp: int
-    branch_clocks: int
-    fetch_latency: int
-    fetch_clocks: int
     fetch_clocks_of_several: int
     code_bytes: int
-    bulk_latency: int
-    block_start: int
-    block_interval: int
     flag_latency: int
-    backlog: int
-    request_clocks: float
-    load_clocks: float
-    sector_clocks: float
-    miss_clocks: float
-    store_line_bytes: float
-    write_slots: float
-    write_buffer: float
-    barrier_unit_clocks: float
-    register_latency: int
-    l2_bytes_per_clock: float
     most_l2_bytes_per_clock: float
-    write_bytes_per_clock: float
     most_write_bytes_per_clock: float
     dram_efficiency: float
     l1_bytes: int
@@ -101,11 +69,12 @@ class SmConstants:
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def _constants(architecture: str, **facts: Any) -> SmConstants:
-    """A record from `name=(value, source)`; plain values have no source of their own."""
-    values = {name: fact[0] if isinstance(fact, tuple) else fact for name, fact in facts.items()}
-    sources = {name: fact[1] for name, fact in facts.items() if isinstance(fact, tuple)}
-    return SmConstants(architecture=architecture, sources=sources, **values)
+def _constants(facts: Mapping[str, Fact], **about: Any) -> SmConstants:
+    """A record from values with their sources."""
+    values: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
+    return SmConstants(
+        **values, **about, sources={name: source for name, (_, source) in facts.items()}
+    )
 
 
 def _units(
@@ -128,7 +97,7 @@ def _units(
 
 _LATENCIES = {Unit.XU: 17, Unit.FP64: 8, Unit.UNIFORM: 24, Unit.CONTROL: 4}
 
-_HOPPER: dict[str, Any] = {
+_HOPPER: Mapping[str, Fact] = {
     "units": (_units(fma=2, heavy=2, alu=2, fp64=2), _H200),
     "latencies": (_LATENCIES, _H200),
     "fma_halves": (2, _H200),
@@ -182,11 +151,11 @@ _HOPPER: dict[str, Any] = {
 }
 
 
-def _like_hopper(architecture: str, **changes: Any) -> SmConstants:
+def _like_hopper(architecture: str, **changes: Fact) -> SmConstants:
     """The constants of an architecture that few have measured: Hopper's, but for `changes`."""
     taken = "as on sm_90: not measured on this architecture"
-    facts = {name: (fact[0], taken) for name, fact in _HOPPER.items()}
-    return _constants(architecture, **(facts | changes), taken_from="sm_90")
+    facts: dict[str, Fact] = {name: (value, taken) for name, (value, _) in _HOPPER.items()}
+    return _constants(facts | changes, architecture=architecture, taken_from="sm_90")
 
 
 _CONSTANTS = (
@@ -238,7 +207,7 @@ _CONSTANTS = (
         sector_clocks=(2.0, f"{_CACHE} on an L40"),
         l2_bytes_per_clock=(16.1, f"{_BENCHES} on an L40: 5,710 GB/s"),
     ),
-    _constants("sm_90", **_HOPPER, is_fitted=True),
+    _constants(_HOPPER, architecture="sm_90", is_fitted=True),
     _like_hopper("sm_100", l1_bytes=(256 * KIB, "CUDA C++ Programming Guide")),
     _like_hopper(
         "sm_120",

@@ -106,8 +106,48 @@ _RESULT = np.dtype(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Parameters of one SM, in its clocks; docs/timing.md describes each.
+class Numbers:
+    """Numbers of an SM that its architecture fixes, in its clocks (docs/timing.md)."""
+
+    bank_count: int
+    queue: int
+    global_queue: int
+    operand_clocks: int
+    register_latency: int
+    shared_latency: int
+    l1_latency: int
+    l2_latency: int
+    dram_latency: int
+    atomic_latency: int
+    shared_atomic_latency: int
+    barrier_latency: int
+    barrier_per_warp: int
+    branch_clocks: int
+    block_start: int
+    block_interval: int
+    backlog: int
+    bulk_latency: int
+    fetch_latency: int
+    fetch_clocks: int
+    integers_share: int
+    fma_halves: int
+    request_clocks: float
+    load_clocks: float
+    sector_clocks: float
+    store_line_bytes: float
+    write_slots: float
+    write_buffer: float
+    barrier_unit_clocks: float
+    miss_clocks: float
+    l2_bytes_per_clock: float
+    write_bytes_per_clock: float
+    dram_scatter: float
+    dram_spread: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine(Numbers):
+    """One SM that runs a launch: its numbers, and what the launch leaves it of L1, L2 and DRAM.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
     read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
@@ -117,50 +157,16 @@ class Machine:
     """
 
     slots: int
-    bank_count: int = 2
-    queue: int = 8
-    global_queue: int = 24
-    operand_clocks: int = 2
-    l1_lines: int = 1024
-    register_latency: int = 3
-    shared_latency: int = 23
-    l1_latency: int = 34
-    l2_latency: int = 250
-    dram_latency: int = 400
-    atomic_latency: int = 450
-    shared_atomic_latency: int = 26
-    barrier_latency: int = 12
-    barrier_per_warp: int = 2
-    branch_clocks: int = 24
-    block_start: int = 300
-    block_interval: int = 90
+    l1_lines: int
+    code_lines: int
     flag_clocks: int = 0
-    backlog: int = 64
-    bulk_latency: int = 200
-    fetch_latency: int = 300
-    fetch_clocks: int = 20
-    code_lines: int = 256
-    integers_share: int = 0
-    fma_halves: int = 2
     free_memory: int = 0
     free_conflicts: int = 0
     stops_at_mark: int = 0
-    wavefront_clocks: float = 1.0
-    request_clocks: float = 1.0
-    load_clocks: float = 4 / 3
-    sector_clocks: float = 1.2
-    store_line_bytes: float = 64.0
-    write_slots: float = 0.6
-    write_buffer: float = 2.0
-    barrier_unit_clocks: float = 1.5
-    miss_clocks: float = 0.0
-    l2_bytes_per_clock: float = 64.0
-    write_bytes_per_clock: float = 32.0
-    dram_bytes_per_clock: float = 16.0
+    wavefront_clocks: float
+    dram_bytes_per_clock: float
     dram_share: float = 0.0
     dram_write_share: float = 0.0
-    dram_scatter: float = 0.0
-    dram_spread: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED
     mark: int = UNLIMITED

@@ -67,29 +67,22 @@ typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
 typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 
 typedef struct {
-    u32 slots;            /* resident blocks */
+    /* Fixed by the architecture, in the order of `Numbers` in Python. */
     u32 bank_count;       /* banks of the register file, per scheduler */
     u32 queue;            /* requests of a scheduler that can wait for shared memory */
     u32 global_queue;     /* the same of all schedulers for global memory; a copy counts twice */
     u32 operand_clocks;   /* clocks that an operand of a request occupies its scheduler's port */
-    u32 l1_lines;         /* capacity of L1 */
     u32 register_latency; /* clocks for each further register that a load writes */
     u32 shared_latency, l1_latency; /* from issue, without contention */
     u32 l2_latency, dram_latency; /* from the load/store unit; dram_latency is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
-    u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
     u32 backlog;          /* clocks of queued L2 work above which the load/store unit waits */
     u32 bulk_latency;     /* latency of a bulk copy, added to l2_latency */
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
-    u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
     u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
     u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
-    u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
-    u32 free_conflicts;   /* 1: no bank conflicts */
-    u32 stops_at_mark;    /* 1: the run ends at `mark` */
-    double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double request_clocks; /* minimum clocks of a request */
     double load_clocks;   /* minimum clocks of a load of a line of global memory */
     double sector_clocks; /* minimum clocks of a load of one sector */
@@ -98,11 +91,21 @@ typedef struct {
     double write_buffer;  /* such slots that can wait for a clock without issue */
     double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
     double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
-    double l2_bytes_per_clock, write_bytes_per_clock, dram_bytes_per_clock; /* this SM's share */
-    double dram_share;    /* bytes of DRAM work per byte read from L2 */
-    double dram_write_share; /* bytes of DRAM work per byte written to L2 */
+    double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
     double dram_scatter;  /* average of the random additional clocks per page of memory */
     double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
+    /* Of a launch, in the order of `Machine` in Python. */
+    u32 slots;            /* resident blocks */
+    u32 l1_lines;         /* capacity of L1 */
+    u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
+    u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
+    u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
+    u32 free_conflicts;   /* 1: no bank conflicts */
+    u32 stops_at_mark;    /* 1: the run ends at `mark` */
+    double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
+    double dram_bytes_per_clock; /* this SM's share */
+    double dram_share;    /* bytes of DRAM work per byte read from L2 */
+    double dram_write_share; /* bytes of DRAM work per byte written to L2 */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     u64 most_clocks;
     u64 mark;             /* number of instructions; a run records when they were issued */

@@ -27,6 +27,7 @@ from analysis.sm import (
     SCHEDULERS,
     Kind,
     Machine,
+    Numbers,
     Ran,
     Streams,
     Unit,
@@ -51,8 +52,6 @@ AMPLE = 1e9  # bytes per clock: no limit
 DRAM = "DRAM"  # the name of its bound
 OF_SM = "of the SM with the most blocks"
 
-# Constants of an architecture that a `Machine` takes unchanged, unless replaced.
-_OF_THE_SM = {f.name for f in fields(Machine)} & {f.name for f in fields(SmConstants)}
 # Steps of the gap: each is a run of the model that includes more effects than the previous one.
 GAP = (
     (
@@ -284,19 +283,25 @@ class _Prediction:
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
-        return replace(
-            Machine(slots=self.resident, **{name: getattr(c, name) for name in _OF_THE_SM}),
+        numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
+            "fetch_clocks": c.fetch_clocks
+            if self._warps <= SCHEDULERS
+            else c.fetch_clocks_of_several,
+            "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
+            # stores take the time of the sectors that remain after merging
+            "write_bytes_per_clock": min(
+                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
+            )
+            / work.sent_share,
+        }
+        return Machine(
+            **numbers,
+            slots=self.resident,
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
             l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
-            dram_spread=float(c.dram_spread),
-            fetch_clocks=c.fetch_clocks if self._warps <= SCHEDULERS else c.fetch_clocks_of_several,
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
-            l2_bytes_per_clock=min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
-            # stores take the time of the sectors that remain after merging
-            write_bytes_per_clock=min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)
-            / work.sent_share,
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out * work.sent_share,

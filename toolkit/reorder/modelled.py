@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.hardware.sm_constants import SmConstants, constants_for
-from analysis.sm import SCHEDULERS, STEP, Kind, Machine, Ran, Streams, run
+from analysis.sm import LINE_BYTES, SCHEDULERS, STEP, Kind, Machine, Numbers, Ran, Streams, run
 from analysis.timing.predict import with_clocks
 from toolkit.reorder.blocks import Loop
 
@@ -56,9 +56,15 @@ def loop_clocks(
 
 def _machine(constants: SmConstants) -> Machine:
     """The SM of an architecture, whose code is there and whose blocks have begun."""
-    names = set(Machine.__dataclass_fields__) & set(SmConstants.__dataclass_fields__)
-    shared = {name: getattr(constants, name) for name in names - {"dram_spread"}}
-    return Machine(slots=1, **shared | {"fetch_latency": 0, "fetch_clocks": 0})
+    numbers = {number.name: getattr(constants, number.name) for number in fields(Numbers)}
+    return Machine(
+        **numbers | {"fetch_latency": 0, "fetch_clocks": 0},
+        slots=1,
+        l1_lines=constants.l1_bytes // LINE_BYTES,
+        code_lines=0,
+        wavefront_clocks=1.0,
+        dram_bytes_per_clock=1.0,  # a loop of multiply-adds reads shared memory alone
+    )
 
 
 def _ran(code: NDArray[Any], loop: Loop, turns: int, machine: Machine, warps: int) -> Ran:

@@ -37,6 +37,7 @@ from analysis.sm import (
 )
 from tests.analysis.streams_by_hand import (
     BAR,
+    BY_HAND,
     EXIT,
     FFMA,
     FULL,
@@ -1041,7 +1042,7 @@ def test_a_launch_in_which_nobody_can_go_on_is_refused() -> None:
 )
 def test_a_machine_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
-        Machine(**({"slots": 1} | wrong))
+        Machine(**(BY_HAND | wrong))
 
 
 def test_native_code_of_other_sources_is_refused() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
+from tests.analysis.streams_by_hand import BY_HAND
 from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, dispatched, reads_of
 from toolkit.reorder.freedom import Freedom
@@ -74,6 +75,7 @@ def test_clocks_lost_are_no_fewer_than_those_of_the_model_of_an_sm(seed: int) ->
 
 def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
     """Of one warp, which keeps what the next FFMA of a row without a break reads again."""
+
     count = len(problem.operands)
     code = np.zeros(count, dtype=INSTRUCTION)
     code["stall"] = code["pipe_clocks"] = 1
@@ -92,7 +94,9 @@ def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
         first_line=np.zeros(1, dtype=np.uint64),
         first_warp=np.array([0, 1]),
     )
-    machine = Machine(slots=1, bank_count=banks, fetch_latency=0, fetch_clocks=0, fma_halves=2)
+    machine = Machine(
+        **BY_HAND | {"bank_count": banks, "fetch_latency": 0, "fetch_clocks": 0, "fma_halves": 2}
+    )
     return run(code, streams, [0], machine).clocks
 
 
