@@ -5,7 +5,8 @@ ToolkitError                  one line: what, where, the value, the remedy
 │   ├── UnknownNameError      no such device, variant, parameter ... (suggests the nearest)
 │   ├── ShapeError            a matrix shape that is malformed or that a rung cannot take
 │   ├── RecordError           a profile.json that is broken, foreign or from a newer version
-│   └── CountersError         a file of hardware counters that is broken, or of other launches
+│   ├── CountersError         a file of hardware counters that is broken, or of other launches
+│   └── OutOfMemoryError      the GPU has no memory left for what a launch needs
 ├── UnavailableError          something missing on this machine: a GPU, a compiler, a package
 ├── CompileError              a kernel that does not compile; carries the compiler's log
 ├── UnsupportedError          machine code that the simulator does not support
@@ -51,6 +52,10 @@ class UnknownNameError(InputError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         return InputError, self.args
+
+
+class OutOfMemoryError(InputError):
+    """The GPU has no memory left for what a launch needs. Other programs may hold it."""
 
 
 class ShapeError(InputError):

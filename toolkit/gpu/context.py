@@ -15,6 +15,7 @@ from analysis.errors import (
     CompileError,
     InputError,
     LaunchError,
+    OutOfMemoryError,
     UnavailableError,
     first_line,
 )
@@ -142,11 +143,11 @@ class Gpu:
         return buffer
 
     def allocate(self, size_bytes: int) -> Any:
-        """A buffer on the GPU; raises InputError where there is no room for it."""
+        """A buffer on the GPU; raises OutOfMemoryError if it does not fit."""
         try:
             return self.driver.mem_alloc(max(size_bytes, 1))
         except self.driver.MemoryError:
-            raise InputError(
+            raise OutOfMemoryError(
                 f"{size_bytes / 1e9:.2f} GB more do not fit on the GPU "
                 f"({self.free_bytes / 1e9:.2f} GB free): take a smaller shape or close other "
                 "programs"
@@ -177,6 +178,8 @@ class Gpu:
         """Turn a CUDA error inside the block into a LaunchError that says what failed."""
         try:
             yield
+        except self.driver.MemoryError as error:
+            raise OutOfMemoryError(f"{what}: {first_line(error)}") from None
         except self.driver.Error as error:
             raise LaunchError(f"{what}: {first_line(error)}") from None
 

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Literal
 
 from analysis.devices import Device
-from analysis.errors import ShapeError, ToolkitError, UnavailableError
+from analysis.errors import OutOfMemoryError, ShapeError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
@@ -210,10 +210,14 @@ class GpuBench:
                     continue
                 label = field.coming[0]
                 progress.step(f"check {label}")
-                record, kernel = self._checked(
-                    records[problem, label], stage, field.competitors[label]
-                )
-                is_crowded = field.is_shared and label not in crowded and _lacks_room(record)
+                is_crowded = False
+                try:
+                    record, kernel = self._checked(
+                        records[problem, label], stage, field.competitors[label]
+                    )
+                except OutOfMemoryError as error:
+                    record, kernel = failed(records[problem, label], str(error)), None
+                    is_crowded = field.is_shared and label not in crowded
                 field.judged(label, stays=record.status == "ok")
                 if is_crowded:
                     crowded.add(label)
@@ -270,7 +274,10 @@ class GpuBench:
     def _checked(
         self, record: Record, stage: _Stage, competitor: InAChild
     ) -> tuple[Record, Kernel | None]:
-        """The record with resources and verdict; and a rung's machine code if it may be timed."""
+        """The record with resources and verdict; and a rung's machine code if it may be timed.
+
+        Raises OutOfMemoryError: other competitors may hold the GPU's memory.
+        """
         try:
             kernel = competitor.cubin()
             if kernel is not None:
@@ -279,6 +286,8 @@ class GpuBench:
                 c = competitor.result(position_of_c(find(record.variant)), LAUNCHES)
                 product = c[: record.shape.m, : record.shape.n]
                 record = with_check(record, stage.reference.check(product))
+        except OutOfMemoryError:
+            raise
         except ToolkitError as error:
             record = failed(record, str(error))
         return record, kernel if record.status == "ok" else None
@@ -489,10 +498,3 @@ def _find_damage(
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _lacks_room(record: Record) -> bool:
-    """Whether it failed for memory of the GPU, which others may hold."""
-    return record.status == "failed" and any(
-        words in (record.reason or "") for words in ("do not fit on the GPU", "out of memory")
-    )
