@@ -283,16 +283,13 @@ class _Prediction:
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
+        several = self._warps > SCHEDULERS
+        written = min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
-            "fetch_clocks": c.fetch_clocks
-            if self._warps <= SCHEDULERS
-            else c.fetch_clocks_of_several,
+            "fetch_clocks": c.fetch_clocks_of_several if several else c.fetch_clocks,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # stores take the time of the sectors that remain after merging
-            "write_bytes_per_clock": min(
-                c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd
-            )
-            / work.sent_share,
+            "write_bytes_per_clock": written / work.sent_share,
         }
         return Machine(
             **numbers,
