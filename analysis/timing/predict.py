@@ -277,16 +277,13 @@ class _Prediction:
 
     def _machine(self) -> Machine:
         c, work = self.constants, self.work
-        shared = work.blocks_per_sm * (
-            work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
-        )
+        shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
-        several = self._warps > SCHEDULERS
-        written = min(c.most_write_bytes_per_clock, c.write_bytes_per_clock * crowd)
+        written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
-            "fetch_clocks": c.fetch_clocks_of_several if several else c.fetch_clocks,
+            "fetch_clocks": (c.fetch_clocks, c.fetch_clocks_of_several)[self._warps > SCHEDULERS],
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # stores take the time of the sectors that remain after merging
             "write_bytes_per_clock": written / work.sent_share,
@@ -295,7 +292,7 @@ class _Prediction:
             **numbers,
             slots=self.resident,
             wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
-            l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - shared) // LINE_BYTES),
+            l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
