@@ -148,7 +148,7 @@ class _Where:
 
 
 class Wording:
-    """Converts findings of the core into `Finding`s with messages."""
+    """Converts what the core found into values of `Finding`, with messages."""
 
     def __init__(self, translated: Translated, bound: Bound) -> None:
         self._translated, self._bound = translated, bound

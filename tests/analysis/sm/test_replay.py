@@ -1060,7 +1060,7 @@ def test_native_code_of_other_sources_is_refused() -> None:
 
 
 def test_missing_native_code_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cycles, "__file__", "/nowhere/analysis/cycles/__init__.py")
+    monkeypatch.setattr(cycles, "__file__", "/nowhere/analysis/sm/__init__.py")
     with pytest.raises(UnavailableError, match=r"was not built: run .*-m toolkit\.native"):
         cycles._library.__wrapped__()
 

@@ -129,10 +129,9 @@ def results(
     """Outputs, counters and predicted times of rungs and of random programs."""
     folder.mkdir()
     shutil.copy(flavour[0], folder / "_core.so")
-    (folder / "cycles").mkdir()
     shutil.copy(flavour[1], folder / "_cycles.so")
-    monkeypatch.setattr(core, "__file__", str(folder / "core.py"))
-    monkeypatch.setattr(cycles, "__file__", str(folder / "cycles/__init__.py"))
+    monkeypatch.setattr(core, "__file__", str(folder / "core" / "binding.py"))
+    monkeypatch.setattr(cycles, "__file__", str(folder / "sm" / "__init__.py"))
     for cached in (core.library, core.operations, cycles._library):
         cached.cache_clear()
     # those without a workspace, of which the launch is the registry's alone
