@@ -192,7 +192,7 @@ def test_a_run_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
 def test_ctrl_c_stops_what_ncu_started_too(tmp_path: Path) -> None:
     """A child of the child writes a file after a while, unless it is stopped."""
     late = tmp_path / "late"
-    child = f"import time; time.sleep(3); open({str(late)!r}, 'w')"
+    child = f"import time; time.sleep(1); open({str(late)!r}, 'w')"
     text = (
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}]); "
         "print('a'); p.wait()"
@@ -203,5 +203,5 @@ def test_ctrl_c_stops_what_ncu_started_too(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         outcome(text, tmp_path, on_line=interrupted)
-    time.sleep(4)
+    time.sleep(2)
     assert not late.exists()
