@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from analysis.sm import Unit
 from analysis.traffic.block_schedule import LOADS, BlockProgress
 from kernels.ladder import LADDER
 from kernels.variant import Variant
-from validation import ROOT
+from validation import ROOT, recordings
 
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/sm/sm.c"
@@ -534,7 +533,7 @@ def recorded_errors() -> dict[str, Any]:
     """By part and rule: `values`, and what `rules_on_trial.summary` says; empty without a file."""
     if not ERRORS.exists():
         return {}
-    found: dict[str, Any] = json.loads(ERRORS.read_text(encoding="utf-8"))
+    found: dict[str, Any] = recordings.read(ERRORS)
     return found
 
 

@@ -1,7 +1,7 @@
 """How long a global load that hits L1 occupies an SM's load/store unit, by its addresses.
 
-    python -m benchmarks.global_load_cycles > tests/analysis/recorded/global_loads_sm_90.csv
-    python -m benchmarks.global_load_cycles tags > tests/analysis/recorded/tag_banks_sm_90.csv
+    python -m benchmarks.global_load_cycles > tests/analysis/recorded/global_loads_sm_90.json
+    python -m benchmarks.global_load_cycles tags > tests/analysis/recorded/tag_banks_sm_90.json
 
 One block of 32 warps chases pointers that never move, so every load hits L1 and the unit is
 never idle; clocks over loads is the cost of one. Needs a GPU. The rule in
@@ -12,9 +12,9 @@ by addresses as the hardware sees them (`analysis.coalescing.tag_cycles`).
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from toolkit.gpu.context import Gpu
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.launch.launch import Launch
+from validation import recordings
 
 ROUNDS = 2048  # the warps start one after another: long enough for that not to matter
 UNROLLED = 4
@@ -108,16 +109,24 @@ def at_address(
     return clocks / (ROUNDS * UNROLLED * WARPS), int(found[-1][1])
 
 
-def tags() -> None:
-    """Print the cost of random lines; a buffer may be elsewhere in each run."""
-    table = csv.writer(sys.stdout, lineterminator="\n")
+def of_tags(gpu: Gpu) -> Iterator[Mapping[str, Any]]:
+    """The cost of random lines; a buffer may be elsewhere in each run."""
     zeros = np.zeros(WORDS_PER_LINE << LINE_BITS, np.int32)
-    with Gpu() as gpu:
-        print(f"# {gpu.device.name}, {nvcc_version()}: {' '.join(sys.argv)}")
-        table.writerow(["pattern", "cycles", "addresses"])
-        for name, offsets in of_lines():
-            measured, base = at_address(gpu, 1, offsets, zeros, runs=1)
-            table.writerow([name, f"{measured:.2f}", " ".join(map(str, base + 4 * offsets))])
+    for name, offsets in of_lines():
+        measured, base = at_address(gpu, 1, offsets, zeros, runs=1)
+        addresses = (base + 4 * offsets).tolist()
+        yield {"pattern": name, "cycles": round(measured, 2), "addresses": addresses}
+
+
+def of_patterns(gpu: Gpu) -> Iterator[Mapping[str, Any]]:
+    for width in (1, 4):
+        for name, offsets in patterns(width):
+            yield {
+                "pattern": name,
+                "width_bytes": 4 * width,
+                "cycles": round(cycles(gpu, width, offsets), 2),
+                "addresses": (4 * offsets).tolist(),
+            }
 
 
 def of_lines() -> Iterator[tuple[str, np.ndarray]]:
@@ -134,17 +143,10 @@ def of_lines() -> Iterator[tuple[str, np.ndarray]]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["tags"]:
-        tags()
-        return
-    table = csv.writer(sys.stdout, lineterminator="\n")
+    measure = of_tags if sys.argv[1:] == ["tags"] else of_patterns
     with Gpu() as gpu:
-        print(f"# {gpu.device.name}, {nvcc_version()}: {' '.join(sys.argv)}")
-        table.writerow(["pattern", "width_bytes", "cycles", "addresses"])
-        for width in (1, 4):
-            for name, offsets in patterns(width):
-                measured = f"{cycles(gpu, width, offsets):.2f}"
-                table.writerow([name, 4 * width, measured, " ".join(map(str, 4 * offsets))])
+        about = {"device": gpu.device.name, "compiler": nvcc_version()}
+        print(recordings.text_of({**about, "loads": list(measure(gpu))}), end="")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ from toolkit.profiling.published import publications
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
-from validation import ROOT
+from validation import ROOT, recordings
 from validation.timing.published_kernels import timed
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case, rng
 from validation.timing.trial_launches import DEVICES, TRIALS
@@ -74,7 +74,7 @@ class TakesTooLongError(Exception):
 
 def recorded() -> Mapping[str, Any]:
     """The times that a GPU took."""
-    document: Mapping[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    document: Mapping[str, Any] = recordings.read(RECORDED)
     return document
 
 

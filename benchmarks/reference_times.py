@@ -14,7 +14,6 @@ is recorded with its error, and the file is written anew after every launch or s
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +46,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.rungs.matrices import Workload
 from toolkit.store.user_files import write_atomically
+from validation import recordings
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 
@@ -115,7 +115,7 @@ class Session:
 
     def write(self) -> None:
         self._about["seconds"] = round(time.monotonic() - self._started, 1)
-        content = json.dumps({**self._about, "cells": self.cells}, indent=1, allow_nan=False)
+        content = recordings.text_of({**self._about, "cells": self.cells})
         write_atomically(self._output, content.encode())
 
     def fail(self, about: Mapping[str, Any], reason: object) -> None:

@@ -58,6 +58,7 @@ from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
 from toolkit.store.tuned import read as read_tuned
+from validation import recordings
 from validation.timing.timed_launches import OPTIONS, rng
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
 from validation.timing.trial_launches import recorded as recorded_trial
@@ -451,7 +452,7 @@ def record(path: Path, part: str, cells: Sequence[Cell], rules: Sequence[str]) -
     for rule in rules:
         if rule in RULES:
             of_part[rule] = {"values": values_of(rule, every), **summary(cells, rule)}
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    recordings.write(path, found)
 
 
 def tried_cells(asked: Sequence[Any], chosen: argparse.Namespace, rules: Any) -> Iterator[Cell]:

@@ -27,6 +27,7 @@ from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.replay_process import profiled
 from toolkit.store.user_files import write_atomically
+from validation import recordings
 from validation.timing.timed_launches import Case, rng
 from validation.timing.trial_launches import TRIALS, Trial
 
@@ -107,7 +108,7 @@ def main() -> None:
     document = json.loads(chosen.file.read_text(encoding="utf-8"))
     document["ncu"] = ncu.version(str(ncu.path()))
     document["counted"] = list(recorded())
-    write_atomically(chosen.into, lzma.compress(json.dumps(document, indent=1).encode()))
+    write_atomically(chosen.into, lzma.compress(recordings.text_of(document).encode()))
     for one in document["counted"]:
         print(f"{one['label']:40}", *(f"{one['counters'][name]:>12}" for name in BRIEF))
 

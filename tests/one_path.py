@@ -20,6 +20,7 @@ from toolkit import profile, simulate
 from toolkit.launch.launch import Execution
 from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
+from validation import recordings
 from validation.timing.timed_launches import OPTIONS, SMALL, Case, rng
 
 RECORDED = Path(__file__).with_suffix(".json")
@@ -151,7 +152,7 @@ def main() -> None:
         answers[launch.name] = {path: ask() for path, ask in launch.answers().items()}
         times = {path: found["time_s"] for path, found in answers[launch.name].items()}
         print(launch.name, times, flush=True)
-    RECORDED.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    recordings.write(RECORDED, json.loads(json.dumps(answers, sort_keys=True)))
 
 
 if __name__ == "__main__":

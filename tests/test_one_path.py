@@ -6,7 +6,6 @@ It is to be close to the others: tests of the launches in FAR are expected to fa
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from analysis.records.counters import MODELLED
 from kernels import LADDER
 from tests.one_path import LAUNCHES, RECORDED, RUNGS, Answer, OtherLaunch, RungLaunch
 from tests.sampling import chosen_of
+from validation import recordings
 
 CLOSE = 1e-9  # relative, of times
 SAMPLE = ("naive-coalesced 512", "stream-k 512")
@@ -33,7 +33,7 @@ FAR = (
 
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    found: dict[str, Any] = recordings.read(RECORDED)
     return found
 
 

@@ -35,8 +35,8 @@ LIMITS = {
     "toolkit/tuning": 9_100,
     "benchmarks": 32_100,
     "docs": 57_000,
-    "tests": 434_000,
-    "validation": 181_500,
+    "tests": 360_700,
+    "validation": 147_500,
 }
 
 WITHOUT_MEANING = {

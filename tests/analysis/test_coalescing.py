@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
@@ -23,10 +22,11 @@ from analysis.coalescing import (
     tag_cycles,
 )
 from analysis.errors import InputError
+from validation import recordings
 
-RECORDED = Path(__file__).parent / "recorded" / "shared_wavefronts_sm_90.csv"
-RECORDED_LOADS = RECORDED.with_name("global_loads_sm_90.csv")
-RECORDED_TAGS = RECORDED.with_name("tag_banks_sm_90.csv")
+RECORDED = Path(__file__).parent / "recorded" / "shared_wavefronts_sm_90.json"
+RECORDED_LOADS = RECORDED.with_name("global_loads_sm_90.json")
+RECORDED_TAGS = RECORDED.with_name("tag_banks_sm_90.json")
 LANE = np.arange(32)
 
 
@@ -210,19 +210,18 @@ def test_wavefronts_and_conflicts_equal_the_counters_of_an_h200() -> None:
     conflicts with other traffic, 4e-4 of the wavefronts at most.
     """
     launched = 8192
-    with RECORDED.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = recordings.read(RECORDED)["requests"]
     assert len(rows) == 336
     for row in rows:
         mask = int(row["active_mask"], 16)
         found = shared_wavefronts(
-            [int(address) for address in row["addresses"].split()],
-            width_bytes=int(row["width_bytes"]),
+            row["addresses"],
+            width_bytes=row["width_bytes"],
             operation=row["operation"],
             active=[bool(mask >> lane & 1) for lane in range(32)],
         )
-        assert int(row["wavefronts"]) / launched == pytest.approx(found.wavefronts, abs=4e-4), row
-        assert int(row["conflicts"]) / launched == pytest.approx(found.conflicts, abs=4e-4), row
+        assert row["wavefronts"] / launched == pytest.approx(found.wavefronts, abs=4e-4), row
+        assert row["conflicts"] / launched == pytest.approx(found.conflicts, abs=4e-4), row
 
 
 @pytest.mark.parametrize(
@@ -277,16 +276,9 @@ def test_idle_lanes_take_no_clock_of_a_global_load() -> None:
 
 def recorded_loads() -> list[tuple[str, np.ndarray, int, float]]:
     """(name, addresses, width in bytes, clocks per load) of the recorded microbenchmark."""
-    with RECORDED_LOADS.open(encoding="utf-8", newline="") as file:
-        lines_of_file = [line for line in file if not line.startswith("#")]
     return [
-        (
-            row["pattern"],
-            np.array([int(address) for address in row["addresses"].split()]),
-            int(row["width_bytes"]),
-            float(row["cycles"]),
-        )
-        for row in csv.DictReader(lines_of_file)
+        (row["pattern"], np.array(row["addresses"]), row["width_bytes"], row["cycles"])
+        for row in recordings.read(RECORDED_LOADS)["loads"]
     ]
 
 
@@ -299,15 +291,14 @@ def test_no_recorded_load_took_less_than_the_rule_says() -> None:
 
 
 def test_tags_take_what_was_recorded_within_32_mib() -> None:
-    with RECORDED_TAGS.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = recordings.read(RECORDED_TAGS)["loads"]
     near = [row for row in rows if int(row["pattern"].split()[-1].removeprefix("2^")) < 18]
     assert len(near) > 90
     for row in near:
-        addresses = np.array([int(address) for address in row["addresses"].split()])
+        addresses = np.array(row["addresses"])
         # 4 / 3: any load of a line; 0.4: full banks save a little, as columns of 30 clocks do
         expected = max(tag_cycles(addresses, width_bytes=4), 4 / 3)
-        assert float(row["cycles"]) == pytest.approx(expected, abs=0.4), row["pattern"]
+        assert row["cycles"] == pytest.approx(expected, abs=0.4), row["pattern"]
 
 
 def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from validation import ROOT
+from validation import ROOT, recordings
 
 TESTS = ROOT / "tests"
 EXACT = (
@@ -24,9 +24,7 @@ EXACT = (
 @pytest.mark.ncu
 def test_exact_counters_repeat() -> None:
     script = "validation.counters.hardware_counters"
-    recording = json.loads(
-        (TESTS / "kernels" / "recorded" / "counters_sm_90.json").read_text(encoding="utf-8")
-    )
+    recording = recordings.read(TESTS / "kernels/recorded/counters_sm_90.json")
     done = subprocess.run(
         [sys.executable, "-m", script, "256x256x256", "127x129x31"],
         capture_output=True,

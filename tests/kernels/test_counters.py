@@ -5,7 +5,6 @@ The recordings in recorded/ carry device, compiler, date and the command that ma
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,13 +14,14 @@ from analysis.access import access_counts
 from analysis.problem import parse_shape
 from kernels import parse_selection
 from kernels.closed_forms import first_warp_patterns
+from validation import recordings
 
 RECORDINGS = sorted(Path(__file__).parent.joinpath("recorded").glob("counters_*.json"))
 
 
 def recorded() -> Iterator[tuple[str, dict]]:
     for path in RECORDINGS:
-        for launch in json.loads(path.read_text(encoding="utf-8"))["launches"]:
+        for launch in recordings.read(path)["launches"]:
             yield f"{path.stem}-{launch['label']}-{launch['executed_shape']}", launch
 
 

@@ -8,12 +8,13 @@ equal lines from zero.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+
+from validation import recordings
 
 PACKAGES = ("analysis", "kernels", "reports", "toolkit")
 STORED = Path(__file__).with_name("mutants.json")
@@ -50,12 +51,12 @@ class NotFoundError(Exception):
 
 
 def stored() -> list[Mutant]:
-    return [Mutant(**entry) for entry in json.loads(STORED.read_text(encoding="utf-8"))]
+    return [Mutant(**entry) for entry in recordings.read(STORED)]
 
 
 def store(mutants: list[Mutant]) -> None:
     entries = [{k: v for k, v in asdict(each).items() if v not in ("", 0)} for each in mutants]
-    STORED.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    recordings.write(STORED, entries)
 
 
 def files(root: Path, package: str, language: str) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 
@@ -21,7 +20,7 @@ from toolkit.execution.sanitizer import Checked, check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import rung_arguments
-from validation import ROOT
+from validation import ROOT, recordings
 from validation.corpus.cases import CASES, Case
 from validation.corpus.compiled import compiled
 from validation.corpus.sample import in_sample
@@ -195,7 +194,7 @@ needs_recording = pytest.mark.skipif(
 
 def recorded(name: str) -> dict[str, int | None]:
     """The errors of each tool."""
-    kernels = json.loads(RECORDED.read_text(encoding="utf-8"))["kernels"]
+    kernels = recordings.read(RECORDED)["kernels"]
     return {tool: said["errors"] for tool, said in kernels[name].items()}
 
 

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from analysis.records.counters import MODELLED
 from tests.sampling import chosen_of
 from toolkit import simulate
-from validation import ROOT
+from validation import ROOT, recordings
 from validation.traffic.launches import LAUNCHES, SOURCE, Launch
 
-RECORDING = json.loads((ROOT / "validation/traffic/recorded/h200.json").read_text(encoding="utf-8"))
+RECORDING = recordings.read(ROOT / "validation/traffic/recorded/h200.json")
 COUNTED = {entry["label"]: entry["counters"] for entry in RECORDING["launches"]}
 
 FETCHED = "l1tex__m_xbar2l1tex_read_sectors.sum"

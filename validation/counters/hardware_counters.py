@@ -8,7 +8,6 @@ Needs a GPU, PyCUDA, nvcc, and ncu with permission to read hardware counters.
 from __future__ import annotations
 
 import csv
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import numpy as np
 
 from analysis.problem import Gemm, parse_shape
 from kernels import Variant, parse_selection
-from validation import ROOT
+from validation import ROOT, recordings
 
 RECORDING = ROOT / "tests/kernels/recorded/counters_sm_90.json"
 
@@ -38,7 +37,7 @@ METRICS = (
 
 def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
     """The configurations of the recording, at every shape that they take."""
-    launches = json.loads(RECORDING.read_text(encoding="utf-8"))["launches"]
+    launches = recordings.read(RECORDING)["launches"]
     for shape, label in product(shapes, dict.fromkeys(x["label"] for x in launches)):
         selection = parse_selection(label)
         variant = selection.variant
@@ -120,7 +119,7 @@ def main(arguments: list[str]) -> None:
     if launching:
         launch_all(shapes)
     else:
-        print(json.dumps(collect(shapes), indent=1))
+        print(recordings.text_of(collect(shapes)), end="")
 
 
 if __name__ == "__main__":

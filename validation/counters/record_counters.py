@@ -38,6 +38,7 @@ from analysis.geometry import Geometry
 from toolkit.gpu.driver import encoded, prepared_launch
 from toolkit.launch.launch import buffer_of, buffers_of
 from toolkit.launch.tensor_map import TensorMap
+from validation import recordings
 from validation.corpus.case import Case
 from validation.corpus.cases import COUNTED, RACING, find
 
@@ -144,7 +145,7 @@ def prepare(folder: Path, only: str = "") -> None:
         "prepared": datetime.now(UTC).date().isoformat(),
         "launches": launches,
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    recordings.write(folder / MANIFEST, manifest)
     print(f"{folder}: {len(launches)} launches")
 
 
@@ -364,7 +365,7 @@ def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> 
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return recordings.read(folder / MANIFEST)
 
 
 def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:
@@ -389,10 +390,10 @@ def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:
     for group in GROUPS:
         entries = [entry for entry in launches if entry["group"] == group]
         recorder.count(entries)
-        into.write_text(json.dumps(recording, indent=1), encoding="utf-8")
+        recordings.write(into, recording)
         say(f"{group}: {len(entries)} launches, {recorder.elapsed_s:.0f} s so far")
     recorder.count_instructions(into.with_suffix(".ncu-rep"))
-    into.write_text(json.dumps(recording, indent=1), encoding="utf-8")
+    recordings.write(into, recording)
     say(f"{len(recording['launches'])} launches recorded in {recorder.elapsed_s:.0f} s")
     say(f"metrics that are not there: {recording['unknown_metrics']}")
     for entry in recording["launches"]:

@@ -8,7 +8,6 @@ four tools, several at a time; a launch that does not end is stopped. Takes a mi
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ import numpy as np
 from analysis.problem import Gemm
 from toolkit.cli.argument_syntax import UNWRITTEN, Buffer
 from toolkit.machine_code.compile import compile_cubin
+from validation import recordings
 from validation.planted.bugs import SEED, bugs, make_arguments, without_barriers
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
@@ -66,7 +66,7 @@ def main() -> int:
         "kernels": kernels,
     }
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    recordings.write(output, document)
     return 0
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from statistics import median
 
 import numpy as np
 
+from validation import recordings
 from validation.traffic.launches import LAUNCHES, SOURCE
 
 REPEATS = 5
@@ -108,7 +108,7 @@ def record(folder: Path, into: Path) -> None:
         "repeats": REPEATS,
         "launches": launches,
     }
-    into.write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
+    recordings.write(into, recording)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import fields
 
@@ -12,10 +11,10 @@ from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import CONSTANTS, SmConstants, constants_for
 from analysis.sm import Unit
 from benchmarks.timing_tables import table
-from validation import ROOT
+from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
-RUN = json.loads(RECORDED.read_text(encoding="utf-8"))
+RUN = recordings.read(RECORDED)
 MEASURED = {name: constant["value"] for name, constant in RUN["constants"].items()}
 ABOUT_THE_RECORD = {"architecture", "taken_from", "is_fitted", "sources"}
 HOPPER = CONSTANTS["sm_90"]

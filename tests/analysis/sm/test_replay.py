@@ -7,7 +7,6 @@ clock more than the last EXIT's. `streams_by_hand.QUIET` leaves out what a test 
 from __future__ import annotations
 
 import ctypes
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -54,10 +53,10 @@ from tests.analysis.streams_by_hand import (
     streams,
 )
 from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
-from validation import ROOT
+from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
-MEASURED = json.loads(RECORDED.read_text(encoding="utf-8"))["constants"]
+MEASURED = recordings.read(RECORDED)["constants"]
 HOPPER = constants_for("sm_90")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +25,7 @@ from toolkit.cli.app import app
 from toolkit.cli.profile_tables import print_profile
 from toolkit.cli.terminal import out
 from toolkit.execution.sanitizer import Checked
-from validation import ROOT
+from validation import ROOT, recordings
 
 GOLDEN = ROOT / "tests/toolkit/execution/recorded/counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
@@ -193,7 +192,7 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
 @pytest.mark.exhaustive  # sass/test_golden_counters.py compares the same counters
 def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks() -> None:
     on_an_h200 = profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
-    recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    recorded = recordings.read(GOLDEN)
     launches = {
         (launch["selection"], tuple(launch["gemm"])): launch["counters"]
         for launch in recorded["launches"]

@@ -9,7 +9,6 @@ same way on an H100, of `validation/corpus/pointers.cu`.
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -24,14 +23,15 @@ from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
+from validation import recordings
 from validation.corpus.cases import RACING, find
 from validation.corpus.compiled import alone, compiled
 from validation.counters.record_counters import recipe
 
 RECORDED = Path(__file__).with_name("recorded")
-GOLDEN = json.loads((RECORDED / "counters_sm_90.json").read_text(encoding="utf-8"))
-POINTERS = json.loads((RECORDED / "pointers_sm_90.json").read_text(encoding="utf-8"))
-INSTRUCTIONS = json.loads((RECORDED / "instructions_sm_90.json").read_text(encoding="utf-8"))
+GOLDEN = recordings.read(RECORDED / "counters_sm_90.json")
+POINTERS = recordings.read(RECORDED / "pointers_sm_90.json")
+INSTRUCTIONS = recordings.read(RECORDED / "instructions_sm_90.json")
 
 LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"

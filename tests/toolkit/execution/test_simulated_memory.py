@@ -6,7 +6,6 @@ kernels' own index arithmetic, warp by warp, and nothing else.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -24,7 +23,7 @@ from tests.sampling import chosen_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
-from validation import ROOT
+from validation import ROOT, recordings
 from validation.corpus.inventory import chosen_parameters
 
 DEVICE = find_device("rtx-3090")
@@ -159,7 +158,7 @@ def test_requests_and_sectors_of_warps_at_the_edges(label: str, shape: str) -> N
 
 
 RECORDING = ROOT / "tests" / "kernels" / "recorded" / "counters_sm_90.json"
-LAUNCHES = json.loads(RECORDING.read_text(encoding="utf-8"))["launches"]
+LAUNCHES = recordings.read(RECORDING)["launches"]
 OF_MEMORY = [
     *(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{short}.sum"
       for what in ("requests", "sectors") for short in ("ld", "st")),

@@ -1,13 +1,14 @@
-"""Record what decode makes of the machine code of recorded/decode.cu, one file per architecture.
+"""Record what decode makes of the machine code of recorded/decode.cu on each architecture.
 
     python -m tests.toolkit.machine_code.decode_snapshots
 
-A snapshot holds what nvdisasm printed and the instructions decoded from it, for test_decode.py.
+The recording holds what nvdisasm printed and the instructions decoded from it, for test_decode.py.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,21 @@ from typing import Any
 from toolkit.machine_code.compile import compile_cubin, compiler_version
 from toolkit.machine_code.decode import decode
 from toolkit.machine_code.disassemble import disassemble, disassembler
-from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
+from toolkit.machine_code.instruction import (
+    INSTRUCTION_BYTES,
+    Address,
+    Constant,
+    Instruction,
+    Operand,
+    Register,
+)
+from validation import recordings
 
-RECORDED = Path(__file__).parent / "recorded"
-SOURCE = RECORDED / "decode.cu"
+SOURCE = Path(__file__).parent / "recorded" / "decode.cu"
+RECORDING = SOURCE.with_suffix(".json")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
-
-def path_of(arch: str) -> Path:
-    return RECORDED / f"decode_{arch}.json"
+Snapshot = tuple[str, dict[str, list[list[Any]]]]  # what nvdisasm printed; see `decoded`
 
 
 def disassembly(arch: str) -> str:
@@ -77,25 +84,43 @@ def _dumped(value: Any) -> str:
     return json.dumps(value)
 
 
-def record(arch: str) -> None:
-    printed = disassembly(arch)
-    rows = {
-        name: ",\n".join(f"    {json.dumps(row)}" for row in found)
-        for name, found in decoded(printed).items()
+def table(snapshots: Mapping[str, Snapshot]) -> dict[str, Any]:
+    """Snapshots as a recording: each instruction once, and its number wherever it stands."""
+    numbers: dict[str, int] = {}
+
+    def number(position: int, row: list[Any]) -> int:
+        assert row[0] == INSTRUCTION_BYTES * position
+        return numbers.setdefault(json.dumps(row[1:]), len(numbers))
+
+    functions = {
+        arch: {name: [number(*one) for one in enumerate(rows)] for name, rows in found.items()}
+        for arch, (_, found) in snapshots.items()
     }
-    path_of(arch).write_text(
-        "{\n"
-        f' "compiler": {json.dumps(compiler_version())},\n'
-        f' "disassembler": {json.dumps(disassembler().version)},\n'
-        f' "printed": {json.dumps(printed)},\n'
-        ' "decoded": {\n'
-        + ",\n".join(f"  {json.dumps(name)}: [\n{text}\n  ]" for name, text in rows.items())
-        + "\n }\n}\n",
-        encoding="utf-8",
-    )
+    return {
+        "printed": [[arch, printed] for arch, (printed, _) in snapshots.items()],
+        "functions": functions,
+        "instructions": [json.loads(row) for row in numbers],
+    }
+
+
+def recorded(arch: str) -> Snapshot:
+    """What was printed, and what is to be decoded from it."""
+    recording = recordings.read(RECORDING)
+    found = {
+        name: [
+            [INSTRUCTION_BYTES * n, *recording["instructions"][k]] for n, k in enumerate(numbers)
+        ]
+        for name, numbers in recording["functions"][arch].items()
+    }
+    return dict(recording["printed"])[arch], found
+
+
+def main() -> None:
+    printed = {arch: disassembly(arch) for arch in ARCHITECTURES}
+    versions = {"compiler": compiler_version(), "disassembler": disassembler().version}
+    snapshots = {arch: (text, decoded(text)) for arch, text in printed.items()}
+    recordings.write(RECORDING, {**versions, **table(snapshots)})
 
 
 if __name__ == "__main__":
-    for arch in ARCHITECTURES:
-        record(arch)
-        print(path_of(arch))
+    main()

@@ -18,7 +18,7 @@ from tests.toolkit.machine_code.decode_snapshots import (
     SOURCE,
     decoded,
     disassembly,
-    path_of,
+    recorded,
 )
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.decode import (
@@ -303,20 +303,16 @@ def test_what_is_no_disassembly_is_refused_in_one_line(text: str) -> None:
 # Whole kernels.
 
 
-def recorded(arch: str) -> dict[str, Any]:
-    return json.loads(path_of(arch).read_text(encoding="utf-8"))
-
-
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_recorded_disassembly_decodes_to_the_recorded_instructions(arch: str) -> None:
-    snapshot = recorded(arch)
-    assert decoded(snapshot["printed"]) == snapshot["decoded"]
-    assert sorted(snapshot["decoded"]) == ["calls", "jumps"]
+    printed, instructions = recorded(arch)
+    assert decoded(printed) == instructions
+    assert sorted(instructions) == ["calls", "jumps"]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_operands_of_whole_kernels_are_printed_back(arch: str) -> None:
-    for function in decode(recorded(arch)["printed"]):
+    for function in decode(recorded(arch)[0]):
         for i in function.instructions:
             guard = [f"@{i.guard}"] if i.guard else []
             words = ".".join((i.opcode, *i.modifiers))
@@ -331,7 +327,7 @@ def test_a_fresh_disassembly_decodes_to_the_recorded_instructions(arch: str) -> 
     for name, rows in decoded(disassembly(arch)).items():
         kernel = name if not name.startswith("$") else "calls"
         whole.setdefault(kernel, []).extend(rows)
-    assert {k: sorted(v) for k, v in whole.items()} == recorded(arch)["decoded"]
+    assert {k: sorted(v) for k, v in whole.items()} == recorded(arch)[1]
 
 
 @pytest.mark.parametrize("arch", FRESH)

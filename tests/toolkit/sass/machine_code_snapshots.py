@@ -2,7 +2,7 @@
 
     python -m tests.toolkit.sass.machine_code_snapshots
 
-For test_machine_code.py; a line is the text of nvdisasm and what `machine_code` makes of it.
+For test_timing_table.py; a row is the text of nvdisasm and what `machine_code` makes of it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code
+from validation import recordings
 
-RECORDED = Path(__file__).parent / "recorded/machine_code.txt"
+RECORDED = Path(__file__).parent / "recorded/machine_code.json"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 SOURCE = r"""
 extern "C" __global__ void small(float *out, const float4 *in, int n)
@@ -37,30 +38,29 @@ def program(arch: str) -> Kernel:
     return compile_cubin(SOURCE, name="small.cu", kernel="small", arch=arch)
 
 
-def lines(arch: str) -> list[str]:
-    """One line per instruction, up to the jump to itself behind the code."""
+def told(arch: str) -> list[dict[str, Any]]:
+    """One row per instruction, up to the jump to itself behind the code."""
     found = program(arch)
-    rows = zip(found.instructions, machine_code(found), strict=True)
-    kept = [f"{instruction.text:60} {_told(row)}" for instruction, row in rows]
-    last = max(n for n, line in enumerate(kept) if line.startswith(("EXIT", "@!P0 EXIT")))
-    return [f"== {arch}", *(line.rstrip() for line in kept[: last + 1])]
+    pairs = zip(found.instructions, machine_code(found), strict=True)
+    every = [{"text": instruction.text, **_told(row)} for instruction, row in pairs]
+    last = max(n for n, row in enumerate(every) if row["text"].startswith(("EXIT", "@!P0 EXIT")))
+    return every[: last + 1]
 
 
-def _told(row: Any) -> str:
-    parts = [f"stall {row['stall']}"]
+def _told(row: Any) -> dict[str, Any]:
+    """What is not as in an instruction that waits for nothing, sets nothing and reads nothing."""
+    told: dict[str, Any] = {"stall": int(row["stall"])}
     for name, word in (("write_barrier", "sets"), ("read_barrier", "read")):
         if row[name] != NO_SCOREBOARD:
-            parts.append(f"{word} {row[name]}")
-    waits = [str(k) for k in range(6) if row["wait"] >> k & 1]
-    if waits:
-        parts.append(f"waits {' '.join(waits)}")
-    parts += [Unit(row["unit"]).name, Kind(row["kind"]).name]
-    parts += [f"{name} {row[name]}" for name in ("registers", "operands", "reuse") if row[name]]
-    sources = [str(register) for register in row["source"]]
-    return ", ".join(parts + ([] if set(sources) == {"-1"} else [f"reads {' '.join(sources)}"]))
+            told[word] = int(row[name])
+    waits = [k for k in range(6) if row["wait"] >> k & 1]
+    told |= {"waits": waits} if waits else {}
+    told |= {"unit": Unit(row["unit"]).name, "kind": Kind(row["kind"]).name}
+    told |= {name: int(row[name]) for name in ("registers", "operands", "reuse") if row[name]}
+    sources = row["source"].tolist()
+    return told if set(sources) == {-1} else told | {"reads": sources}
 
 
 if __name__ == "__main__":
-    text = "\n".join(line for arch in ARCHITECTURES for line in lines(arch))
-    RECORDED.write_text(text + "\n", encoding="utf-8")
+    recordings.write(RECORDED, {arch: told(arch) for arch in ARCHITECTURES})
     print(RECORDED)

@@ -13,12 +13,13 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
-from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, lines
+from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, told
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.instruction import Instruction, Register
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.launch import compile_for
 from toolkit.sass.timing_table import machine_code
+from validation import recordings
 from validation.corpus.sample import in_small_sample
 
 BY_ARCHITECTURE = {device.sm_arch: device for device in DEVICES.values()}
@@ -74,11 +75,7 @@ def odd(arch: str) -> list[tuple[Instruction, Any]]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_small_kernel_reads_as_recorded(arch: str) -> None:
-    recorded = RECORDED.read_text(encoding="utf-8").split("== ")
-    (text,) = [part for part in recorded if part.startswith(f"{arch}\n")]
-    assert ["== " + line if n == 0 else line for n, line in enumerate(text.splitlines())] == lines(
-        arch
-    )
+    assert told(arch) == recordings.read(RECORDED)[arch]
 
 
 @pytest.mark.parametrize("arch", CODE)

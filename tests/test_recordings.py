@@ -1,0 +1,50 @@
+"""Recordings of the tree have one record per line: the form of validation/recordings.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from validation import ROOT, recordings
+
+PATHS = subprocess.run(
+    ["git", "ls-files", "-co", "--exclude-standard", "*/recorded/*.json", "tests/*.json"],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+).stdout.splitlines()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_recording_has_one_record_per_line(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert text == recordings.text_of(json.loads(text)), f"python -m validation.recordings {path}"
+
+
+def test_records_are_on_lines_of_their_own_and_read_back() -> None:
+    document = {
+        "about": {"device": "H200"},
+        "empty": [],
+        "cells": [{"s": 1, "at": [2, 3]}, {}],
+        "b": {"c": [[]]},
+    }
+    text = recordings.text_of(document)
+    assert json.loads(text) == document
+    assert text.splitlines() == [
+        "{",
+        ' "about":{"device":"H200"},',
+        ' "empty":[],',
+        ' "cells":[',
+        '  {"s":1,"at":[2,3]},',
+        "  {}",
+        " ],",
+        ' "b":{',
+        '  "c":[',
+        "   []",
+        "  ]",
+        " }",
+        "}",
+    ]
